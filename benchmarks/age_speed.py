@@ -109,7 +109,7 @@ def measure(*, rounds: int = 3) -> dict[str, Any]:
 
 def show(results: dict[str, Any]) -> None:
     """Prints the figures."""
-    rows = [[f"{n} snapshots", *(f"{one:.1f}" for one in own)] for n, own in results["cpu_s"].items()]
+    rows = [[f"{n} snapshots", *(f"{seconds:.1f}" for seconds in own)] for n, own in results["cpu_s"].items()]
     print(table(["", *(f"CPU s, round {at + 1}" for at in range(len(rows[0]) - 1))], rows))
     print(f"five against two: {results['ratio']:.2f} (bar {results['bar']})")
 

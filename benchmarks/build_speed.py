@@ -184,17 +184,17 @@ def show(result: dict[str, Any]) -> None:
         if rows:
             print(f"\n{title}: MB of XML; memory is the process tree's PSS; bar: share of bz2 >= {SHARE_BAR}")
             print(table(header, [tuple(row[key] for key in keys) for row in rows]))
-    for name, one in result["memory"].items():
+    for name, memory in result["memory"].items():
         print(
-            f"memory, {name}: highest {one['highest_mb']:.0f} MB (bar {MEMORY_BAR_MB:.0f}), "
-            f"largest over smallest size {one['largest_over_smallest']:.2f} (bar {FLAT_BAR})"
+            f"memory, {name}: highest {memory['highest_mb']:.0f} MB (bar {MEMORY_BAR_MB:.0f}), "
+            f"largest over smallest size {memory['largest_over_smallest']:.2f} (bar {FLAT_BAR})"
         )
     by_size: dict[int, list[dict[str, Any]]] = {}
     for row in result["builds"]:
         by_size.setdefault(row["size_mb"], []).append(row)
-    for n_mb, (one, two) in ((n_mb, rows) for n_mb, rows in by_size.items() if len(rows) == 2):
-        same = "the same bytes" if one["release_sha256"] == two["release_sha256"] else "DIFFERENT BYTES"
-        print(f"{n_mb} MB: 2 workers take {two['wall_s'] / one['wall_s']:.2f} of the wall time of 1; {same}")
+    for n_mb, (single, two) in ((n_mb, rows) for n_mb, rows in by_size.items() if len(rows) == 2):
+        same = "the same bytes" if single["release_sha256"] == two["release_sha256"] else "DIFFERENT BYTES"
+        print(f"{n_mb} MB: 2 workers take {two['wall_s'] / single['wall_s']:.2f} of the wall time of 1; {same}")
 
 
 def main() -> None:

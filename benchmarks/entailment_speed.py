@@ -218,7 +218,7 @@ def _tokens_per_pair(folder: Path, pairs: Sequence[Pair]) -> float:
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder / "torch")
-    rows = tokenizer([pair.premise for pair in pairs], [one.hypothesis for one in pairs], verbose=False)
+    rows = tokenizer([pair.premise for pair in pairs], [pair.hypothesis for pair in pairs], verbose=False)
     return mean(len(row) for row in rows["input_ids"])
 
 
@@ -252,8 +252,8 @@ def _measured(
             "gain_on_batches": speeds[judge] / speeds[second],
             "apart": max(
                 abs(left - right)
-                for one, other in zip(answers[judge], answers[first], strict=True)
-                for left, right in zip(one, other, strict=True)
+                for answer, other in zip(answers[judge], answers[first], strict=True)
+                for left, right in zip(answer, other, strict=True)
             ),
         }
         for judge in judges

@@ -66,7 +66,7 @@ def made_release(data: str | None, n_copies: int) -> Path:
         targets = sorted({anchor.target_title for page in pages for anchor in page.anchors})
         ids = {title: number for number, title in enumerate(targets, 1)}
         made = list(_copies(pages, ids, n_copies))
-        titles = [TitleRow(one.page_id, one.title) for one in made]
+        titles = [TitleRow(made_page.page_id, made_page.title) for made_page in made]
         write_release(folder, made, titles=titles, rows_per_shard=len(made) // 4, n_shards=4)
     return kb
 

@@ -32,7 +32,7 @@ def kbsource_pages(pages: Pages, sites: list[dict[str, Any]]) -> Work:
         importlib.import_module(f"kbsource.{name}") for name in ("pages.articles", "runtime.guarded", "records", "site")
     )
     guarded.spare_collector()  # as every working process of a build does
-    parsers = [articles.PageParser(site.Site.from_json(one)) for one in sites]
+    parsers = [articles.PageParser(site.Site.from_json(wiki_site)) for wiki_site in sites]
     work = [
         (
             parsers[page["site"]],

@@ -90,19 +90,19 @@ class Literals:
 def page_texts(parsed: ParsedText) -> list[tuple[str, str, str]]:
     """Gives every text of a parsed page as (place, kind, text); elements first."""
     texts = [(f"element {i}", element.kind, element.text) for i, element in enumerate(parsed.elements)]
-    for i, one in enumerate(parsed.tables):
-        texts.append((f"table {i}", "caption", one.caption or ""))
-        texts.extend((f"table {i}", "cell", cell.content.text) for row in one.rows for cell in row)
+    for i, wiki_table in enumerate(parsed.tables):
+        texts.append((f"table {i}", "caption", wiki_table.caption or ""))
+        texts.extend((f"table {i}", "cell", cell.content.text) for row in wiki_table.rows for cell in row)
     for i, box in enumerate(parsed.infoboxes):
         texts.extend((f"infobox {i}", "field", value.text) for _, value in box.fields)
     return texts
 
 
-def slice_leaks(one: Slice) -> list[Leak]:
+def slice_leaks(wiki_slice: Slice) -> list[Leak]:
     """Parses every article of a slice and gives what markup is left in it."""
-    parser = PageParser(one.site)
+    parser = PageParser(wiki_slice.site)
     leaks = []
-    for page in one.articles():
+    for page in wiki_slice.articles():
         literals = Literals(page.text)
         for place, kind, text in page_texts(parser.parse(page).text):
             for match in literals.leaks(text):
@@ -114,20 +114,20 @@ def measure(data: str | None) -> dict[str, Any]:
     """Counts over all slices, S1 first."""
     rows = []
     listed: list[dict[str, str]] = []
-    for one in read_slices(data_root(data), (S1, *OTHERS)):
-        leaks = slice_leaks(one)
+    for wiki_slice in read_slices(data_root(data), (S1, *OTHERS)):
+        leaks = slice_leaks(wiki_slice)
         in_elements = {leak.title for leak in leaks if leak.place.startswith("element")}
         rows.append(
             {
-                "slice": one.name,
-                "articles": len(one.articles()),
+                "slice": wiki_slice.name,
+                "articles": len(wiki_slice.articles()),
                 "articles_with_leaks": len(in_elements),
                 "articles_with_leaks_in_tables_and_infoboxes": len(
                     {leak.title for leak in leaks if not leak.place.startswith("element")}
                 ),
             }
         )
-        listed += [{"slice": one.name, **asdict(leak)} for leak in leaks]
+        listed += [{"slice": wiki_slice.name, **asdict(leak)} for leak in leaks]
     return {"machine": machine(), "slices": rows, "leaks": listed}
 
 

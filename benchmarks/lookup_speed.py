@@ -177,7 +177,7 @@ def show(result: dict[str, Any]) -> None:
         f"{result['open_ms']:.1f} ms; Beam {beam}; bar: {BAR_MS} ms"
     )
     header = ("by", "first ms", "p50 ms", "p99 ms", "max ms", "resident MB", "grown by MB")
-    print(table(header, [tuple(one.values()) for one in result["kinds"]]))
+    print(table(header, [tuple(kind.values()) for kind in result["kinds"]]))
 
 
 def main() -> None:

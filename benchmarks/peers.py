@@ -85,9 +85,9 @@ def write_texts(slices: list[Slice], path: Path) -> int:
     """Writes the slices' articles as extractors.py reads them and gives their number."""
     n_articles = 0
     with path.open("w", encoding="utf-8") as file:
-        file.write(json.dumps({"sites": [one.site.to_json() for one in slices]}) + "\n")
-        for i, one in enumerate(slices):
-            for page in one.articles():
+        file.write(json.dumps({"sites": [wiki_slice.site.to_json() for wiki_slice in slices]}) + "\n")
+        for i, wiki_slice in enumerate(slices):
+            for page in wiki_slice.articles():
                 row = {"site": i, "id": page.page_id, "title": page.title, "text": page.text}
                 file.write(json.dumps(row) + "\n")
                 n_articles += 1
@@ -124,7 +124,7 @@ def time_in_turns(slices: list[Slice], *, peers: tuple[Peer, ...], n_rounds: int
         Timing(
             name=peer.name,
             n_bytes=heads[i]["bytes"],
-            rounds_s=tuple(one["cpu_s"] for one in rounds[i][1:]),
+            rounds_s=tuple(run_of_round["cpu_s"] for run_of_round in rounds[i][1:]),
             n_result_chars=rounds[i][-1]["result_chars"],
         )
         for i, peer in enumerate(peers)

@@ -53,7 +53,7 @@ def made_facts(chunk: int, n_facts: int) -> pa.RecordBatch:
     properties = np.where(is_frequent, 50, np.array(_PROPERTIES)[rng.integers(0, len(_PROPERTIES), n_rows)])
     subjects, none = np.sort(rng.integers(0, n_facts // 3, n_rows)), np.zeros(n_rows, np.uint64)
     return pa.RecordBatch.from_arrays(
-        [pa.array(one) for one in (properties, values, subjects, none, none)], FACTS.names
+        [pa.array(column) for column in (properties, values, subjects, none, none)], FACTS.names
     )
 
 

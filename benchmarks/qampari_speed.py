@@ -53,8 +53,8 @@ def made_releases(folder: Path, n_pages: int) -> tuple[Path, Path]:
     """Gives knowledge source and release of Wikidata of an encyclopaedia, built on first use."""
     kb, wikidata = folder / "kb", folder / "wikidata"
     if not (kb / "manifest.json").is_file():
-        for one in (kb, wikidata):
-            shutil.rmtree(one, ignore_errors=True)
+        for release in (kb, wikidata):
+            shutil.rmtree(release, ignore_errors=True)
         made = write_encyclopaedia(folder / "made", n_pages)
         given = ["--dump", str(made.wikidata), "--output", str(wikidata), "--sites", SITE]
         kbsource(["wikidata", *given], folder / "wikidata.log")
@@ -80,12 +80,12 @@ def kbsource(arguments: list[str], log: Path) -> Usage:
 def _figures(report: dict[str, Any], usage: Usage) -> dict[str, Any]:
     facts = report["facts"].values()
     n_looks = sum(fact["searches"] for fact in facts)
-    n_candidates = sum(one.get("candidates", 0) for one in facts)
+    n_candidates = sum(fact.get("candidates", 0) for fact in facts)
     return {
-        "facts": sum(one["all"] for one in facts),
+        "facts": sum(fact["all"] for fact in facts),
         "looks": n_looks,
         "candidates": n_candidates,
-        "proved": sum(one.get("proved", 0) for one in facts),
+        "proved": sum(fact.get("proved", 0) for fact in facts),
         "questions": sum(report["questions"]["kept"].values()),
         "wall_s": usage.wall_s,
         "cpu_s": usage.cpu_s,

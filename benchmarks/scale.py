@@ -102,12 +102,12 @@ def projection(rows: list[dict[str, Any]], *, gb: float = ENWIKI_GB) -> dict[str
 
     The straight lines go through the builds by one process. The driver's share stays on one core, the rest is divided.
     """
-    one = [row for row in rows if row["runner"] == "local-multi" and row["workers"] == 1]
-    if len(one) < 2:
+    of_one_worker = [row for row in rows if row["runner"] == "local-multi" and row["workers"] == 1]
+    if len(of_one_worker) < 2:
         return None
-    sizes = [row["size_mb"] for row in one]
-    cpu = linear_regression(sizes, [row["cpu_s"] for row in one])
-    driver = linear_regression(sizes, [row["driver_s"] for row in one])
+    sizes = [row["size_mb"] for row in of_one_worker]
+    cpu = linear_regression(sizes, [row["cpu_s"] for row in of_one_worker])
+    driver = linear_regression(sizes, [row["driver_s"] for row in of_one_worker])
     n_mb = gb * 1000
     cpu_s = cpu.slope * n_mb + cpu.intercept
     driver_s = max(0.0, driver.slope * n_mb + driver.intercept)

@@ -123,10 +123,10 @@ def measure(*, n_pages: int = N_PAGES, n_requests: int = N_REQUESTS) -> dict[str
         client(host, port, paths[:50])
         cpu, start = cpu_s(pid), time.perf_counter()
         asked = [threads.submit(client, host, port, paths[number::N_CLIENTS]) for number in range(N_CLIENTS)]
-        done = [one.result() for one in asked]
+        done = [query.result() for query in asked]
         seconds, cpu = time.perf_counter() - start, cpu_s(pid) - cpu
         memory = memory_mb(pid, "VmHWM")
-    times = [one for own, _ in done for one in own]
+    times = [second for own, _ in done for second in own]
     cuts = quantiles(times, n=100)
     return {
         "machine": machine(),

@@ -116,7 +116,10 @@ def _text(element: etree._Element, name: str) -> str:
 
 
 def _site(element: etree._Element, lang: str) -> Site:
-    namespaces = {int(one.get("key") or 0): one.text or "" for one in element.iterfind("{*}namespaces/{*}namespace")}
+    namespaces = {
+        int(namespace.get("key") or 0): namespace.text or ""
+        for namespace in element.iterfind("{*}namespaces/{*}namespace")
+    }
     return Site(
         lang=lang,
         dbname=_text(element, "dbname"),

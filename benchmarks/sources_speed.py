@@ -101,22 +101,22 @@ def show(result: dict[str, Any]) -> None:
     head = ("dataset", "MB", "records", "examples", "CPU s", "records/s a core", "MB/s a core", "peak MB", "own")
     rows = [
         (
-            one["dataset"],
-            each["mb"],
-            each["records"],
-            each["examples"],
-            each["cpu_s"],
-            each["per_core_s"],
-            each["mb"] / each["cpu_s"],
-            each["peak_mb"],
-            each["peak_own_mb"],
+            dataset["dataset"],
+            growth["mb"],
+            growth["records"],
+            growth["examples"],
+            growth["cpu_s"],
+            growth["per_core_s"],
+            growth["mb"] / growth["cpu_s"],
+            growth["peak_mb"],
+            growth["peak_own_mb"],
         )
-        for one in result["datasets"]
-        for each in one["runs"]
+        for dataset in result["datasets"]
+        for growth in dataset["runs"]
     ]
     print(table(head, rows))
-    growths = ", ".join(f"{one['dataset']} {one['memory_growth_mb']:+.0f} MB" for one in result["datasets"])
-    print(f"own memory, smallest to largest: {growths}; flat: {all(one['flat'] for one in result['datasets'])}")
+    growths = ", ".join(f"{dataset['dataset']} {dataset['memory_growth_mb']:+.0f} MB" for dataset in result["datasets"])
+    print(f"own memory, smallest to largest: {growths}; flat: {all(dataset['flat'] for dataset in result['datasets'])}")
 
 
 def main() -> None:

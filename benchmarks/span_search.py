@@ -97,7 +97,7 @@ def search_with_nltk(evidence: list[str], paragraphs: Sequence[list[str]]) -> tu
     for count in sorted({count for count in n_shared if count}, reverse=True):
         if len(candidates) >= N_CANDIDATES:
             break
-        candidates += [number for number, one in enumerate(n_shared) if one == count]
+        candidates += [number for number, shared in enumerate(n_shared) if shared == count]
     order = min(4, len(evidence))
     weights = (1 / order,) * order
     best = (0.0, 0, 0, 0)
@@ -150,9 +150,9 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 def measure(data: str | None, *, n_queries: int, n_nltk: int, n_everywhere: int) -> dict[str, Any]:
     """Measures and compares; NLTK gets ``n_nltk`` queries of the same spread of lengths."""
     tokeniser = Tokeniser(LANG)
-    (one,) = read_slices(data_root(data), (S1,))
-    parser = PageParser(one.site)
-    elements: list[tuple[Element, ...]] = [parser.parse(raw).text.elements for raw in one.articles()]
+    (wiki_slice,) = read_slices(data_root(data), (S1,))
+    parser = PageParser(wiki_slice.site)
+    elements: list[tuple[Element, ...]] = [parser.parse(raw).text.elements for raw in wiki_slice.articles()]
     pages = [TokenisedPage(page, tokeniser) for page in elements]
     rng = random.Random(SEED)
     queries = made_up_queries(pages, n_queries, rng)
@@ -247,7 +247,8 @@ def show(result: dict[str, Any]) -> None:
     )
     for head, key in ((result["queries"], "ours"), (result["nltk_queries"], "beside_nltk")):
         rows = [
-            (name, one["median_ms"], one["mean_ms"], one["p90_ms"], one["max_ms"]) for name, one in result[key].items()
+            (name, figures["median_ms"], figures["mean_ms"], figures["p90_ms"], figures["max_ms"])
+            for name, figures in result[key].items()
         ]
         print(f"\n{head} queries, ms a query")
         print(table(("", "median", "mean", "p90", "max"), rows))

@@ -78,7 +78,7 @@ def _write_datasets(release: Path, passages: Path, folder: Path, n_questions: in
     """Writes questions, maps them to the release, and makes their runs up."""
     with KnowledgeSource.open(str(release)) as source:
         pages = [
-            (page.page_id, [words for one in page.elements[1:] if len(words := one.text.split()) >= WORDS[1]])
+            (page.page_id, [words for element in page.elements[1:] if len(words := element.text.split()) >= WORDS[1]])
             for page in source
             if not page.is_disambiguation
         ]

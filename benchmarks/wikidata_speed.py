@@ -163,7 +163,7 @@ def show(result: dict[str, Any]) -> None:
             [tuple(m[n] for n in names) for m in result["memory"]],
         )
     )
-    peaks = [one["peak_tree_mb"] for one in result["memory"]]
+    peaks = [measured["peak_tree_mb"] for measured in result["memory"]]
     print(f"largest over smallest peak: {max(peaks) / min(peaks):.2f} (bar {FLAT_BAR})")
 
 

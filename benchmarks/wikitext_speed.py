@@ -29,7 +29,7 @@ def measure_set(slices: list[Any], *, peers: tuple[Peer, ...], n_rounds: int) ->
     timings = time_in_turns(slices, peers=peers, n_rounds=n_rounds)
     ours = next((timing for timing in timings if timing.name == OURS), None)
     return {
-        "articles": sum(len(one.articles()) for one in slices),
+        "articles": sum(len(wiki_slice.articles()) for wiki_slice in slices),
         "mb": timings[0].n_bytes / 1e6,
         "extractors": [_row(timing, ours) for timing in timings],
     }
@@ -57,15 +57,15 @@ def show(result: dict[str, Any]) -> None:
         )
         rows = [
             (
-                one["name"],
-                one["mb_per_s"],
-                one["cpu_s_per_mb"],
-                one["spread"],
-                one["result_chars"],
-                one["kbsource_times_as_fast"],
-                one["bar"],
+                extractor["name"],
+                extractor["mb_per_s"],
+                extractor["cpu_s_per_mb"],
+                extractor["spread"],
+                extractor["result_chars"],
+                extractor["kbsource_times_as_fast"],
+                extractor["bar"],
             )
-            for one in measured["extractors"]
+            for extractor in measured["extractors"]
         ]
         header = ("extractor", "MB/s", "CPU s/MB", "spread", "chars out", "kbsource is × as fast", "bar")
         print(table(header, rows))

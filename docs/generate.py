@@ -67,7 +67,7 @@ def tables_page() -> str:
         table({"pageviews": schema_of(TitleViews)}),
         "# Tables of an alignment",
         "Written by `kbsource map` next to the records; see [alignment.md](alignment.md).",
-        table({name: one for name, one in ALIGNMENT_TABLES.items() if name != "rejected"}),
+        table({name: alignment_table for name, alignment_table in ALIGNMENT_TABLES.items() if name != "rejected"}),
         "# Tables of QAMPARI",
         "Written by `kbsource qampari` next to the files of questions; see [qampari.md](qampari.md).",
         table(QAMPARI_TABLES),
@@ -85,10 +85,10 @@ def tables_page() -> str:
         table(TFIDF_INDEX.tables),
         "# Tables of benchmarks",
         "Written by `kbsource benchmark`; see [benchmark.md](benchmark.md).",
-        table({name: one for name, one in BENCHMARK.tables.items() if name != "rejected"}),
+        table({name: benchmark_table for name, benchmark_table in BENCHMARK.tables.items() if name != "rejected"}),
         "# Tables of training data",
         "Written by `kbsource training-data`; see [training_data.md](training_data.md).",
-        table({name: one for name, one in TRAINING_DATA.tables.items() if name != "rejected"}),
+        table({name: training_table for name, training_table in TRAINING_DATA.tables.items() if name != "rejected"}),
         "# Tables of entity linking",
         _wrapped(
             "Written by `kbsource entity-linking` next to the records; see [entity_linking.md](entity_linking.md). Its "
@@ -109,9 +109,9 @@ def tables_page() -> str:
             ("value", "meaning"),
             [
                 ("**reason**", "why a page or an entity was rejected"),
-                *((f"`{one}`", meaning) for one, meaning in REASONS.items()),
+                *((f"`{reason}`", meaning) for reason, meaning in REASONS.items()),
                 ("**parse_status**", "how a page was extracted"),
-                *((f"`{one}`", meaning) for one, meaning in FALLBACKS.items()),
+                *((f"`{fallback}`", meaning) for fallback, meaning in FALLBACKS.items()),
             ],
         ),
     ]

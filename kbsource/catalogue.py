@@ -54,7 +54,7 @@ def entries_in(folder: str | Folder) -> Iterator[Entry]:
     root = Folder.of(folder)
     found = sorted(path for depth in range(_DEEPEST + 1) for path in root.files("*/" * depth + MANIFEST))
     own: list[str] = []
-    for path in sorted(found, key=lambda one: (one.count("/"), one)):
+    for path in sorted(found, key=lambda found_path: (found_path.count("/"), found_path)):
         place = path.rpartition("/")[0]
         if not any(place.startswith(join(other, "")) for other in own if other or place):
             own.append(place)
@@ -98,9 +98,9 @@ def _entry(path: str, values: Mapping[str, Any], parts: Sequence[Mapping[str, An
     wiki, date = snapshot_of(values)
     files: list[dict[str, Any]] = []
     indexes: list[dict[str, Any]] = []
-    for one in (values, *parts):
-        files += [*(one.get("files") or ()), *chain.from_iterable((one.get("tables") or {}).values())]
-        indexes += one.get("index") or ()
+    for part in (values, *parts):
+        files += [*(part.get("files") or ()), *chain.from_iterable((part.get("tables") or {}).values())]
+        indexes += part.get("index") or ()
     return Entry(
         path=path,
         form=str(values["format"]).removeprefix("kbsource-").rpartition("-")[0],

@@ -206,7 +206,7 @@ def _decode(array: pa.Array, form: _Form) -> list[Any]:
         items = _decode(array.flatten(), form.item)
         first = offsets[0]
         lists = [tuple(items[start - first : end - first]) for start, end in pairwise(offsets)]
-        return [None if n is None else one for n, one in zip(lengths, lists, strict=True)] if lengths else lists
+        return [None if n is None else cell for n, cell in zip(lengths, lists, strict=True)] if lengths else lists
     if form.row is not None:
         rows = _made(iter(array.flatten()), form.row, _fields(form.row))
         if array.null_count:
@@ -236,7 +236,9 @@ def _made(arrays: Iterator[pa.Array], row: type[R], fields: _Fields, *, is_optio
 @cache
 def _part_of(row: type[R], names: frozenset[str]) -> tuple[type[R], _Fields]:
     """Returns a class with a row's methods and with its fields whose columns are all present, and these fields."""
-    fields = tuple(field for field in _fields(row) if names >= {one.name for one in _arrow_fields((field,))})
+    fields = tuple(
+        field for field in _fields(row) if names >= {arrow_field.name for arrow_field in _arrow_fields((field,))}
+    )
     methods = {name: value for name, value in vars(row).items() if isinstance(value, FunctionType | property)}
     own = [field.name for field in fields]
     made: Any = msgspec.defstruct(row.__name__, own, bases=(Row,), namespace=methods, frozen=True, gc=False)
@@ -260,7 +262,7 @@ def _fields(row: type[Row]) -> _Fields:
 def _field(name: str, hint: Any) -> _Column | _Group:
     (marks, hint), is_optional = _annotated(hint), False
     if type(None) in get_args(hint):
-        (hint,) = (one for one in get_args(hint) if one is not type(None))
+        (hint,) = (member for member in get_args(hint) if member is not type(None))
         is_optional = True
     group = next((mark for mark in marks if isinstance(mark, Columns)), None)
     if group is not None:
@@ -273,16 +275,16 @@ def _field(name: str, hint: Any) -> _Column | _Group:
 def _within(fields: _Fields, group: Columns, *, is_optional: bool) -> _Fields:
     """Returns the fields of a row as they appear among the columns of another row."""
     found: list[_Column | _Group] = []
-    for one in fields:
-        if isinstance(one, _Group):
-            inner = _within(one.fields, group, is_optional=is_optional)
-            found.append(_Group(one.name, one.row, inner, one.is_optional))
+    for member in fields:
+        if isinstance(member, _Group):
+            inner = _within(member.fields, group, is_optional=is_optional)
+            found.append(_Group(member.name, member.row, inner, member.is_optional))
             continue
-        field = one.field.with_name(group.prefix + one.field.name)
+        field = member.field.with_name(group.prefix + member.field.name)
         if field.metadata:
             about = field.metadata[b"description"].decode().replace("{}", group.word)
             field = field.with_metadata({"description": about})
-        found.append(_Column(one.name, field.with_nullable(True) if is_optional else field, one.form))
+        found.append(_Column(member.name, field.with_nullable(True) if is_optional else field, member.form))
     return tuple(found)
 
 

@@ -187,7 +187,7 @@ class Folder:
             store, key = folder._store("")
             prefix = f"{key}/" if key else ""
             fits = _pattern(wild)
-            names = [name for one in store.list(key) if fits.fullmatch(name := one.removeprefix(prefix))]
+            names = [name for object_key in store.list(key) if fits.fullmatch(name := object_key.removeprefix(prefix))]
         return sorted(f"{fixed}/{name}" if fixed else name for name in names)
 
     @contextmanager

@@ -240,7 +240,9 @@ class Markdown(PlainText):
             yield from _pipes(header, rows)
 
     def _infobox(self, infobox: Infobox, base: str) -> Iterator[str]:
-        rows = [[self._cell(one.name, (), base), self._cell(one.text, one.links, base)] for one in infobox.fields]
+        rows = [
+            [self._cell(field.name, (), base), self._cell(field.text, field.links, base)] for field in infobox.fields
+        ]
         yield from _pipes([self._cell(infobox.name, (), base)], rows)
 
 

@@ -165,41 +165,41 @@ def fates_of(
         question: the question of its record.
         elsewhere: by release, its outcome in the page that its text was moved to.
     """
-    first = next((one.aligned for one in found if one.fate in ("exact", "near")), None)
+    first = next((outcome.aligned for outcome in found if outcome.fate in ("exact", "near")), None)
     known = next((page for page in pages if page is not None), None)
     stood, last_title = False, None
     for number, (own, page) in enumerate(zip(found, pages, strict=True)):
         moved = (elsewhere or {}).get(number)
         is_followed = own.fate in LOST and moved is not None and moved.fate in ("exact", "near", "near_changed")
         found_here = moved if is_followed and moved is not None else own
-        one, fate = found_here.aligned, found_here.fate
+        aligned, fate = found_here.aligned, found_here.fate
         if (
             first is not None
             and fate in ("exact", "near")
-            and (one.page_id, one.section) != (first.page_id, first.section)
+            and (aligned.page_id, aligned.section) != (first.page_id, first.section)
         ):
             fate = "moved"
         stands = fate in STANDING
-        last_title = one.title or last_title
+        last_title = aligned.title or last_title
         yield Fate(
             dataset,
-            one.ordinal,
-            one.example_id,
+            aligned.ordinal,
+            aligned.example_id,
             question,
-            one.output,
-            one.evidence,
+            aligned.output,
+            aligned.evidence,
             number,
             dates[number],
             fate,
             stood and not stands,
-            one.page,
-            one.evidence_text,
-            one.page_id,
-            one.title,
+            aligned.page,
+            aligned.evidence_text,
+            aligned.page_id,
+            aligned.title,
             last_title,
-            one.section,
-            one.span,
-            one.text,
+            aligned.section,
+            aligned.span,
+            aligned.text,
             None if known is None else known.infobox,
             None if known is None else size_class(known.n_chars),
             page is not None and first_with(pages, number) == number,
@@ -440,7 +440,7 @@ class _Report(msgspec.Struct):
 
     def __post_init__(self) -> None:
         for name, groups in self.groups.items():
-            if any({len(one.fates), len(one.standing)} != {len(self.releases)} for one in groups):
+            if any({len(group.fates), len(group.standing)} != {len(self.releases)} for group in groups):
                 raise ValueError(f"a group of {name!r} has not as many numbers as there are releases")
 
 

@@ -33,7 +33,7 @@ def table_head(table: str) -> str:
 def column_rows(fields: Iterable[pa.Field], known: Known, place: str, path: str = "") -> Iterator[tuple[str, str, str]]:
     """The rows of fields; several in a row that are like others further up stand in one, which names these."""
     described = [(known.get(_said(field)), field) for field in fields]
-    for origin, run in groupby(described, key=lambda one: one[0]):
+    for origin, run in groupby(described, key=lambda row: row[0]):
         group = [field for _, field in run]
         if origin is not None and len(group) > 1:
             yield path + ", ".join(f"`{field.name}`" for field in group), "", f"as in {origin}"

@@ -84,7 +84,9 @@ def decide(
         if EVIDENCE_SPAN in (evidence.meta or {})
         and _is_by_paragraph(found[key], _highest_by_paragraph(example, key, policy, threshold))
     )
-    faults = {key: _evidence_fault(one, key in by_paragraph, policy, threshold) for key, one in found.items()}
+    faults = {
+        key: _evidence_fault(alignment, key in by_paragraph, policy, threshold) for key, alignment in found.items()
+    }
     partial = tuple(index for index in range(len(example.partial)) if faults[PARTIAL, index] is None)
     if not example.outputs:
         return Decision(None, (), partial, by_paragraph)
@@ -93,7 +95,11 @@ def decide(
     for index, output in enumerate(example.outputs):
         of_set = (faults[index, place] for place in range(len(output.evidence)))
         # Evidence without any position is the more serious fault.
-        fault = min((one for one in of_set if one is not None), key=lambda one: one in _WEAK, default=None)
+        fault = min(
+            (piece_fault for piece_fault in of_set if piece_fault is not None),
+            key=lambda piece_fault: piece_fault in _WEAK,
+            default=None,
+        )
         if fault is None:
             fates.append(OutputFate("whole", None, tuple(range(len(output.evidence)))))
             continue
@@ -155,7 +161,10 @@ def _exact_once(example: Example, fates: list[OutputFate], found: Mapping[Eviden
     said: set[tuple[str | None, tuple[Any, ...]]] = set()
     result = []
     for output, fate, pieces, is_exact in zip(example.outputs, fates, sets, exact, strict=True):
-        says = output.answer, tuple((one.outcome, one.page_id, one.place, one.score, one.is_accepted) for one in pieces)
+        says = (
+            output.answer,
+            tuple((piece.outcome, piece.page_id, piece.place, piece.score, piece.is_accepted) for piece in pieces),
+        )
         if pieces and any(exact) and not is_exact:
             fate = OutputFate("dropped" if output.answer is None else "answer_only", "not_exact", ())
         elif pieces and says in said:
@@ -195,7 +204,7 @@ def write_places_once(decision: Decision, found: Mapping[EvidenceKey, Alignment]
     sentence of a page. Where several share a location, the first that the search found is kept, or else the first that
     was rescued. Locations that the search found twice without a model are written twice, as in the dataset.
     """
-    if not any(one.is_rescued for one in found.values()):
+    if not any(alignment.is_rescued for alignment in found.values()):
         return decision
 
     def where(key: EvidenceKey) -> tuple[Any, ...]:

@@ -182,9 +182,9 @@ def load_templates(path: str | None = None) -> dict[str, str]:
     if path is not None:
         return own
     templates = {
-        one.property_id: f"{one.ask} are the {one.noun} {one.link} {{entity}}?"
-        for one in load_relations().composition.values()
-        if one.is_enabled
+        relation.property_id: f"{relation.ask} are the {relation.noun} {relation.link} {{entity}}?"
+        for relation in load_relations().composition.values()
+        if relation.is_enabled
     }
     for collection in load_collections(None, (), "corrected"):
         for property_id, by_type in collection.qa_templates.items():
@@ -196,15 +196,15 @@ def compared(old: Sequence[FactAnswer], new: Sequence[FactAnswer]) -> str:
     """Returns the outcome for the answers of two releases, at least one of which has answers."""
     if not old or not new:
         return "went" if old else "appeared"
-    return "stayed" if {one.value for one in old} == {one.value for one in new} else "changed"
+    return "stayed" if {answer.value for answer in old} == {answer.value for answer in new} else "changed"
 
 
 def with_common(
     old: Sequence[FactAnswer], new: Sequence[FactAnswer]
 ) -> tuple[tuple[FactAnswer, ...], tuple[FactAnswer, ...]]:
     """Returns the answers of two releases, each marked with whether both releases have it."""
-    common = {one.value for one in old} & {one.value for one in new}
-    old, new = ([replace(one, is_common=one.value in common) for one in answers] for answers in (old, new))
+    common = {answer.value for answer in old} & {answer.value for answer in new}
+    old, new = ([replace(answer, is_common=answer.value in common) for answer in answers] for answers in (old, new))
     return tuple(old), tuple(new)
 
 
@@ -216,16 +216,16 @@ def problem_of(fact: Fact) -> str | None:
     sides = [(side, fact.answers(side)) for side in SIDES if fact.answers(side)]
     lacking: dict[str, Callable[[Side, Sequence[FactAnswer]], bool]] = {
         "no_page": lambda side, _: fact.page_id(side) is None,
-        "no_name": lambda _, answers: all(one.text is None for one in answers),
-        "not_found": lambda _, answers: not any(one.n_found for one in answers),
-        "not_entailed": lambda _, answers: all(one.proof is None for one in answers),
+        "no_name": lambda _, answers: all(answer.text is None for answer in answers),
+        "not_found": lambda _, answers: not any(answer.n_found for answer in answers),
+        "not_entailed": lambda _, answers: all(answer.proof is None for answer in answers),
     }
     for reason, is_lacking in lacking.items():
         for side, answers in sides:
             if is_lacking(side, answers):
                 return f"{side}_{reason}"
-    differing = [one for _, answers in sides for one in answers if not one.is_common]
-    return "change_unproved" if differing and all(one.proof is None for one in differing) else None
+    differing = [answer for _, answers in sides for answer in answers if not answer.is_common]
+    return "change_unproved" if differing and all(answer.proof is None for answer in differing) else None
 
 
 def score(hypothesis: str, proof_text: str, sentence_at: int, tokeniser: Tokeniser) -> tuple[float, float]:
@@ -255,9 +255,9 @@ def kilt_record(fact: Fact, side: Side) -> dict[str, Any] | None:
 
 def _outputs(answers: Sequence[FactAnswer]) -> list[dict[str, Any]]:
     outputs: dict[str, dict[str, Any]] = {}
-    for one in sorted(answers, key=lambda one: one.proof is None):  # a proved answer claims a shared name
-        for number, name in enumerate(one.aliases):
-            provenance = [_provenance(one.proof)] if number == 0 and one.proof is not None else []
+    for answer in sorted(answers, key=lambda answer: answer.proof is None):  # a proved answer claims a shared name
+        for number, name in enumerate(answer.aliases):
+            provenance = [_provenance(answer.proof)] if number == 0 and answer.proof is not None else []
             outputs.setdefault(name, {"answer": name, **({"provenance": provenance} if provenance else {})})
     return list(outputs.values())
 
@@ -332,23 +332,23 @@ def _faults(fact: Fact, side: Side, tokeniser: Tokeniser) -> Iterator[str]:
             yield f"{fact.outcome}, which its answers are not"
         if fact.problem != problem_of(fact):
             yield f"{fact.problem}, which its proofs are not"
-    answers, values = fact.answers(side), {one.value for one in fact.answers("new" if side == "old" else "old")}
-    if len({one.value for one in answers}) < len(answers):
+    answers, values = fact.answers(side), {answer.value for answer in fact.answers("new" if side == "old" else "old")}
+    if len({answer.value for answer in answers}) < len(answers):
         yield f"a value comes twice in the {side} answers"
-    for one in answers:
-        if one.is_common != (one.value in values):
-            yield f"whether both releases have {one.value} is not what it says"
-        if one.aliases[:1] != (() if one.text is None else (one.text,)):
-            yield f"the aliases of {one.value} do not begin with its name"
-        if (proof := one.proof) is not None:
+    for answer in answers:
+        if answer.is_common != (answer.value in values):
+            yield f"whether both releases have {answer.value} is not what it says"
+        if answer.aliases[:1] != (() if answer.text is None else (answer.text,)):
+            yield f"the aliases of {answer.value} do not begin with its name"
+        if (proof := answer.proof) is not None:
             sentence_at = proof.sentence_char - proof.start_char
             is_whole = len(proof.text) == proof.end_char - proof.start_char and 0 <= sentence_at < len(proof.text)
-            if not one.n_found or not is_whole or proof.found not in proof.text[sentence_at:]:
-                yield f"the proof of {one.value} does not name it, or has another length than its span"
+            if not answer.n_found or not is_whole or proof.found not in proof.text[sentence_at:]:
+                yield f"the proof of {answer.value} does not name it, or has another length than its span"
             elif proof.bleu != score(proof.hypothesis, proof.text, sentence_at, tokeniser)[0]:
-                yield f"the score of the proof of {one.value} is another"
+                yield f"the score of the proof of {answer.value} is another"
             if proof.page_id != fact.page_id(side):
-                yield f"the proof of {one.value} is of another page"
+                yield f"the proof of {answer.value} is of another page"
 
 
 class _Statements(msgspec.Struct, forbid_unknown_fields=True):

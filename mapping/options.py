@@ -352,19 +352,21 @@ def _metadata(hint: Any) -> Iterator[Any]:
 
 def flag_of(name: str, hint: Any) -> str:
     """Returns the name of a field's option on the command line."""
-    return next((named for one in _parameters(hint) for named in one.name or ()), f"--{name.replace('_', '-')}")
+    return next(
+        (named for parameter in _parameters(hint) for named in parameter.name or ()), f"--{name.replace('_', '-')}"
+    )
 
 
 def _parameters(hint: Any) -> Iterator[Parameter]:
     """Yields the parameters of a type and of its parts, the outermost first."""
-    yield from (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Parameter))
+    yield from (parameter for parameter in getattr(hint, "__metadata__", ()) if isinstance(parameter, Parameter))
     for part in get_args(hint) if get_origin(hint) is not Literal else ():
         yield from _parameters(part)
 
 
 def _validators(hint: Any) -> list[Any]:
     parameters: list[Any] = list(_parameters(hint))
-    return [each for one in parameters for each in one.validator]
+    return [validator for parameter in parameters for validator in parameter.validator]
 
 
 def _choices(hint: Any) -> Iterator[tuple[Any, ...]]:

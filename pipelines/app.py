@@ -165,7 +165,7 @@ def _setting(typed: str) -> tuple[str, str]:
 def options_of(command: App) -> set[str]:
     """Returns the names of a command's options."""
     arguments = command.assemble_argument_collection()
-    return {name for one in arguments for name in one.names if name.startswith("--")}
+    return {name for argument in arguments for name in argument.names if name.startswith("--")}
 
 
 def examples_of(function: Callable[..., Any] | None) -> str:
@@ -216,7 +216,7 @@ def parse_fault(error: CycloptsError) -> str:
             "--storage",
             "--force",
             "--help",
-            *(name for one in error.argument_collection for name in one.names),
+            *(name for argument in error.argument_collection for name in argument.names),
         }
         said = f"there is no option {typed}.{nearest(typed, known)}"
     return f"{said} See {' '.join(('kbsource', *(error.command_chain or ()), '--help'))}."

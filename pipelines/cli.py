@@ -45,7 +45,8 @@ def overview() -> str:
         "Turns Wikipedia dumps into tables with verified offsets, and aligns datasets to\nthem.",
         f"The five commands to start with:\n{textwrap.indent(_PATH, '  ')}",
         *(
-            f"{styled(group, 'bold')}\n" + "\n".join(f"  {one.name:<{width - 2}}{one.summary}" for one in commands)
+            f"{styled(group, 'bold')}\n"
+            + "\n".join(f"  {command.name:<{width - 2}}{command.summary}" for command in commands)
             for group, commands in GROUPS.items()
         ),
         "kbsource COMMAND --help describes a command. Every command accepts --json, which\n"

@@ -37,9 +37,9 @@ def arguments_of(command: str) -> list[Argument]:
     _, apps, rest = make_app().parse_commands(words)
     is_command = not rest and apps[-1].default_command is not None
     found = list(apps[-1].assemble_argument_collection(parse_docstring=True)) if is_command else []
-    if not any(one.name == "--runner" for one in found) or words == _OVERVIEW:
+    if not any(argument.name == "--runner" for argument in found) or words == _OVERVIEW:
         raise SetupError(f"{command!r} is no command of one job, such as build, qampari or 'map nq'.")
-    return [one for one in found if one.show and one.name not in _NOT_IN_FORMS]
+    return [argument for argument in found if argument.show and argument.name not in _NOT_IN_FORMS]
 
 
 def metadata(command: str) -> dict[str, Any]:
@@ -82,10 +82,10 @@ def _parameter(argument: Argument) -> dict[str, Any]:
     elif is_place:
         of_folder = "GCS_WRITE_FOLDER" if name == "output" else "GCS_READ_FOLDER"
         kind = {"paramType": "GCS_READ_FILE" if metavar == "FILE" else of_folder}
-    one = _GOOGLES if is_place else None
-    one = next((like.pattern for like in validators if isinstance(like, Like)), one)
-    if one is not None:
-        several = f"{one}(,{one})*" if tuple in types else one
+    pattern = _GOOGLES if is_place else None
+    pattern = next((like.pattern for like in validators if isinstance(like, Like)), pattern)
+    if pattern is not None:
+        several = f"{pattern}(,{pattern})*" if tuple in types else pattern
         kind["regexes"] = [f"^({several}){'' if argument.required else '?'}$"]
     said = f"{argument.parameter.help or metavar}{' Several are separated by commas.' * (tuple in types)}"
     optional = {} if argument.required else {"isOptional": True}
@@ -122,7 +122,7 @@ def typed(argv: Sequence[str]) -> Typed:
     """
     given = [argument.partition("=")[::2] for argument in argv]
     command = dict(given).get(f"--{_COMMAND}", "")
-    known = {f"--{_form_name(one)}": one for one in arguments_of(command)}
+    known = {f"--{_form_name(argument)}": argument for argument in arguments_of(command)}
     runner = dict(given).get("--runner", DATAFLOW_RUNNER)
     words = [*command.split(), f"--runner={'dataflow' if runner == DATAFLOW_RUNNER else runner}"]
     taken = (f"--{_COMMAND}", "--runner")

@@ -104,7 +104,7 @@ def next_words(line: str) -> str:
     >>> next_words("kbsource info releases/wiki"), next_words("kbsource trec PREDICTIONS --output FILE")
     ('Next', 'Next, with names of yours for PREDICTIONS and FILE')
     """
-    words = [one for word in shlex.split(line) for one in (word, word.rpartition("/")[2])]
+    words = [spelling for word in shlex.split(line) for spelling in (word, word.rpartition("/")[2])]
     wanted = dict.fromkeys(word for word in words if word in PLACEHOLDERS)
     return f"Next, with names of yours for {' and '.join(wanted)}" if wanted else "Next"
 
@@ -180,7 +180,7 @@ def told(message: str) -> str:
     words = (
         re.sub(rf"\S{{{_LONGEST_WORD + 1},}}", lambda word: _ends_of(word[0], _LONGEST_WORD), line) for line in lines
     )
-    shown = ("".join(one if one.isprintable() else repr(one)[1:-1] for one in line) for line in words)
+    shown = ("".join(char if char.isprintable() else repr(char)[1:-1] for char in line) for line in words)
     return "\n".join(_ends_of(line, _LONGEST_LINE) for line in shown)
 
 
@@ -223,7 +223,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     ''
     """
     # Compare only letters: the dashes of options would make all short ones similar.
-    words = {one.lstrip("-"): one for one in sorted(known)}
+    words = {known_name.lstrip("-"): known_name for known_name in sorted(known)}
     near = get_close_matches(name.lstrip("-"), words, n=1) if len(name) <= _WIDEST else ()
     return f" Did you mean {words[near[0]]}?" if near else ""
 

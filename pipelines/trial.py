@@ -57,10 +57,10 @@ def dry_run(job: Callable[[], object], arguments: Mapping[str, Any]) -> Summary:
             return Summary(title="All of it is done: there is nothing left to run.", values={"graph": None})
     options = [value for value in arguments.values() if is_dataclass(value)]
     named = [(name, value) for name, value in arguments.items() if isinstance(value, str)]
-    named += [found for one in options for found in paths_of(one)]
+    named += [found for option in options for found in paths_of(option)]
     reads = {path: _sizes(name, path) for name, path in named if name not in _WRITTEN}
     n_copied = sum(copied for _, copied in reads.values())
-    n_allocated = max(getattr(one, "worker_memory_bytes", 0) for one in (*options, None))
+    n_allocated = max(getattr(option, "worker_memory_bytes", 0) for option in (*options, None))
     values = {
         "graph": graph._asdict(),
         "reads": {path: n_bytes for path, (n_bytes, _) in reads.items()},
@@ -126,9 +126,11 @@ def graph_of(pipeline: Any) -> Graph:
     if is_far:
         _check_job(options, graph)
     transforms = graph.components.transforms.values()
-    urns = Counter(one.spec.urn for one in transforms)
+    urns = Counter(transform.spec.urn for transform in transforms)
     payloads = (
-        beam_runner_api_pb2.ParDoPayload.FromString(one.spec.payload) for one in transforms if one.spec.urn == _PAR_DO
+        beam_runner_api_pb2.ParDoPayload.FromString(transform.spec.payload)
+        for transform in transforms
+        if transform.spec.urn == _PAR_DO
     )
     n_side_inputs = sum(len(payload.side_inputs) for payload in payloads)
     _, stages = fn_runner.FnApiRunner().create_stages(graph)

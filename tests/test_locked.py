@@ -45,7 +45,9 @@ def test_what_the_extras_need_is_locked() -> None:
     while left:
         name, _, extras = re.match(r"([\w.-]+)(\[([\w,-]+)\])?", left.pop()).groups()  # type: ignore[union-attr]
         if name == "kbsource":
-            left += [one for extra in extras.split(",") for one in project["optional-dependencies"][extra]]
+            left += [
+                requirement for extra in extras.split(",") for requirement in project["optional-dependencies"][extra]
+            ]
         else:
             needed.add(re.sub(r"[-_.]+", "-", name).lower())
 
@@ -61,8 +63,8 @@ def test_the_bill_of_materials_names_what_is_locked_and_is_the_same_every_time()
 
     assert first == second
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
-    assert {one["name"]: one["version"] for one in bill["components"]} == pins(LOCKED)
-    references = [one["bom-ref"] for one in bill["components"]]
+    assert {component["name"]: component["version"] for component in bill["components"]} == pins(LOCKED)
+    references = [component["bom-ref"] for component in bill["components"]]
     assert len(set(references)) == len(references)
     assert bill["dependencies"][0]["dependsOn"] == references
-    assert all(one["hashes"] for one in bill["components"])
+    assert all(component["hashes"] for component in bill["components"])

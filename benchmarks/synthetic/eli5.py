@@ -38,7 +38,7 @@ def write(folder: Path, n_bytes: int) -> Synthetic:
     """Writes threads of that many bytes as JSON lines, and the campaign that annotated some of them."""
     words = Words("eli5")
     threads = _Threads(words)
-    lines = (json.dumps(one) + "\n" for one in threads.each())
+    lines = (json.dumps(thread) + "\n" for thread in threads.each())
     records = write_text(folder / "eli5_dev.jsonl", lines, n_bytes=n_bytes)
     return Synthetic("eli5", "dev", (records,), _campaign(folder, words, threads.n_threads))
 
@@ -49,10 +49,10 @@ def write_parquet(folder: Path, n_bytes: int) -> Synthetic:
     threads = _Threads(words)
     path = folder / "eli5_dev.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
-    each, written = threads.each(), 0
+    lines, written = threads.each(), 0
     with pq.ParquetWriter(path, _SCHEMA) as writer:
         while written < n_bytes:
-            group = list(islice(each, _GROUP_ROWS))
+            group = list(islice(lines, _GROUP_ROWS))
             written += sum(len(json.dumps(passage)) for passage in group)
             writer.write_table(pa.Table.from_pylist(group, schema=_SCHEMA))
     return Synthetic("eli5", "dev", (str(path),), _campaign(folder, words, threads.n_threads))

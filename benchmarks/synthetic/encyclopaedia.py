@@ -93,7 +93,10 @@ class Encyclopaedia:
         self._kinds = dict(enumerate(kinds, start=1))
         self._claims: dict[int, list[tuple[str, int]]] = {number: [] for number in self._kinds}
         self._naming: dict[int, list[int]] = {}
-        of_kind = {kind: [number for number, one in self._kinds.items() if one == kind] for kind in set(kinds)}
+        of_kind = {
+            kind: [number for number, kind_of_item in self._kinds.items() if kind_of_item == kind]
+            for kind in set(kinds)
+        }
         persons, films, books, places, organisations = (
             of_kind[kind] for kind in ("human", "film", "book", "human settlement", "organization")
         )
@@ -178,7 +181,7 @@ class Encyclopaedia:
         share = -(-len(rest) // _PARAGRAPHS)
         paragraphs = [first, *(rest[at : at + share] for at in range(0, len(rest), share))]
         if number in self._naming:
-            listed = ", ".join(f"[[{_name(one)}]]" for one in self._naming[number][:_LISTED_AT_ONCE])
+            listed = ", ".join(f"[[{_name(named_page)}]]" for named_page in self._naming[number][:_LISTED_AT_ONCE])
             paragraphs.append([f"Of note are {listed}."])
         return "\n\n".join(" ".join(paragraph) for paragraph in paragraphs)
 
@@ -204,14 +207,17 @@ class Encyclopaedia:
         for name in sorted({*SENTENCES, *_IDENTIFIERS, "P31", "P279"}):
             yield {**_entity(name, "property", f"property {name}"), "datatype": DATATYPES.get(name, "wikibase-item")}
         for label, above in CLASSES.items():
-            claims = [("P279", _class_id(one)) for one in above]
+            claims = [("P279", _class_id(parent)) for parent in above]
             yield _item(_class_id(label), label, (), claims, None)
         for things, kind in ((self.occupations, "occupation"), (self.countries, "country")):
             for number in things:
                 yield _item(f"Q{number}", _name(number), (), [("P31", _class_id(kind))], None)
         for number, kind in self._kinds.items():
             if kind in CLASSES:
-                claims = [("P31", _class_id(kind)), *((name, _value(name, one)) for name, one in self._claims[number])]
+                claims = [
+                    ("P31", _class_id(kind)),
+                    *((name, _value(name, target)) for name, target in self._claims[number]),
+                ]
                 claims += [(name, f"{number * 7919 + place:09d}") for place, name in enumerate(_IDENTIFIERS)]
                 aliases = (_alias(number),) if _has_alias(number) else ()
                 yield _item(f"Q{FIRST_ITEM + number}", _name(number), aliases, claims, self.title(number))

@@ -26,7 +26,11 @@ def write(folder: Path, n_bytes: int) -> Synthetic:
     n_pages = claims.n_claims // _CLAIMS_A_PAGE + 1
     for number, start in enumerate(range(0, n_pages, _PAGES_A_FILE), 1):
         numbers = range(start, min(start + _PAGES_A_FILE, n_pages))
-        write_text(pages / f"wiki-{number:03}.jsonl", (_page(words, one) for one in numbers), n_bytes=1 << 60)
+        write_text(
+            pages / f"wiki-{number:03}.jsonl",
+            (_page(words, article_number) for article_number in numbers),
+            n_bytes=1 << 60,
+        )
     return Synthetic("fever", "train", (records,), (str(pages),))
 
 

@@ -26,7 +26,7 @@ def write(folder: Path, n_bytes: int) -> Synthetic:
     for number, start in enumerate(range(0, questions.n_questions, _PAGES_A_FILE)):
         numbers = range(start, min(start + _PAGES_A_FILE, questions.n_questions))
         path = abstracts / f"A{chr(65 + number // 100)}" / f"wiki_{number % 100:02}"
-        write_text(path, (_abstract(words, one) for one in numbers), n_bytes=1 << 60)
+        write_text(path, (_abstract(words, article_number) for article_number in numbers), n_bytes=1 << 60)
     return Synthetic("hotpotqa", "train", (records,), (str(abstracts),))
 
 

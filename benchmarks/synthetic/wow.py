@@ -37,7 +37,7 @@ def _dialogues(words: Words) -> Iterator[str]:
                 "speaker": "0_Wizard" if is_wizard else "1_Apprentice",
                 "text": f"{words.text(16)}.",
                 "retrieved_topics": [title for title, _ in passages],
-                "retrieved_passages": [dict([one]) for one in passages],
+                "retrieved_passages": [dict([cut_passage]) for cut_passage in passages],
             }
             if is_wizard:
                 turn |= _choice(words, shown)

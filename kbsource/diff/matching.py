@@ -195,7 +195,10 @@ class _Matcher:
             for side, texts in enumerate((self._old, self._new))
         }
         scored = ((likeness(words[0][i], words[1][j]), i, j) for i, j in pairs)
-        for score, i, j in sorted((one for one in scored if one[0]), key=lambda one: (-one[0], *one[1:])):
+        for score, i, j in sorted(
+            (scored_pair for scored_pair in scored if scored_pair[0]),
+            key=lambda scored_pair: (-scored_pair[0], *scored_pair[1:]),
+        ):
             if i not in self._pieces and j not in self._claimed:
                 self._edited(i, j, score)
 
@@ -208,7 +211,7 @@ class _Matcher:
             self._claim(Piece(i, 0, len(old), j, at, at + len(old), "part", 1.0, len(old)))
         elif j not in self._claimed and (at := old.find(new)) >= 0:
             end = at + len(new)
-            if all(end <= one.old_start or one.old_end <= at for one in self._pieces.get(i, ())):
+            if all(end <= piece.old_start or piece.old_end <= at for piece in self._pieces.get(i, ())):
                 self._claim(Piece(i, at, end, j, 0, len(new), "part", 1.0, len(new)))
 
     def pieces(self) -> list[Piece]:
@@ -335,7 +338,7 @@ def match_sections(old_page: PageText, new_page: PageText, pieces: Sequence[Piec
     numbers = list(pairs)
     in_order = {numbers[at] for at in longest_ascending(list(pairs.values()))}
     taken = set(pairs.values())
-    for (i, j), n_kept in sorted(flows.items(), key=lambda one: (-one[1], one[0])):
+    for (i, j), n_kept in sorted(flows.items(), key=lambda flow: (-flow[1], flow[0])):
         if min(i, j) >= 0 and i not in pairs and j not in taken and 0 < old.sizes[i] <= 2 * n_kept:
             pairs[i] = j
             taken.add(j)

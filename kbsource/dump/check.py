@@ -119,7 +119,7 @@ def check_dump(
         findings += _check_head(name, header, dump_range)
         findings += _check_end(name, dump_range)
         candidates = (join(posixpath.dirname(path), name) for name in index_names(path))
-        index_path = next((one for one in candidates if Folder.of(one).exists()), None)
+        index_path = next((candidate for candidate in candidates if Folder.of(candidate).exists()), None)
         if index_path is not None:
             of_index = list(_check_index(name, path, index_path))
             findings += of_index

@@ -130,7 +130,7 @@ def build_page_props(
                 props.add(known, _lowest(known, *winners), np.isin(known, marked).astype(np.uint8))
                 claiming = np.unique(page_ids[kinds != _MARK])
                 own = [(page_ids[kinds == kind], qids[kinds == kind]) for kind in (_SITELINK, _ITEM)]
-                columns = [claiming, *(_lowest(claiming, *one) for one in (winners, *own))]
+                columns = [claiming, *(_lowest(claiming, *pair) for pair in (winners, *own))]
                 yield pa.RecordBatch.from_arrays(columns, schema=CLAIMS)
 
         write_index_file(claims_path, CLAIMS, claims())
@@ -206,15 +206,15 @@ def _write_whole(rows: SortedRuns, path: str, scratch: str) -> None:
     """Writes rows sorted by key as one batch, from mapped scratch files."""
     paths = [os.path.join(scratch, f"{name}.bin") for name in SCHEMA.names]
     with ExitStack() as stack:
-        files = [stack.enter_context(open(one, "wb")) for one in paths]
+        files = [stack.enter_context(open(column_path, "wb")) for column_path in paths]
         for batch in rows.read_sorted(_ROWS_AT_ONCE):
             for column, file in zip(batch.columns, files, strict=True):
                 column.to_numpy().tofile(file)
     types = (np.uint32, np.uint32, np.uint8)
-    columns = [np.memmap(*one, "r") if rows.n_rows else np.empty(0) for one in zip(paths, types, strict=True)]
+    columns = [np.memmap(*pair, "r") if rows.n_rows else np.empty(0) for pair in zip(paths, types, strict=True)]
     write_index_file(path, SCHEMA, [pa.RecordBatch.from_arrays(columns, schema=SCHEMA)])
-    for one in paths:
-        os.remove(one)
+    for column_path in paths:
+        os.remove(column_path)
 
 
 def _checked(page_id: int) -> int:

@@ -261,7 +261,7 @@ def _title_order(table: pa.RecordBatch) -> tuple[npt.NDArray[np.int64], npt.NDAr
         # A stable sort by title keeps articles and the highest page id first among equal titles.
         by_title = sorted(range(len(found)), key=lambda place: found[place])
         order[start:end] = rows[by_title]
-        is_shadowed[start + 1 : end] = [found[one] == found[other] for one, other in pairwise(by_title)]
+        is_shadowed[start + 1 : end] = [found[first] == found[other] for first, other in pairwise(by_title)]
     return order, is_shadowed
 
 

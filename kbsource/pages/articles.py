@@ -181,8 +181,8 @@ def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: PagePr
         categories=text.categories,
         template_categories=text.template_categories,
         redirects=resolver.redirects_to(page_id),
-        tables=tuple(table(one) for one in text.tables),
-        infoboxes=tuple(infobox(one) for one in text.infoboxes),
+        tables=tuple(table(parsed_table) for parsed_table in text.tables),
+        infoboxes=tuple(infobox(parsed_infobox) for parsed_infobox in text.infoboxes),
         templates=text.templates,
         losses=text.losses,
         parse_status=parsed.status,
@@ -464,7 +464,7 @@ class _Facts:
     def values(self) -> dict[str, Any]:
         counts = {"statuses": self._statuses, "losses": self._losses, "findings": self._findings}
         return {
-            **{name: dict(one) for name, one in counts.items()},
+            **{name: dict(counter) for name, counter in counts.items()},
             "fallbacks": self._fallbacks[:FALLBACKS_NAMED],
             "templates": list(map(astuple, self._templates.rows())),
         }

@@ -302,7 +302,9 @@ def assemble(
             :FALLBACKS_NAMED
         ],
         # The most used, then by name.
-        unknown_templates=tuple(nsmallest(UNKNOWN_TEMPLATES_LISTED, uses, key=lambda one: (-one.uses, one.name))),
+        unknown_templates=tuple(
+            nsmallest(UNKNOWN_TEMPLATES_LISTED, uses, key=lambda template: (-template.uses, template.name))
+        ),
         qid_conflicts=props.conflicts if props else (),
         findings=findings,
         page_order=page_order,

@@ -76,8 +76,10 @@ def write_changes(folder: str, base: str, *, definitions: str | None, generator:
 
 def _changed_titles(folder: str, base_folder: str) -> set[str]:
     tables = [
-        pa.Table.from_batches(MappedFile(os.path.join(one, TITLES_FILE), TITLES_SCHEMA).whole(), TITLES_SCHEMA)
-        for one in (base_folder, folder)
+        pa.Table.from_batches(
+            MappedFile(os.path.join(titles_folder, TITLES_FILE), TITLES_SCHEMA).whole(), TITLES_SCHEMA
+        )
+        for titles_folder in (base_folder, folder)
     ]
     keys: list[_Keys] = [table["key"].to_numpy() for table in tables]
     n_windows = max(map(len, tables)) // _WINDOW_ROWS + 1
@@ -220,7 +222,7 @@ class BaseRelease:
         rows = np.flatnonzero(np.isin(ids, page_ids))
         if not len(rows):
             return pa.array([[]] * len(page_ids), type_)
-        counts = dict(zip(*(one.tolist() for one in np.unique(ids[rows], return_counts=True)), strict=True))
+        counts = dict(zip(*(column.tolist() for column in np.unique(ids[rows], return_counts=True)), strict=True))
         offsets = np.cumsum([0, *(counts.get(page_id, 0) for page_id in page_ids.tolist())], dtype=np.int32)
         (batch,) = self._rows(table, shard, int(rows[0]), int(rows[-1]) + 1).to_batches()
         structs = pa.StructArray.from_arrays(batch.columns, fields=list(type_.value_type))

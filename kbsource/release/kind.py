@@ -115,7 +115,7 @@ class Kind(Generic[M]):
                 f"{where}: format {found}, of another version, where {wanted} is wanted; use the kbsource that made "
                 "it, or make it again"
             )
-        own = {name: one for name, one in value.items() if name != "manifest_sha256"}
+        own = {name: entry for name, entry in value.items() if name != "manifest_sha256"}
         manifest = self.manifest.from_json(own, where)
         if self.facts is not None:
             typed_value(own, self.facts, where, remedy=DAMAGED)

@@ -58,7 +58,7 @@ class Law:
 
 def laws(slug: str, meaning: str, *broken: str, of: str = "", needs: tuple[str, ...] = ()) -> tuple[Law, ...]:
     """Returns invariants with the same slug and the same needs."""
-    return tuple(Law(slug, meaning, one, of, needs) for one in broken)
+    return tuple(Law(slug, meaning, query, of, needs) for query in broken)
 
 
 COMMON = (
@@ -112,7 +112,7 @@ class Findings:
 
     def sorted(self) -> tuple[Finding, ...]:
         """Returns the findings, sorted by file and invariant."""
-        return tuple(one for _, one in sorted(self._found.items()))
+        return tuple(finding for _, finding in sorted(self._found.items()))
 
 
 def check(db: DuckDBPyConnection, laws: Iterable[Law], given: Collection[str], found: Findings) -> None:
@@ -196,9 +196,11 @@ class Checking(Generic[M]):
         stored rows.
         """
         rows = iter(stored)
-        for number, (one, other) in enumerate(zip_longest(rows, wanted)):
-            if one != other:
-                said = " instead of ".join("nothing" if it is None else str(named(it))[:_SHOWN] for it in (one, other))
+        for number, (row, other) in enumerate(zip_longest(rows, wanted)):
+            if row != other:
+                said = " instead of ".join(
+                    "nothing" if value is None else str(named(value))[:_SHOWN] for value in (row, other)
+                )
                 self.found.add(file, rule, f"number {number}: {said}")
                 break
         deque(rows, maxlen=0)
@@ -221,7 +223,7 @@ class Remade:
         """Compares the next segment; ``name`` says what it belongs to."""
         if self._is_same and (stored := self._stored.read(len(piece))) != piece:
             pairs = enumerate(zip(stored, piece, strict=False))
-            at = next((n for n, (one, other) in pairs if one != other), min(len(stored), len(piece)))
+            at = next((n for n, (byte, other) in pairs if byte != other), min(len(stored), len(piece)))
             self._differs(f"{name} from byte {at}: {stored[at : at + _SHOWN].decode('utf-8', 'replace')}".lstrip())
 
     def skip_line(self) -> None:

@@ -252,7 +252,7 @@ class TypedManifest(Manifest):
 
     @classmethod
     def from_json(cls, values: dict[str, Any], where: str) -> typing.Self:
-        known = {one.name for one in dataclasses.fields(cls)} - {"files"} | {"index"}
+        known = {class_field.name for class_field in dataclasses.fields(cls)} - {"files"} | {"index"}
         if odd := sorted(values.keys() ^ known):
             raise DataError(f"{where}: missing or unknown {odd}; {DAMAGED}")
         typed_value(values["options"], OptionFacts, f"{where}: options", remedy=DAMAGED)
@@ -291,7 +291,7 @@ class ListingManifest(Manifest):
         return self.facts[name]
 
     def to_json(self) -> dict[str, Any]:
-        files = [dataclasses.asdict(one) for one in sorted(self.entries(), key=lambda entry: entry.file)]
+        files = [dataclasses.asdict(file_entry) for file_entry in sorted(self.entries(), key=lambda entry: entry.file)]
         listed = [{name: value for name, value in file.items() if value is not None} for file in files]
         return Values({**self.facts, "format": self.format, "files": listed})
 
@@ -321,7 +321,7 @@ def snapshot_of(values: Mapping[str, Any]) -> tuple[str | None, str | None]:
 def sources_of(values: Mapping[str, Any]) -> dict[str, str]:
     """Returns the releases that a release was made from, as role -> sha256 of the manifest."""
     named = {name: value for name, value in values.items() if isinstance(value, Mapping)}
-    named |= {f"release of {one.get('dump_date')}": one for one in values.get("releases") or ()}
+    named |= {f"release of {release.get('dump_date')}": release for release in values.get("releases") or ()}
     known = {name: value.get("manifest_sha256") for name, value in named.items()}
     return {name: sha256 for name, sha256 in known.items() if isinstance(sha256, str)}
 
@@ -415,12 +415,14 @@ def sum_faults(counts: Mapping[str, Summed], totals: Summed, zero: Summed) -> li
     totals the sum over the inputs.
     """
     faults = []
-    for name, one in [*sorted(counts.items()), ("all inputs", totals)]:
-        read, *became = (field.name for field in dataclasses.fields(one))  # type: ignore[arg-type]  # it is one
-        parts = {field: one.n_rejected if field == "rejected" else getattr(one, field) for field in became}
-        if getattr(one, read) != sum(parts.values()):
+    for name, input_counts in [*sorted(counts.items()), ("all inputs", totals)]:
+        read, *became = (field.name for field in dataclasses.fields(input_counts))  # type: ignore[arg-type]  # it is one
+        parts = {
+            field: input_counts.n_rejected if field == "rejected" else getattr(input_counts, field) for field in became
+        }
+        if getattr(input_counts, read) != sum(parts.values()):
             said = " + ".join(f"{n} {field}" for field, n in parts.items())
-            faults.append(f"{name}: {getattr(one, read)} {read}, not {said} = {sum(parts.values())}")
+            faults.append(f"{name}: {getattr(input_counts, read)} {read}, not {said} = {sum(parts.values())}")
     if sum_counts(counts.values(), zero) != sum_counts([totals], zero):
         faults.append("the totals are not the sum of the input files' counts")
     return faults

@@ -103,7 +103,7 @@ def _without_end(db: DuckDBPyConnection, query: str) -> str:
     """
     tree = _tree(db, query)
     while ";" in query:
-        shorter = (one for one in islice(_shorter(query), _MOST_ENDS) if _tree(db, one) == tree)
+        shorter = (candidate for candidate in islice(_shorter(query), _MOST_ENDS) if _tree(db, candidate) == tree)
         if (found := next(shorter, None)) is None:
             break
         query = found

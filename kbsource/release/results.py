@@ -128,7 +128,7 @@ def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, file: B
                 group.append(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
                 n_rows += batch.num_rows
                 n_bytes += batch.nbytes
-                if n_bytes >= _GROUP_BYTES or sum(one.num_rows for one in group) >= _GROUP_ROWS:
+                if n_bytes >= _GROUP_BYTES or sum(part.num_rows for part in group) >= _GROUP_ROWS:
                     writer.write_table(pa.Table.from_batches(group))
                     group, n_bytes = [], 0
             if group:

@@ -217,8 +217,8 @@ class _Files:
     def check_rows(self) -> None:
         """Checks columns, rows and statistics of tables, and the number of lines of other files."""
         for kind, manifest, folder in ((*self._releases[folder], folder) for folder in sorted(self._releases)):
-            for one in manifest.entries():
-                if (file := join(folder, one.file)) in self._intact:
+            for entry in manifest.entries():
+                if (file := join(folder, entry.file)) in self._intact:
                     self._check_rows(kind, manifest, folder, self.entries[file])
 
     def _check_rows(self, kind: Kind[Any], manifest: Manifest, folder: str, entry: FileEntry) -> None:
@@ -359,7 +359,11 @@ def _statistics_fault(file: pq.ParquetFile) -> str | None:
     columns = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
     for group in range(metadata.num_row_groups if names else 0):
         claimed = {name: metadata.row_group(group).column(columns[name]).statistics for name in names}
-        claimed = {name: one for name, one in claimed.items() if one is not None and one.has_min_max}
+        claimed = {
+            name: statistics
+            for name, statistics in claimed.items()
+            if statistics is not None and statistics.has_min_max
+        }
         if not claimed:
             continue
         table = file.read_row_group(group, columns=list(claimed), use_threads=False)

@@ -377,7 +377,9 @@ class EntityReader:
         """Returns which of the chosen ``languages``, ``sites`` or ``qualifiers`` are among the names, including as a
         variant.
         """
-        return {one for one in self._wanted[kind] if any(name == one or name.startswith(f"{one}-") for name in names)}
+        return {
+            code for code in self._wanted[kind] if any(name == code or name.startswith(f"{code}-") for name in names)
+        }
 
     def _terms(
         self, value: Mapping[str, Any], name: str, terms_in: Callable[[Any], Iterable[Any]] = _alone

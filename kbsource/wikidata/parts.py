@@ -131,8 +131,8 @@ def statement_facts(batch: pa.RecordBatch) -> Counter[str]:
     """Returns the number of statements by rank, kind of snak and type of value, and the number of qualifiers."""
     found: Counter[str] = Counter()
     for name, prefix in (("rank", "rank"), ("snak", "snak"), ("value_type", "value")):
-        for one in pc.value_counts(batch[name].drop_null()).to_pylist():
-            found[f"{prefix}_{one['values']}"] += one["counts"]
+        for row in pc.value_counts(batch[name].drop_null()).to_pylist():
+            found[f"{prefix}_{row['values']}"] += row["counts"]
     found["qualifiers"] += len(batch["qualifiers"].flatten())
     return found
 
@@ -144,7 +144,7 @@ def names_in(table: str, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]
     elif table == "statements":
         yield "qualifiers", batch["qualifiers"].flatten().field("property_id")
     else:
-        yield from (("languages", batch[one].flatten().field("language")) for one in _TERMS)
+        yield from (("languages", batch[term].flatten().field("language")) for term in _TERMS)
 
 
 def _qualifier_array(qualifiers: Sequence[Sequence[tuple[str, Snak]]], type_: pa.DataType) -> pa.ListArray:
@@ -437,7 +437,7 @@ class PartFiles:
         edges_path = class_edges_path(self._staging, work.key)
         write_chunk(edges, CLASS_EDGES, Report(), path=edges_path)
         report = part.report(
-            {name: one.entries for name, one in files.items()},
+            {name: file.entries for name, file in files.items()},
             used={name: sorted(self._reader.wanted_in(name, found)) for name, found in names.items()},
             damaged_bytes=sum(damages),
         )

@@ -96,10 +96,10 @@ def match_brackets(
             text = single_spaces(_STRAY_STOP.sub("", text))
         cut, edits = _match(text, is_file)
     if edits:  # dropping keeps joining its sides to new brackets: then no bracket of the page is markup
-        dropped = [_Edit(one.start(), one.end(), "", False) for one in re.finditer(r"\[\[|\]\]", text)]
+        dropped = [_Edit(match.start(), match.end(), "", False) for match in re.finditer(r"\[\[|\]\]", text)]
         numbers = _moved(numbers, dropped) if numbers else []
         text = _apply(text, dropped)
-        stops = [_Edit(one.start(), one.end(), "", False) for one in _STRAY_STOP.finditer(text)]
+        stops = [_Edit(match.start(), match.end(), "", False) for match in _STRAY_STOP.finditer(text)]
         cut, numbers = CutText([], _apply(text, stops)), _moved(numbers, stops)
         text = cut.rest
     return cut, place_numbers(cut, text, numbers) if numbers else []
@@ -107,9 +107,9 @@ def match_brackets(
 
 def _tidied(text: str, numbers: list[tuple[int, int]]) -> tuple[str, list[tuple[int, int]]]:
     """Returns the text without stray stops and with single spaces, and its numbers at their new positions."""
-    stops = [_Edit(one.start(), one.end(), "", False) for one in _STRAY_STOP.finditer(text)]
+    stops = [_Edit(match.start(), match.end(), "", False) for match in _STRAY_STOP.finditer(text)]
     numbers, text = _moved(numbers, stops), _apply(text, stops)
-    spaces = [_Edit(one.start() + 1, one.end(), "", False) for one in _SPACES.finditer(text)]
+    spaces = [_Edit(match.start() + 1, match.end(), "", False) for match in _SPACES.finditer(text)]
     return _apply(text, spaces), _moved(numbers, spaces)
 
 

@@ -141,7 +141,7 @@ class ReferenceReader:
         )
         wikitext = unmark_separators(without_numbers(text))
         text = self._plain(wikitext)
-        cited: list[tuple[str | None, Citation]] = [(template.name, one) for template, one in found.values()]
+        cited: list[tuple[str | None, Citation]] = [(template.name, source) for template, source in found.values()]
         if not cited:
             cited = [(None, link) for link in self._links(wikitext)]
             text = text or (cited[0][1].url if cited else None) or ""

@@ -211,9 +211,16 @@ class References:
             self.counts["by_template"] += len(template.filled())
             reused = [
                 self._add(
-                    Note("ref", "" if number > 1 else markup, "", one, group, detail=pages_of(template, number) or None)
+                    Note(
+                        "ref",
+                        "" if number > 1 else markup,
+                        "",
+                        ref_name,
+                        group,
+                        detail=pages_of(template, number) or None,
+                    )
                 )
-                for number, one in enumerate(template.filled(), 1)
+                for number, ref_name in enumerate(template.filled(), 1)
             ]
             return "".join((*reused, *(CUT + number_mark(number) for number in numbers)))
         self.counts["by_template"] += kind in ("note", "short", "short_text")
@@ -292,7 +299,9 @@ class References:
         for number in missing:
             before = bisect_left(seen, number)
             behind.setdefault(seen[before - 1] if before else -1, []).append(number)
-        found = behind.get(-1, []) + [one for number in order for one in (number, *behind.get(number, []))]
+        found = behind.get(-1, []) + [
+            note_number for number in order for note_number in (number, *behind.get(number, []))
+        ]
         self._order = list(dict.fromkeys(found))
 
     def mark_links(

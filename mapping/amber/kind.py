@@ -62,7 +62,7 @@ def check_sets(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
         return None
     paths = {name: [f"{name}/{TUPLES_FILE}", *(sets_path(name, task) for task in TASKS)] for name in names}
     words = [f"{name}/{kind}_templates.json" for name in names for kind in ("qa", "fc")]
-    if not checking.has_files({*chain(*paths.values()), *words, *(shard_path(one, 0, 1) for one in TABLES)}):
+    if not checking.has_files({*chain(*paths.values()), *words, *(shard_path(table, 0, 1) for table in TABLES)}):
         return None
     counts, kb = {"sets": 0, "tuples": 0, "set_queries": 0}, checking.sources.get("kb")
     takes_all = options.pages_per_item == "all"
@@ -99,7 +99,7 @@ def _check_collection(
                 checking.found.add(file, "page_differs", f"{amber_set.name}, {entity.qid}: {wrong}")
         before = amber_set.name
         counts["sets"] += 1
-        counts["tuples"] += sum(len(one.tuples) for one in amber_set.entities)
+        counts["tuples"] += sum(len(entity.tuples) for entity in amber_set.entities)
     forms: dict[str, Any] = {"qa": dict[str, dict[str, _Texts]], "fc": dict[str, _Texts]}
     templates = [_templates(checking, f"{name}/{kind}_templates.json", wanted) for kind, wanted in forms.items()]
     collection, objects = TypesCollection(name, {}, {}, *templates), values.ranked()
@@ -115,7 +115,7 @@ def _check_collection(
                 checking.found.add(path, "queries_differ", f"{amber_set.name}: no template for {error}")
                 continue
             stored = {} if record is None else record["qids"]
-            counts["set_queries"] += sum(len(one["queries"]) for one in stored.values())
+            counts["set_queries"] += sum(len(stored_set["queries"]) for stored_set in stored.values())
             # The objects of false claims chosen from all of Wikidata are not in the release.
             is_known = task != "fc" or options.false_objects == "code"
             wanted = None if amber_set is None else record_line(set_record(amber_set.name, queries))
@@ -196,25 +196,25 @@ def _faults(amber_set: AmberSet, before: str) -> Iterator[str]:
         yield lack
     if amber_set != set_of(tuples_record(amber_set)):
         yield "its record is not built as such"
-    property_ids = [one.property_id for entity in amber_set.entities for one in entity.tuples]
+    property_ids = [amber_tuple.property_id for entity in amber_set.entities for amber_tuple in entity.tuples]
     if len(set(property_ids)) < len(property_ids):
         yield "two of its entities have a property in common"
     for entity in amber_set.entities:
         if _ITEM_ID.fullmatch(entity.qid) is None:
             yield f"{entity.qid} is no item"
-        for one in entity.tuples:
-            if _PROPERTY_ID.fullmatch(one.property_id) is None:
-                yield f"{entity.qid}, {one.property_id} is no property"
-            if not all(value.aliases for value in one.values):
-                yield f"{entity.qid}, {one.property_id} has a value without names"
-            if one.amber_id != amber_id(amber_set.name, entity.qid, one.property_id):
-                yield f"{one.amber_id} is not the id of {entity.qid}, {one.property_id}"
+        for amber_tuple in entity.tuples:
+            if _PROPERTY_ID.fullmatch(amber_tuple.property_id) is None:
+                yield f"{entity.qid}, {amber_tuple.property_id} is no property"
+            if not all(value.aliases for value in amber_tuple.values):
+                yield f"{entity.qid}, {amber_tuple.property_id} has a value without names"
+            if amber_tuple.amber_id != amber_id(amber_set.name, entity.qid, amber_tuple.property_id):
+                yield f"{amber_tuple.amber_id} is not the id of {entity.qid}, {amber_tuple.property_id}"
             if (
-                not one.provenance
-                or not {*one.provenance} <= {*entity.wikipedia}
-                or not any(value.found_in_passage for value in one.values)
+                not amber_tuple.provenance
+                or not {*amber_tuple.provenance} <= {*entity.wikipedia}
+                or not any(value.found_in_passage for value in amber_tuple.values)
             ):
-                yield f"{entity.qid}, {one.property_id} has no page that names a value"
+                yield f"{entity.qid}, {amber_tuple.property_id} has no page that names a value"
 
 
 def _page_fault(entity: SetEntity, source: KnowledgeSource, further: Collection[int]) -> str | None:

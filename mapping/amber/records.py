@@ -290,7 +290,7 @@ def load_collections(path: str | None, names: Sequence[str], templates: Template
     else:
         data = (read_json if path.endswith(".json") else read_yaml)(path, remedy=_REMEDY)
     reader = _Reader(path)
-    found = {name: reader.collection(name, one, templates) for name, one in reader.entries("", data, "name")}
+    found = {name: reader.collection(name, entry, templates) for name, entry in reader.entries("", data, "name")}
     if unknown := [name for name in names if name not in found]:
         raise SetupError(f"--collection {unknown[0]}: {path} has {', '.join(found)}; choose of these.")
     return tuple(found[name] for name in names or found)
@@ -305,23 +305,30 @@ class _Reader:
         if own.keys() - {_RELEASED} != _KEYS:
             self._fail(name, f"{', '.join(sorted(_KEYS))} and perhaps {_RELEASED}", ", ".join(own))
         types = {
-            one: self._texts(f"{name}.types.{one}", many, "property")
-            for one, many in self.entries(f"{name}.types", own["types"], "item")
+            type_id: self._texts(f"{name}.types.{type_id}", many, "property")
+            for type_id, many in self.entries(f"{name}.types", own["types"], "item")
         }
         qa, fc = self._by_property(name, own, "qa_templates"), self._by_property(name, own, "fc_templates")
         if templates == _RELEASED and _RELEASED in own:
             place = f"{name}.{_RELEASED}"
             published = {"qa_templates": {}, "fc_templates": {}} | dict(self.entries(place, own[_RELEASED], "name"))
-            for one, typed in self._by_property(place, published, "qa_templates").items():
-                corrected = dict(self.entries(f"{name}.qa_templates.{one}", qa[one], "name")) if one in qa else {}
-                qa[one] = corrected | dict(self.entries(f"{place}.qa_templates.{one}", typed, "name"))
+            for property_id, typed in self._by_property(place, published, "qa_templates").items():
+                corrected = (
+                    dict(self.entries(f"{name}.qa_templates.{property_id}", qa[property_id], "name"))
+                    if property_id in qa
+                    else {}
+                )
+                qa[property_id] = corrected | dict(self.entries(f"{place}.qa_templates.{property_id}", typed, "name"))
             fc |= self._by_property(place, published, "fc_templates")
         collection = Collection(
             name,
             types,
             {},
-            {one: self._typed(f"{name}.qa_templates.{one}", many) for one, many in qa.items()},
-            {one: self._templates(f"{name}.fc_templates.{one}", many, 2) for one, many in fc.items()},
+            {property_id: self._typed(f"{name}.qa_templates.{property_id}", many) for property_id, many in qa.items()},
+            {
+                property_id: self._templates(f"{name}.fc_templates.{property_id}", many, 2)
+                for property_id, many in fc.items()
+            },
         )
         for kind, known in (("qa_templates", collection.qa_templates), ("fc_templates", collection.fc_templates)):
             if missing := sorted(collection.property_ids - known.keys()):
@@ -334,15 +341,15 @@ class _Reader:
     def entries(self, place: str, data: Any, kind: str) -> Iterator[tuple[str, Any]]:
         if not isinstance(data, Mapping) or not data:
             self._fail(place, f"entries by {kind}", data)
-        for key, one in data.items():
+        for key, value in data.items():
             if not isinstance(key, str) or not _ID[kind].fullmatch(key):
                 self._fail(place, f"the id of a Wikidata {kind}" if kind != "name" else "a plain word", key)
-            yield key, one
+            yield key, value
 
     def _typed(self, place: str, data: Any) -> dict[str, tuple[str, ...]]:
         if not isinstance(data, Mapping) or ANY not in data:
             self._fail(place, f"templates by type, {ANY} among them", data)
-        return {one: self._templates(f"{place}.{one}", many, 1) for one, many in data.items()}
+        return {type_id: self._templates(f"{place}.{type_id}", many, 1) for type_id, many in data.items()}
 
     def _templates(self, place: str, data: Any, n_things: int) -> tuple[str, ...]:
         texts = self._texts(place, data, None)
@@ -355,9 +362,9 @@ class _Reader:
     def _texts(self, place: str, data: Any, kind: str | None) -> tuple[str, ...]:
         if not isinstance(data, list) or not data:
             self._fail(place, "a list", data)
-        for one in data:
-            if not isinstance(one, str) or (kind is not None and not _ID[kind].fullmatch(one)):
-                self._fail(place, "a text" if kind is None else f"the id of a Wikidata {kind}", one)
+        for text in data:
+            if not isinstance(text, str) or (kind is not None and not _ID[kind].fullmatch(text)):
+                self._fail(place, "a text" if kind is None else f"the id of a Wikidata {kind}", text)
         return tuple(data)
 
     def _fail(self, place: str, expected: str, found: Any) -> None:

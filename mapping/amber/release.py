@@ -80,21 +80,23 @@ def make_queries(
         entity: an entity of the set whose pages have been searched.
         objects: by property, names of its values, the most frequent first, see ``ValueCounts``.
     """
-    for one in entity.tuples:
+    for amber_tuple in entity.tuples:
         if task == "sf":
-            yield _query(f"{name}{_SEPARATOR}{one.property}", answers(one), one)
+            yield _query(f"{name}{_SEPARATOR}{amber_tuple.property}", answers(amber_tuple), amber_tuple)
         elif task == "qa":
-            templates = _qa_templates(one, collection, options)
+            templates = _qa_templates(amber_tuple, collection, options)
             # A name may itself contain ``$object``.
-            question = choose_template(templates, entity.qid, one.property_id).replace("$entity", name)
-            yield _query(question, answers(one), one)
+            question = choose_template(templates, entity.qid, amber_tuple.property_id).replace("$entity", name)
+            yield _query(question, answers(amber_tuple), amber_tuple)
         else:
-            template = choose_template(collection.fc_templates[one.property_id], entity.qid, one.property_id)
-            true = next(value.aliases[0] for value in one.values if value.found_in_passage)
-            yield _query(_filled(template, name, true), SUPPORTS, one)
-            false = false_object(one, objects.get(one.property_id, ()))
+            template = choose_template(
+                collection.fc_templates[amber_tuple.property_id], entity.qid, amber_tuple.property_id
+            )
+            true = next(value.aliases[0] for value in amber_tuple.values if value.found_in_passage)
+            yield _query(_filled(template, name, true), SUPPORTS, amber_tuple)
+            false = false_object(amber_tuple, objects.get(amber_tuple.property_id, ()))
             if false is not None:
-                yield _query(_filled(template, name, false), REFUTES, one)
+                yield _query(_filled(template, name, false), REFUTES, amber_tuple)
 
 
 def answers(amber_tuple: AmberTuple) -> tuple[str, ...]:
@@ -160,12 +162,12 @@ class ValueCounts:
     def add(self, amber_set: AmberSet) -> None:
         """Adds the values of a set, whether or not they were found."""
         for entity in amber_set.entities:
-            for one in entity.tuples:
-                self._counts[one.property_id].update(value.aliases[0] for value in one.values)
+            for amber_tuple in entity.tuples:
+                self._counts[amber_tuple.property_id].update(value.aliases[0] for value in amber_tuple.values)
 
     def ranked(self) -> dict[str, list[str]]:
         """Returns the names by property, the most frequent first; ties go to the one that was added first."""
-        return {one: [text for text, _ in counts.most_common()] for one, counts in self._counts.items()}
+        return {property_id: [text for text, _ in counts.most_common()] for property_id, counts in self._counts.items()}
 
 
 def tuples_record(amber_set: AmberSet) -> dict[str, Any]:
@@ -177,18 +179,20 @@ def _entity_record(entity: SetEntity) -> dict[str, Any]:
     record: dict[str, Any] = to_builtins(entity)
     del record["qid"]
     tuples = record.pop("tuples")
-    for one in tuples:
-        one["values"] = [{name: said for name, said in value.items() if said is not None} for value in one["values"]]
-    return {**record, "pids": {one.pop("property_id"): one for one in tuples}}
+    for amber_tuple in tuples:
+        amber_tuple["values"] = [
+            {name: said for name, said in value.items() if said is not None} for value in amber_tuple["values"]
+        ]
+    return {**record, "pids": {amber_tuple.pop("property_id"): amber_tuple for amber_tuple in tuples}}
 
 
 def set_of(record: Mapping[str, Any]) -> AmberSet:
     """Returns the set of a record; the inverse of ``tuples_record``."""
     entities = (
-        {**of, "qid": qid, "tuples": [{"property_id": name, **one} for name, one in of["pids"].items()]}
+        {**of, "qid": qid, "tuples": [{"property_id": name, **amber_tuple} for name, amber_tuple in of["pids"].items()]}
         for qid, of in record["qids"].items()
     )
-    return AmberSet(record["name"], tuple(convert(one, SetEntity) for one in entities))
+    return AmberSet(record["name"], tuple(convert(entity, SetEntity) for entity in entities))
 
 
 def set_record(name: str, entities: Sequence[tuple[SetEntity, Sequence[Query]]]) -> dict[str, Any]:
@@ -231,7 +235,9 @@ _SHARES = (
     "Q47461344 P50 7.43 Q482994 P264 7.11 Q7366 P175 4.42 Q215380 P264 2.1 Q5398426 P161 2.01 Q5398426 P2437 1.85 "
     "Q4830453 P452 0.65 Q7366 P264 0.62 Q515 P1082 0.24 Q482994 P658 0.21 Q5398426 P58 0.21"
 ).split()
-PUBLISHED_SHARES = {f"{kind} {one}": float(n) for kind, one, n in zip(*(_SHARES[i::3] for i in range(3)), strict=True)}
+PUBLISHED_SHARES = {
+    f"{kind} {property_id}": float(n) for kind, property_id, n in zip(*(_SHARES[i::3] for i in range(3)), strict=True)
+}
 """Source: the tables of statistics of the paper, https://aclanthology.org/2021.acl-long.345."""
 
 
@@ -245,15 +251,15 @@ class CollectionStatistics:
 
     def add(self, amber_set: AmberSet, n_queries: Mapping[Task, int]) -> None:
         """Adds a set with the number of its queries by task."""
-        own = [one for one in amber_set.entities if one.tuples]
+        own = [entity for entity in amber_set.entities if entity.tuples]
         n_tuples = sum(len(flag_option.tuples) for flag_option in own)
         self._counts.update(sets=1, entities=len(amber_set.entities), told_apart=len(own), properties=n_tuples)
         self._counts.update(n_queries)
         for entity in own:
             for kind in dict.fromkeys(entity.entity_types):
-                for one in entity.tuples:
-                    if one.property_id in self._collection.types.get(kind, ()):
-                        self._properties[f"{kind} {one.property_id}"] += 1
+                for amber_tuple in entity.tuples:
+                    if amber_tuple.property_id in self._collection.types.get(kind, ()):
+                        self._properties[f"{kind} {amber_tuple.property_id}"] += 1
 
     def values(self) -> dict[str, Any]:
         """Returns the measures, each beside that of the paper, and the share of each property of a type as a
@@ -269,7 +275,7 @@ class CollectionStatistics:
             for name in (f"{kind} {stored}" for kind, many in self._collection.types.items() for stored in many)
         }
         measures = zip(MEASURES, own, published, strict=True)
-        return {**{name: {"made": one, "published": of} for name, one, of in measures}, "shares": shares}
+        return {**{name: {"made": made, "published": of} for name, made, of in measures}, "shares": shares}
 
 
 TUPLES_FILE = "amber_set_tuples.jsonl"
@@ -338,10 +344,14 @@ def set_row(collection: str, amber_set: AmberSet) -> SetRow:
 def tuple_rows(collection: str, amber_set: AmberSet, signals: Iterator[Mapping[str, Any]]) -> Iterator[TupleRow]:
     """Yields the rows of a set in the table ``tuples``. ``signals`` are those of its tuples, in the order of their
     ids."""
-    tuples = {one.amber_id: (entity.qid, one) for entity in amber_set.entities for one in entity.tuples}
+    tuples = {
+        amber_tuple.amber_id: (entity.qid, amber_tuple)
+        for entity in amber_set.entities
+        for amber_tuple in entity.tuples
+    }
     said = {amber_id: convert(next(signals), Signals) for amber_id in sorted(tuples)}
-    for amber_id, (qid, one) in tuples.items():
-        yield TupleRow(collection, amber_set.name, qid, one, said[amber_id])
+    for amber_id, (qid, amber_tuple) in tuples.items():
+        yield TupleRow(collection, amber_set.name, qid, amber_tuple, said[amber_id])
 
 
 def query_rows(

@@ -97,8 +97,14 @@ def distinguishing(members: Sequence[Entity], collection: Collection, options: A
     most = 1 if options.complex_types else inf
     found = []
     for entity in members:
-        n_listed = Counter(one for kind in {*entity.types} for one in {*collection.types.get(kind, ())})
-        found.append(tuple(one for one in entity.properties if n_with[one] == 1 and 0 < n_listed[one] <= most))
+        n_listed = Counter(property_id for kind in {*entity.types} for property_id in {*collection.types.get(kind, ())})
+        found.append(
+            tuple(
+                property_id
+                for property_id in entity.properties
+                if n_with[property_id] == 1 and 0 < n_listed[property_id] <= most
+            )
+        )
     return found
 
 
@@ -109,7 +115,7 @@ def full_values(values: Sequence[Value], known: Mapping[str, Entity], *, lang: s
         known: entities, by id.
     """
     full = (_quantity(value, lang) if value.kind == QUANTITY else _item(value, known) for value in values)
-    return tuple(one for one in full if one is not None and one.aliases)
+    return tuple(value for value in full if value is not None and value.aliases)
 
 
 def _quantity(value: Value, lang: str) -> FullValue:
@@ -126,8 +132,8 @@ def _item(value: Value, known: Mapping[str, Entity]) -> FullValue | None:
     further = {
         alias
         for property_id in BEARERS_OF_VALUES
-        for one in entity.properties.get(property_id, ())
-        if (bearer := known.get(one.value)) is not None
+        for full_value in entity.properties.get(property_id, ())
+        if (bearer := known.get(full_value.value)) is not None
         for alias in bearer.aliases
     }
     return FullValue(ITEM, value.value, None, None, entity.aliases, tuple(sorted(further)), entity.types)
@@ -217,7 +223,7 @@ def lacking(amber_set: AmberSet, stage: str) -> str | None:
     told_apart = [entity for entity in amber_set.entities if entity.tuples]
     if len(told_apart) < 2:
         return f"few_{stage}"
-    return None if any(one.is_head for one in told_apart) else f"no_head_{stage}"
+    return None if any(entity.is_head for entity in told_apart) else f"no_head_{stage}"
 
 
 N_TOKENS = 350
@@ -254,7 +260,7 @@ def _joined(words: Sequence[str]) -> str:
 
 def align_entity(entity: SetEntity, passages: Sequence[Passage]) -> SetEntity:
     """Returns an entity with its pages and those of its properties for which a page names a value."""
-    aligned = (_aligned(one, passages) for one in entity.tuples)
+    aligned = (_aligned(amber_tuple, passages) for amber_tuple in entity.tuples)
     return replace(
         entity,
         wikipedia=tuple(passage.page for passage in passages),

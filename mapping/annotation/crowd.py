@@ -132,10 +132,10 @@ def validation_tasks(
     ]
     n_wrong = round(len(tasks) * options.wrong_share / (1 - options.wrong_share))
     by_subset: defaultdict[str, list[Question]] = defaultdict(list)
-    for one in pool if others is None else others:
-        by_subset[one.subset].append(one)
+    for question in pool if others is None else others:
+        by_subset[question.subset].append(question)
     wrong: dict[str, ValidationTask] = {}
-    drawn = sorted(tasks, key=lambda one: stable_sha256(options.seed, "wrong", one.task_id))
+    drawn = sorted(tasks, key=lambda task: stable_sha256(options.seed, "wrong", task.task_id))
     while drawn and len(wrong) < n_wrong:
         able = []
         for task in drawn:
@@ -146,8 +146,8 @@ def validation_tasks(
                 wrong[added.task_id] = added
                 able.append(task)
         drawn = able
-    order = {one.qid: number for number, one in enumerate(pool)}
-    return sorted([*tasks, *wrong.values()], key=lambda one: (order[one.asked.qid], one.task_id))
+    order = {question.qid: number for number, question in enumerate(pool)}
+    return sorted([*tasks, *wrong.values()], key=lambda task: (order[task.asked.qid], task.task_id))
 
 
 def _task_id(options: TaskOptions, asked: Question, owner: Question, answer: QuestionAnswer) -> str:
@@ -249,15 +249,15 @@ def export_tasks(release: str, output: str, options: TaskOptions) -> dict[str, i
             VALIDATION_KEY: (
                 task_line(
                     {
-                        "task_id": one.task_id,
-                        "qid": one.asked.qid,
-                        "aid": one.aid,
-                        "is_wrong": one.is_wrong,
-                        "subset": one.asked.subset,
-                        "key": one.asked.key,
+                        "task_id": task.task_id,
+                        "qid": task.asked.qid,
+                        "aid": task.aid,
+                        "is_wrong": task.is_wrong,
+                        "subset": task.asked.subset,
+                        "key": task.asked.key,
                     }
                 )
-                for one in tasks
+                for task in tasks
             ),
             PARAPHRASE: map(task_line, map(paraphrase_record, [*pool, *train])),
             INSTRUCTIONS: INSTRUCTIONS_TEXT.encode().splitlines(keepends=True),

@@ -87,23 +87,26 @@ def export_extended(release: str, output: str, options: ExtendedOptions) -> dict
     drawn = nsmallest(
         options.questions,
         (question for question in read_questions(release, manifest) if question.split == "test"),
-        key=lambda one: (draw_key(candidate_of(one), options.seed, "extended"), one.subset),
+        key=lambda question: (draw_key(candidate_of(question), options.seed, "extended"), question.subset),
     )
     tasks = (
         {
-            "qid": one.qid,
-            "question_text": one.released_text,
-            "entities": [entity.text for entity in one.entities],
-            "answers": [answer.text for answer in one.answers],
+            "qid": question.qid,
+            "question_text": question.released_text,
+            "entities": [entity.text for entity in question.entities],
+            "answers": [answer.text for answer in question.answers],
             "minutes": options.minutes,
         }
-        for one in drawn
+        for question in drawn
     )
     names = (
-        {"qid": one.qid, "names": sorted({name for answer in one.answers for name in (answer.text, *answer.aliases)})}
-        for one in drawn
+        {
+            "qid": question.qid,
+            "names": sorted({name for answer in question.answers for name in (answer.text, *answer.aliases)}),
+        }
+        for question in drawn
     )
-    counts = {"questions": len(drawn), "answers": sum(len(one.answers) for one in drawn)}
+    counts = {"questions": len(drawn), "answers": sum(len(question.answers) for question in drawn)}
     write_task_folder(
         CROWD_TASKS,
         tasks,
@@ -158,7 +161,7 @@ def import_extended(tasks: str, files: Sequence[str], output: str, *, reject: Re
     with output_file(output) as file:
         for qid in known:
             if qid in added:
-                file.write(task_line({"qid": qid, "answer_list": [_answer(one) for one in added[qid].values()]}))
+                file.write(task_line({"qid": qid, "answer_list": [_answer(answer) for answer in added[qid].values()]}))
     return {
         "questions": {"asked": len(known), "done": len(added), "missing": len(known) - len(added)},
         "added": added_answers([len(answers) for answers in added.values()]),

@@ -127,7 +127,7 @@ def export_filter_sample(release: str, output: str, options: FilterSampleOptions
                         named = (question.subset, question.key, answer.text, proof.hypothesis, *place)
                         yield _Drawn(stable_sha256(options.seed, "filter", *named)[:_ID_CHARS], question, answer, proof)
 
-    drawn = nsmallest(options.answers, proofs(), key=lambda one: one.task_id)
+    drawn = nsmallest(options.answers, proofs(), key=lambda task: task.task_id)
     if not drawn:
         raise SetupError(f"{release} has no proof of a fact of Wikidata, so there is nothing to draw.")
     counts = {"proofs": n_proofs, "drawn": len(drawn)}
@@ -135,11 +135,11 @@ def export_filter_sample(release: str, output: str, options: FilterSampleOptions
         CROWD_TASKS,
         (
             {
-                "task_id": one.task_id,
-                "question_text": one.question.released_text,
-                **shown_answer(one.answer, (one.proof,), form),
+                "task_id": task.task_id,
+                "question_text": task.question.released_text,
+                **shown_answer(task.answer, (task.proof,), form),
             }
-            for one in drawn
+            for task in drawn
         ),
         _SHEET,
         options.form,
@@ -147,13 +147,13 @@ def export_filter_sample(release: str, output: str, options: FilterSampleOptions
             FILTER_KEY: (
                 json_line(
                     {
-                        "task_id": one.task_id,
-                        "premise": one.proof.text,
-                        "hypothesis": one.proof.hypothesis,
-                        "sentence_char": one.proof.sentence_char - one.proof.start_char,
+                        "task_id": task.task_id,
+                        "premise": task.proof.text,
+                        "hypothesis": task.proof.hypothesis,
+                        "sentence_char": task.proof.sentence_char - task.proof.start_char,
                     }
                 )
-                for one in drawn
+                for task in drawn
             ),
             INSTRUCTIONS: INSTRUCTIONS_TEXT.encode().splitlines(keepends=True),
         },

@@ -68,7 +68,7 @@ def _hand(question: Question) -> tuple[str, str]:
 
 
 def _first_drawn(hand: Sequence[Question], seed: str) -> list[Question]:
-    return sorted(hand, key=lambda one: draw_key(candidate_of(one), seed, "pool"))
+    return sorted(hand, key=lambda question: draw_key(candidate_of(question), seed, "pool"))
 
 
 def _n_distinct(question: Question) -> int:
@@ -146,7 +146,11 @@ def apply_crowd(
         reject=rejected.append,
     )
     is_right = read_checks(checks, asked, rejected.append)
-    written = {qid: one.text for qid, one in every.items() if one.worker not in refused and is_right.get(qid, True)}
+    written = {
+        qid: paraphrase.text
+        for qid, paraphrase in every.items()
+        if paraphrase.worker not in refused and is_right.get(qid, True)
+    }
     dropped: defaultdict[str, set[int]] = defaultdict(set)
     for task_id, is_correct in judged.final.items():
         if not is_correct and not tasks[task_id].is_wrong:
@@ -176,7 +180,7 @@ def apply_crowd(
         report["rejected_workers"] = {
             name: {
                 "verdicts": judged.n_taken_out[name],
-                "paraphrases": sum(one.worker == name for one in every.values()),
+                "paraphrases": sum(paraphrase.worker == name for paraphrase in every.values()),
             }
             for name in sorted(refused)
         }
@@ -213,8 +217,8 @@ def _report(
             "accepted": accepted,
         },
         "workers": {
-            name: {key: one[key] for key in ("verdicts", "wrong_judged", "wrong_accepted")}
-            for name, one in sorted(judged.workers.items())
+            name: {key: worker_counts[key] for key in ("verdicts", "wrong_judged", "wrong_accepted")}
+            for name, worker_counts in sorted(judged.workers.items())
         },
         "questions": {"replaced": n_come, "not_replaced": n_left - n_come},
         "paraphrases": {

@@ -72,20 +72,22 @@ def second_look(
     )
     manifest, form, _, key, tasks, asked, refused, judged, every = answers
     final = judged.final
-    written = {qid: one for qid, one in every.items() if one.worker not in refused}
+    written = {qid: paraphrase for qid, paraphrase in every.items() if paraphrase.worker not in refused}
     correct = [task_id for task_id, is_right in final.items() if is_right and not tasks[task_id].is_wrong]
     incorrect = {task_id for task_id, is_right in final.items() if not is_right and not tasks[task_id].is_wrong}
     drawn = _drawn(correct, options.correct_share, options.seed, "second")
     unjudged = tasks.keys() - final.keys()
     again = incorrect | drawn | unjudged
     by_worker: defaultdict[str, list[str]] = defaultdict(list)
-    for qid, one in written.items():
-        by_worker[one.worker].append(qid)
+    for qid, paraphrase in written.items():
+        by_worker[paraphrase.worker].append(qid)
     checked = {
         qid for qids in by_worker.values() for qid in _drawn(qids, options.paraphrase_share, options.seed, "check")
     }
     unwritten = [record for qid, record in asked.items() if qid not in written] if paraphrases else []
-    questions = {str(one.qid): one for one in read_questions(release, manifest) if one.split in POOL}
+    questions = {
+        str(question.qid): question for question in read_questions(release, manifest) if question.split in POOL
+    }
     counts = {
         "incorrect": len(incorrect),
         "correct": len(drawn),
@@ -96,14 +98,14 @@ def second_look(
     }
 
     def records() -> Iterator[Json]:
-        for task_id, one in key.items():
+        for task_id, entry in key.items():
             if task_id in again:
                 owner, _, number = tasks[task_id].aid.rpartition("__")
                 answers = named_in(questions, owner, tasks_folder, "question").answers
                 if int(number) >= len(answers):
                     raise DataError(f"{tasks_folder}: {owner} has no answer {number}; {DAMAGED}")
-                about = named_in(questions, one["qid"], tasks_folder, "question")
-                task = ValidationTask(task_id, about, answers[int(number)], one["aid"], one["is_wrong"])
+                about = named_in(questions, entry["qid"], tasks_folder, "question")
+                task = ValidationTask(task_id, about, answers[int(number)], entry["aid"], entry["is_wrong"])
                 yield validation_record(task, form)
 
     write_task_folder(
@@ -112,7 +114,7 @@ def second_look(
         ANSWER_SHEET,
         options.form,
         hidden={
-            VALIDATION_KEY: (task_line(one) for task_id, one in key.items() if task_id in again),
+            VALIDATION_KEY: (task_line(entry) for task_id, entry in key.items() if task_id in again),
             PARAPHRASE: map(task_line, unwritten),
             PARAPHRASE_CHECK: (
                 task_line({"qid": qid, "question_text": asked[qid]["question_text"], "paraphrase": written[qid].text})
@@ -134,4 +136,4 @@ def second_look(
 def _drawn(ids: Sequence[str], share: float, seed: str, what: str) -> set[str]:
     """Returns a random subset of ids whose size is closest to ``share``, with at least one id unless the share is 0."""
     n_drawn = max(round(share * len(ids)), 1 if ids and share else 0)
-    return set(nsmallest(n_drawn, ids, key=lambda one: stable_sha256(seed, what, one)))
+    return set(nsmallest(n_drawn, ids, key=lambda item_id: stable_sha256(seed, what, item_id)))

@@ -127,7 +127,7 @@ def queries_of_set(record: Json, seed: str) -> Iterator[Asked | None]:
 
 
 def _page_ids(record: Json, key: str) -> list[str]:
-    return [digits_or_text(one, "wikipedia_id") for one in objects_at(record, key)]
+    return [digits_or_text(page, "wikipedia_id") for page in objects_at(record, key)]
 
 
 def write_study(
@@ -284,7 +284,7 @@ def is_answer(said: str, answers: Iterable[str]) -> bool:
     (True, False)
     """
     form = answer_form(said.replace("-", " "))
-    return bool(form) and any(form == answer_form(one.replace("-", " ")) for one in answers)
+    return bool(form) and any(form == answer_form(answer.replace("-", " ")) for answer in answers)
 
 
 def report_study(folder: str, runs: Sequence[str], *, reject: Reject) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -314,7 +314,7 @@ def report_study(folder: str, runs: Sequence[str], *, reject: Reject) -> tuple[d
         is_right = row["page_id"] == key[query_id]["page_ids"][key[query_id]["gold"]]
         by_query[query_id]["chosen"][worker] = {"is_right": is_right, "highlight": row.get("highlight")}
     systems = {base_name(run): _score_run(run, key, by_query, reject) for run in runs}
-    n_judged = sum(bool(one["chosen"]) for one in by_query.values())
+    n_judged = sum(bool(judgement["chosen"]) for judgement in by_query.values())
     summary = {
         "queries": {"asked": len(key), "judged": n_judged, "unjudged": len(key) - n_judged},
         "people": {"judgements": len(chosen), **people.values()},

@@ -185,8 +185,8 @@ def read_checks(path: str | None, asked: Collection[str], reject: Reject) -> dic
     paths = () if path is None else (path,)
     return {
         record["qid"]: record["verdict"] == CORRECT
-        for one in paths
-        for record in _said(one, ("qid", "verdict"), partial(_check_of_paraphrase, asked), reject)
+        for checks_path in paths
+        for record in _said(checks_path, ("qid", "verdict"), partial(_check_of_paraphrase, asked), reject)
     }
 
 

@@ -218,9 +218,9 @@ def _positives_in(context: Json, record: Json) -> list[Positive]:
         RecordError: they are malformed, or not in the order of the proofs.
     """
     positives = []
-    for one in objects_at(context, "positive_ctxs"):
-        passage = GoldText(*(text_at(one, name) for name in ("chunk_id", "title", "text")))
-        positives.append(Positive(text_at(one, "pid"), passage))
+    for positive in objects_at(context, "positive_ctxs"):
+        passage = GoldText(*(text_at(positive, name) for name in ("chunk_id", "title", "text")))
+        positives.append(Positive(text_at(positive, "pid"), passage))
     given = [positive.pid for positive in positives]
     placed = set(given)
     if given != [pid for pid in pids_of(record) if pid in placed]:

@@ -115,7 +115,7 @@ class GoldPassages(ScratchFile):
 
         rows = self._database.execute("SELECT DISTINCT page_id FROM proofs WHERE page_id IS NOT NULL ORDER BY page_id")
         wanted = np.fromiter((page_id for (page_id,) in rows), np.int64)
-        for page_id, passages in groupby(self._passages_on(wanted, paths), key=lambda one: one.page_id):
+        for page_id, passages in groupby(self._passages_on(wanted, paths), key=lambda passage: passage.page_id):
             self._place(page_id, list(passages))
 
     def _passages_on(self, wanted: npt.NDArray[np.int64], paths: Sequence[str]) -> Iterator[Passage]:
@@ -223,7 +223,7 @@ def read_ranked(paths: Sequence[str], joined: Joined, gold: GoldPassages, *, mos
         check_shape(
             path,
             iter_records(path),
-            lambda one: is_line_of(one, "retrieved"),
+            lambda line: is_line_of(line, "retrieved"),
             expected="JSON Lines or an array with qid and ctxs",
         )
         for raw in iter_records(path):
@@ -239,11 +239,11 @@ def read_ranked(paths: Sequence[str], joined: Joined, gold: GoldPassages, *, mos
 def ranked_for(qid: str, joined: Joined) -> list[RankedPassage] | None:
     """Returns the passages of a question, best first; None if there was no line."""
     content = joined.get("retrieved", qid)
-    return None if content is None else [RankedPassage(*one) for one in orjson.loads(content)]
+    return None if content is None else [RankedPassage(*fields) for fields in orjson.loads(content)]
 
 
 def _passages(record: Json, gold: GoldPassages) -> list[RankedPassage]:
-    passages = [_passage(one, rank, gold) for rank, one in enumerate(objects_at(record, "ctxs"), start=1)]
+    passages = [_passage(passage, rank, gold) for rank, passage in enumerate(objects_at(record, "ctxs"), start=1)]
     seen: set[str] = set()
     for passage in passages:
         if passage.passage_id in seen:

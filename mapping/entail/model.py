@@ -146,7 +146,7 @@ class PairEncoder:
         )
 
     def _encoded(self, pairs: Sequence[Pair]) -> Iterator[_Tokens | Refused]:
-        rows = self._tokens([one.premise for one in pairs], [one.hypothesis for one in pairs], verbose=False)
+        rows = self._tokens([pair.premise for pair in pairs], [pair.hypothesis for pair in pairs], verbose=False)
         for number, pair in enumerate(pairs):
             if not pair.hypothesis.strip():
                 yield Refused("empty_hypothesis", "")
@@ -474,8 +474,10 @@ class PairModel:
         """
         distinct = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}
         batches, refused = self._encoder.encode(list(distinct))
-        computed = self._computer.outputs([one.arrays for one in batches])
-        if any(one.ndim != 2 or len(one) < len(batch.places) for one, batch in zip(computed, batches, strict=True)):
+        computed = self._computer.outputs([batch.arrays for batch in batches])
+        if any(
+            output.ndim != 2 or len(output) < len(batch.places) for output, batch in zip(computed, batches, strict=True)
+        ):
             raise SetupError("The model gives no row of outputs for each pair; name a cross-encoder, not an encoder.")
         found = np.zeros((len(distinct), computed[0].shape[1] if computed else 0), np.float32)
         for batch, own in zip(batches, computed, strict=True):

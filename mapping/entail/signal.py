@@ -78,7 +78,7 @@ class Verdict(NamedTuple):
         if self.neutral is None and self.contradiction is None:
             return "entailment" if self.entailment >= 0.5 else "not_entailment"
         known = [(name, value) for name, value in zip(self._fields, self, strict=True) if value is not None]
-        return max(known, key=lambda one: one[1])[0]
+        return max(known, key=lambda scored_label: scored_label[1])[0]
 
 
 class Refused(NamedTuple):

@@ -221,7 +221,7 @@ def scan_links(
     counts["links"] = int(is_in.sum())
     texts = links.running_texts().to_pylist()
     numbers = np.flatnonzero(is_in & (fates == _TAKEN))
-    columns = (one[numbers].tolist() for one in (links.places, links.start, links.end, links.targets))
+    columns = (column[numbers].tolist() for column in (links.places, links.start, links.end, links.targets))
     taken, keys, mentions, cut = [], [], [], ContextCutter(sampling.context).cut
     for number, element, start, end, target in zip(numbers.tolist(), *columns, strict=True):
         text = texts[element]

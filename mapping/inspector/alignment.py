@@ -277,7 +277,7 @@ def _lines(part: Opened) -> KiltLines | None:
     """Returns the file of an alignment with the most information: with inputs and with answers; None if there is no
     file."""
     files = [entry for entry in part.manifest.files if entry.file.endswith("-kilt.jsonl")]
-    entry = min(files, key=lambda one: ("_id" in one.file, "_without_answers" in one.file), default=None)
+    entry = min(files, key=lambda file: ("_id" in file.file, "_without_answers" in file.file), default=None)
     return None if entry is None else part.kept("lines", lambda: KiltLines(part.path, entry))
 
 

@@ -23,10 +23,11 @@ def about_benchmark(opened: Opened) -> Iterator[Section]:
 
     scores = [msgspec.convert(row, Score) for row in BENCHMARK.rows(opened.path, opened.manifest, "scores")]
     datasets = [
-        Dataset(**{name: one[name] for name in Dataset._fields}) for one in opened.manifest.to_json()["datasets"]
+        Dataset(**{name: dataset[name] for name in Dataset._fields})
+        for dataset in opened.manifest.to_json()["datasets"]
     ]
-    systems = [one["name"] for one in opened.manifest.to_json()["systems"]]
-    rows = tuple(one.texts() for one in score_rows(datasets, systems, scores))
+    systems = [system["name"] for system in opened.manifest.to_json()["systems"]]
+    rows = tuple(score_row.texts() for score_row in score_rows(datasets, systems, scores))
     columns = ("dataset", "metric", "n", *systems, "figures of the papers")
     yield Section("Systems on datasets", (Paragraph(_SAID), Table("Scores", columns, rows)))
 

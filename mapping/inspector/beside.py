@@ -154,7 +154,7 @@ def _beside_text(page: Page | None, sources: Iterable[Reference]) -> dict[str, s
     )
     return {
         "Links": {anchor.target_title for anchor in anchors},
-        "Sources": {(one.citation and one.citation.url) or one.text for one in sources if one.text},
+        "Sources": {(source.citation and source.citation.url) or source.text for source in sources if source.text},
         "Categories": set(categories),
         "Redirects to it": set(redirects),
         "Infoboxes": {f"{field.name}: {field.text}" for infobox in infoboxes for field in infobox.fields},

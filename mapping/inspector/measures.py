@@ -33,10 +33,10 @@ def measure_sections(opened: Opened, page: str) -> Iterator[Section]:
 
     Memory: that of the database, and ``MOST_ROWS`` rows.
     """
-    measures = [one for one in opened.kind.measures if one.page == page]
+    measures = [measure for measure in opened.kind.measures if measure.page == page]
     with closing(_Asking(opened)) as asking:
-        for heading, group in groupby(measures, key=lambda one: one.heading):
-            yield from _sections(heading, [(one, asking.answer(one)) for one in group], opened)
+        for heading, group in groupby(measures, key=lambda measure: measure.heading):
+            yield from _sections(heading, [(measure, asking.answer(measure)) for measure in group], opened)
 
 
 @dataclass(frozen=True)

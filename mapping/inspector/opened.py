@@ -270,7 +270,9 @@ def _related(opened: Opened, by_sha256: dict[str, Opened], items: Opened | None)
     if opened.source is not None:
         return replace(opened, items=items)
     made_from = {fact: opened.manifest.made_from(fact) or "" for fact in _SOURCES}
-    made_from |= {one["manifest_sha256"]: one["manifest_sha256"] for one in opened.values.get("releases") or ()}
+    made_from |= {
+        release["manifest_sha256"]: release["manifest_sha256"] for release in opened.values.get("releases") or ()
+    }
     sources = {fact: by_sha256[sha256] for fact, sha256 in made_from.items() if sha256 in by_sha256}
     parts = tuple(_related(part, by_sha256, items) for part in opened.parts)
     return replace(opened, parts=parts, sources=sources, items=items)

@@ -102,7 +102,9 @@ class Document(HtmlPage):
         number, start, end = piece
         element = self.page.elements[number]
         text = element.text[start:end] if end - start < len(element.text) else element.text
-        links = [self._link(one, _place(number, one.start, one.end), before=start) for one in self.anchors(piece)]
+        links = [
+            self._link(anchor, _place(number, anchor.start, anchor.end), before=start) for anchor in self.anchors(piece)
+        ]
         marked = []
         for span in self._spans:
             if (inside := span.inside(number, len(element.text))) is not None:
@@ -197,8 +199,8 @@ def show_page(request: Request, opened: Opened) -> Response:
     uses = sorted(page.templates, key=lambda use: (use.outcome, -use.uses))
     references = source.references(page.page_id) if "refs" in opened.tables else None
     # References with a marker, by group and number.
-    marked = [one for one in references.refs if one.number is not None] if references is not None else []
-    marked.sort(key=lambda one: (one.group, one.number or 0))
+    marked = [ref for ref in references.refs if ref.number is not None] if references is not None else []
+    marked.sort(key=lambda ref: (ref.group, ref.number or 0))
     return render(
         request,
         opened,
@@ -206,7 +208,7 @@ def show_page(request: Request, opened: Opened) -> Response:
         title=page.title,
         page=page,
         document=Document(opened, page, spans, references).html(parts[number]),
-        references=[(one, reference_label(one)) for one in marked[:_MOST_REFERENCES]],
+        references=[(ref, reference_label(ref)) for ref in marked[:_MOST_REFERENCES]],
         web_address=web_address,
         n_unlisted=max(len(marked) - _MOST_REFERENCES, 0),
         headings=list(islice(_headings(opened, page, parts), _N_HEADINGS)),

@@ -130,10 +130,13 @@ class Sandbox:
         Raises:
             RecordError: ``busy`` if the maximum number of queries is waiting.
         """
-        whole = [one._replace(path=os.path.abspath(one.path) if "://" not in one.path else one.path) for one in sources]
+        whole = [
+            source._replace(path=os.path.abspath(source.path) if "://" not in source.path else source.path)
+            for source in sources
+        ]
         task = {
             "query": query,
-            "sources": [one._asdict() for one in whole],
+            "sources": [source._asdict() for source in whole],
             "limits": self._limits._asdict(),
             "form": form,
             "file": os.path.join(self._scratch.name, f"result-{secrets.token_hex(8)}"),
@@ -209,14 +212,14 @@ def answer(task: Mapping[str, Any], beat: Beat) -> dict[str, Any]:
     import duckdb
 
     beat.enter(1)
-    sources, limits = [Source(**one) for one in task["sources"]], Limits(**task["limits"])
-    reads = [one.path for one in sources]
+    sources, limits = [Source(**source) for source in task["sources"]], Limits(**task["limits"])
+    reads = [source.path for source in sources]
     with connected(reads=reads, memory_mb=limits.memory_mb, threads=limits.threads, spill_mb=limits.spill_mb) as db:
         macros: set[str] = set()
-        for one in sources:
-            kind = kind_of(read_content(one.path), one.path, KINDS)
-            add_tables(db, kind.declared, one.tables, one.path, schema=one.schema, places=one.has_places)
-            macros.update(macro.name for macro in add_macros(db, one.tables, schema=one.schema))
+        for source in sources:
+            kind = kind_of(read_content(source.path), source.path, KINDS)
+            add_tables(db, kind.declared, source.tables, source.path, schema=source.schema, places=source.has_places)
+            macros.update(macro.name for macro in add_macros(db, source.tables, schema=source.schema))
         try:
             found = run_query(db, task["query"], macros=macros)
             if task["form"] is not None:

@@ -133,10 +133,10 @@ class AmberScores(Scores):
         """Returns a chart with a column for each bin: the difference in accuracy between heads and tails, in points. A
         line shows it for all sets."""
         gap = self.to_json()["popularity_gap"]
-        ends = [f"{one['from']}–{one['from'] + BIN_PERCENT} %" for one in gap["bins"][:-1]]
+        ends = [f"{percent_bin['from']}–{percent_bin['from'] + BIN_PERCENT} %" for percent_bin in gap["bins"][:-1]]
         columns = ("gap in popularity", "points")
         labels = (*ends, f"≥ {gap['bins'][-1]['from']} %")
-        rows = tuple((label, one["difference"]) for label, one in zip(labels, gap["bins"], strict=True))
+        rows = tuple((label, percent_bin["difference"]) for label, percent_bin in zip(labels, gap["bins"], strict=True))
         return Chart(
             table=Table("accuracy@1 of head less tail, in points, by gap in popularity", columns, rows),
             about="By how many points the queries about heads are answered better than those about tails, by how much "
@@ -239,10 +239,10 @@ def parse_set(record: Json) -> tuple[Entity, ...]:
     named = object_at(record, "qids")
     pages = {qid: _page_ids(object_at(named, qid), "wikipedia") for qid in named}
     found = []
-    for qid, one in named.items():
+    for qid, entity in named.items():
         others = {page for other, own in pages.items() if other != qid for page in own}
         queries = []
-        for query in objects_at(one, "queries"):
+        for query in objects_at(entity, "queries"):
             output = (_outputs(query) or [{}])[0]
             gold, answer = _page_ids(output, "provenance"), output.get("answer")
             answers = (answer,) if isinstance(answer, str) else tuple(answer or ())
@@ -250,7 +250,7 @@ def parse_set(record: Json) -> tuple[Entity, ...]:
                 raise RecordError("wrong_type", "'answer': expected a label or a list of strings")
             rest = frozenset(others.difference(gold))
             queries.append(Query(text_at(query, "id"), frozenset(gold), rest, answers, isinstance(answer, str)))
-        is_head, popularity = one.get("is_head"), one.get("popularity")
+        is_head, popularity = entity.get("is_head"), entity.get("popularity")
         if not isinstance(popularity, int | float) or not isinstance(is_head, bool):
             raise RecordError("wrong_type", "expected true or false as 'is_head', a number as 'popularity'")
         found.append(Entity(is_head, float(popularity), tuple(queries)))
@@ -274,7 +274,7 @@ def _outputs(record: Json) -> list[Json]:
 
 
 def _page_ids(record: Json, key: str) -> list[str]:
-    return [str(one.get("wikipedia_id")) for one in objects_at(record, key)]
+    return [str(page.get("wikipedia_id")) for page in objects_at(record, key)]
 
 
 def _scored(query: Query, given: Prediction | None, ks: set[int], *, has_answers: bool) -> Iterator[tuple[str, float]]:

@@ -145,8 +145,12 @@ class Evaluated(Generic[S]):
         if self.second is not None:
             value["compared"] = _with_intervals(self.second)
             value["differences"] = {
-                name: {"mean": self.first.scale * one.mean, "interval": self.first.scaled(one.interval), "p": one.p}
-                for name, one in self.differences.items()
+                name: {
+                    "mean": self.first.scale * difference.mean,
+                    "interval": self.first.scaled(difference.interval),
+                    "p": difference.p,
+                }
+                for name, difference in self.differences.items()
             }
         return value
 
@@ -391,10 +395,10 @@ def differences_of(first: S, second: S, resamples: int) -> dict[str, Difference]
         columns = first.columns[name], second.columns[name]
         common = np.intersect1d(columns[0].items, columns[1].items, assume_unique=True)
         if len(common):
-            one, other = (
+            first_scores, other = (
                 np.asarray(column.values)[np.searchsorted(np.asarray(column.items), common)] for column in columns
             )
-            pairs[common.tobytes()].append((name, one, other))
+            pairs[common.tobytes()].append((name, first_scores, other))
     found: dict[str, Difference] = {}
     for group in pairs.values():
         names, ones, others = zip(*group, strict=True)

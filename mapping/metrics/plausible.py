@@ -102,7 +102,9 @@ def _predicts(record: Json) -> bool:
     """Returns whether a record has an answer, or a list of provenance. A search without results writes an empty
     list."""
     outputs = _outputs(record)
-    return any(one.get("answer") not in (None, "") or isinstance(one.get("provenance"), list) for one in outputs)
+    return any(
+        output.get("answer") not in (None, "") or isinstance(output.get("provenance"), list) for output in outputs
+    )
 
 
 def _answers_or_found(record: Json) -> bool:

@@ -114,8 +114,8 @@ def parse_gold(record: Json, match: EvidenceMatch | None, *, repeats: bool = Fal
         raise RecordError("no_answers", "answer_list is empty")
     answers = gold_names(listed)
     owners: dict[str, int] = {}
-    for number, one in enumerate(listed):
-        aid = optional_text(one, "aid")
+    for number, answer in enumerate(listed):
+        aid = optional_text(answer, "aid")
         if aid is not None and owners.setdefault(aid, number) != number:
             raise RecordError("duplicate_answer", aid)
     if match is None:
@@ -128,7 +128,9 @@ def parse_gold(record: Json, match: EvidenceMatch | None, *, repeats: bool = Fal
     passages: dict[RetrievedPassage, dict[int, None]] = {}
     for number, passage in found:
         passages.setdefault(passage, {})[number] = None
-    return GoldQuestion(answers, tuple(GoldEvidence(one, tuple(sorted(numbers))) for one, numbers in passages.items()))
+    return GoldQuestion(
+        answers, tuple(GoldEvidence(passage, tuple(sorted(numbers))) for passage, numbers in passages.items())
+    )
 
 
 def gold_names(listed: list[Json]) -> tuple[GoldNames, ...]:
@@ -178,8 +180,8 @@ def _contexts(record: Json, owners: dict[str, int], match: EvidenceMatch) -> Ite
 
 
 def _proofs(listed: list[Json], match: EvidenceMatch) -> Iterator[tuple[int, RetrievedPassage]]:
-    for number, one in enumerate(listed):
-        for proof in optional_objects(one, "proof"):
+    for number, answer in enumerate(listed):
+        for proof in optional_objects(answer, "proof"):
             if match == "id":
                 raise RecordError(
                     "missing_field", "positive_ctxs, which give evidence the id of a passage; match by text"
@@ -396,7 +398,7 @@ class QampariMetrics(Metrics[GoldQuestion, QampariScores]):
         if role == "predictions":
             return kept_predictions(record)
         if role == "extended":
-            return [tuple(one) for one in gold_names(objects_at(record, "answer_list"))]
+            return [tuple(gold_name) for gold_name in gold_names(objects_at(record, "answer_list"))]
         return kept_passages(record, self._options.ks[-1], with_ids=self._options.evidence_match == "id")
 
     def parse(self, record: Json) -> GoldQuestion:
@@ -467,8 +469,8 @@ class QampariMetrics(Metrics[GoldQuestion, QampariScores]):
         if "evidence_mean" in self._options.quirks:
             return [ranks] if ranks else []
         of_answers: list[list[int | None]] = [[] for _ in question.answers]
-        for one, rank in zip(question.evidence, ranks, strict=True):
-            for number in one.answers:
+        for piece, rank in zip(question.evidence, ranks, strict=True):
+            for number in piece.answers:
                 of_answers[number].append(rank)
         return [answer for answer in of_answers if answer]
 

@@ -144,9 +144,9 @@ def _is_seen(in_one: int, in_other: int, n_one: int, n_other: int) -> bool:
     return ahead <= n_other - n_one or (ahead <= n_one - n_other and in_one < n_other)
 
 
-def _shared_start(one: str, other: str) -> int:
-    unlike = (number for number, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
-    return next(unlike, min(len(one), len(other)))
+def _shared_start(text: str, other: str) -> int:
+    unlike = (number for number, (a, b) in enumerate(zip(text, other, strict=False)) if a != b)
+    return next(unlike, min(len(text), len(other)))
 
 
 def place_ids(provenance: Provenance, keys: Sequence[str], *, null_ids: bool = False) -> list[str]:

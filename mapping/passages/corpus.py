@@ -167,7 +167,7 @@ class PassageChunks:
         if self._base is None:
             return batch_of(self._cut(batch, work), Passage), 0
         page_ids = batch["page_id"]
-        least, most = (one.as_py() for one in pc.min_max(page_ids).values())  # limits which row groups are read
+        least, most = (bound.as_py() for bound in pc.min_max(page_ids).values())  # limits which row groups are read
         self._base.register("batch", pa.Table.from_batches([batch]))
         same = self._base.sql(_SAME, params=[least, most]).to_arrow_table()["page_id"].combine_chunks()
         work.beat.done(pages=len(same), amount=len(same))

@@ -234,26 +234,26 @@ def check_passages(page: PageText, passages: Sequence[Passage], join: Join) -> N
     texts = dict(page.elements)
     ends = dict.fromkeys(texts, 0)
     last = (-1, 0)
-    for number, one in enumerate(passages):
-        if (one.passage_id, one.page_id, one.title, one.number) != (
+    for number, passage in enumerate(passages):
+        if (passage.passage_id, passage.page_id, passage.title, passage.number) != (
             passage_id(page.page_id, number),
             page.page_id,
             page.title,
             number,
         ):
-            raise RecordError("passage_law", f"passage {number} of page {page.page_id} is called {one.passage_id}")
+            raise RecordError("passage_law", f"passage {number} of page {page.page_id} is called {passage.passage_id}")
         pieces = []
-        for span in one.spans:
+        for span in passage.spans:
             element, start, end = span.element, span.start_char, span.end_char
             text = texts.get(element)
             if text is None or not 0 <= start < end <= len(text) or (element, start) < last:
-                raise RecordError("offset_law", f"{one.passage_id}: [{start}, {end}) of element {element}")
+                raise RecordError("offset_law", f"{passage.passage_id}: [{start}, {end}) of element {element}")
             if text[ends[element] : start].strip():
-                raise RecordError("lost_text", f"{one.passage_id}: text before {start} of element {element}")
+                raise RecordError("lost_text", f"{passage.passage_id}: text before {start} of element {element}")
             pieces.append(text[start:end])
             ends[element], last = end, (element, end)
-        if not pieces or join(pieces) != one.text:
-            raise RecordError("offset_law", f"{one.passage_id}: its text is not what stands at its spans")
+        if not pieces or join(pieces) != passage.text:
+            raise RecordError("offset_law", f"{passage.passage_id}: its text is not what stands at its spans")
     for element, text in page.elements:
         if text[ends[element] :].strip():
             raise RecordError("lost_text", f"page {page.page_id}: text from {ends[element]} on of element {element}")
@@ -292,14 +292,14 @@ def _chunks(page: PageText, n_tokens: int, count: Callable[[str], int]) -> Itera
         held: list[_Sentence] = []
         n_held = 0
         for start, end in sentence_spans(text):
-            one = _Sentence(PassageSpan(element, start, end), count(text[start:end]))
-            if held and n_held + one.n_words >= n_tokens:
+            sentence = _Sentence(PassageSpan(element, start, end), count(text[start:end]))
+            if held and n_held + sentence.n_words >= n_tokens:
                 if last:
                     yield last
                 last, length, last_section = held, n_held, section
                 held, n_held = [], 0
-            held.append(one)
-            n_held += one.n_words
+            held.append(sentence)
+            n_held += sentence.n_words
         if held and last and section == last_section and n_held + length < n_tokens:
             last, length = last + held, length + n_held + 1  # KILT counts the blank between two texts
         elif held:

@@ -124,7 +124,7 @@ def title_line(passage: Passage, _: KiltPages) -> bytes:
 
 def colbert_line(passage: Passage, _: KiltPages) -> bytes:
     """Returns text and title separated by a tab. ColBERT has no quoting, so tabs and line breaks become blanks."""
-    return "\t".join(_BREAKS.sub(" ", one) for one in (passage.text, passage.title)).encode() + b"\n"
+    return "\t".join(_BREAKS.sub(" ", text) for text in (passage.text, passage.title)).encode() + b"\n"
 
 
 def id_line(passage: Passage, _: KiltPages) -> bytes:

@@ -104,7 +104,7 @@ def check_corpus(checking: Checking[ListingManifest]) -> Mapping[str, int] | Non
     numbers = range(max(len(pages or files), 1))
     tables = {shard_path(TABLE, number, len(numbers)) for number in numbers}
     lines = {
-        line_path(one, number, len(numbers)) for one in forms for number in numbers[: 1 if one.is_joined else None]
+        line_path(form, number, len(numbers)) for form in forms for number in numbers[: 1 if form.is_joined else None]
     }
     if not checking.has_files(tables | lines, exactly=True):
         return None
@@ -114,7 +114,7 @@ def check_corpus(checking: Checking[ListingManifest]) -> Mapping[str, int] | Non
         whole = [_Again(form, checking, joined, 0, 1) for form in compared if form.is_joined]
         for number, file in enumerate(files):
             with ExitStack() as own:
-                parts = [_Again(one, checking, own, number, len(files)) for one in compared if not one.is_joined]
+                parts = [_Again(form, checking, own, number, len(files)) for form in compared if not form.is_joined]
                 page_file = pages[number] if pages else ""
                 known = KiltPages(read_pages(page_file) if pages else (), page_file)
                 stored = _written(read_passages(join(path, file)), [*parts, *whole], known)

@@ -206,8 +206,8 @@ def law_of(part: Part) -> str:
     numbers = {}
     for name, n in counts.items():
         with suppress(msgspec.ValidationError):  # a manifest may contain more counts than the invariant uses
-            one = msgspec.convert(n, Count | dict[str, Count])
-            numbers[name] = sum(one.values()) if isinstance(one, dict) else one
+            count = msgspec.convert(n, Count | dict[str, Count])
+            numbers[name] = sum(count.values()) if isinstance(count, dict) else count
     read = next((name for name in numbers if name == "read" or name.endswith("_read")), None)
     if read is None:
         return ""

@@ -56,7 +56,7 @@ def class_uses(batch: pa.RecordBatch, items: Collection[str]) -> dict[str, int]:
     is_use = pc.and_(pc.is_in(batch["property_id"], pa.array([_INSTANCE_OF, _SUBCLASS_OF])), _counts(batch))
     used = batch.filter(pc.and_(is_use, pc.is_in(batch["value"], pa.array(sorted(items), pa.string()))))
     instances = Counter(used.filter(pc.equal(used["property_id"], _INSTANCE_OF))["value"].to_pylist())
-    return {one: instances[one] for one in used["value"].unique().to_pylist()}
+    return {class_id: instances[class_id] for class_id in used["value"].unique().to_pylist()}
 
 
 def choose_classes(
@@ -146,8 +146,8 @@ def class_types(pairs: Iterable[pa.RecordBatch], classes: Mapping[str, str]) -> 
     if len(labels) > N_TYPES:
         raise SetupError(f"{len(labels)} types of answers: give at most {N_TYPES}.")
     types_of: defaultdict[str, list[int]] = defaultdict(list)
-    for number, one in enumerate(classes.values()):
-        types_of[one].append(number)
+    for number, class_id in enumerate(classes.values()):
+        types_of[class_id].append(number)
     parts = ((batch["class"].to_numpy(), batch["above"].to_numpy()) for batch in pairs)
     return ClassTypes(labels, *_masks(parts, list(types_of.values())))
 
@@ -156,11 +156,11 @@ def _masks(pairs: Iterable[tuple[Numbers, npt.NDArray[np.int32]]], types_of: lis
     """Returns the classes, ascending, and their masks. ``types_of`` lists the types of each position in ``above``."""
     words = np.zeros((len(types_of), N_WORDS), np.uint64)
     for place, types in enumerate(types_of):
-        for one in types:
-            words[place, one // _BITS] |= np.uint64(1) << np.uint64(one % _BITS)
+        for type_number in types:
+            words[place, type_number // _BITS] |= np.uint64(1) << np.uint64(type_number % _BITS)
     parts = list(pairs)
-    classes = np.concatenate([np.empty(0, np.int64), *(one for one, _ in parts)])
-    above = np.concatenate([np.empty(0, np.int32), *(one for _, one in parts)])
+    classes = np.concatenate([np.empty(0, np.int64), *(part_classes for part_classes, _ in parts)])
+    above = np.concatenate([np.empty(0, np.int32), *(part_above for _, part_above in parts)])
     numbers, places = np.unique(classes, return_inverse=True)
     masks = np.zeros((len(numbers), N_WORDS), np.uint64)
     np.bitwise_or.at(masks, places, words[above])
@@ -219,6 +219,6 @@ def wider_twins(queries: Sequence[tuple[str, Numbers]], breadths: Mapping[str, i
     """
     narrowest: dict[bytes, str] = {}
     for label, answers in queries:
-        one = narrowest.setdefault(answers.tobytes(), label)
-        narrowest[answers.tobytes()] = min(one, label, key=lambda name: (breadths[name], name))
+        narrower = narrowest.setdefault(answers.tobytes(), label)
+        narrowest[answers.tobytes()] = min(narrower, label, key=lambda name: (breadths[name], name))
     return [narrowest[answers.tobytes()] != label for label, answers in queries]

@@ -131,7 +131,7 @@ class PageSentences:
         self.page = page
         self.n_before = n_before
         #: numbers of the elements that are searched
-        self.running = [number for number, one in enumerate(page.elements) if one.kind not in _TITLES]
+        self.running = [number for number, element in enumerate(page.elements) if element.kind not in _TITLES]
         texts = [page.elements[number].text for number in self.running]
         # One text for all elements: a separate search of each element costs more than the search itself.
         self._text = "\n".join(texts)
@@ -263,12 +263,16 @@ def prove_facts(
 
 def _prove_together(facts: list[Fact], model: EntailmentModel, least: float) -> list[Proof]:
     proofs = [Proof(fact, None, None, 0, 0) for fact in facts]
-    pending = [number for number, one in enumerate(facts) if one.candidates]
+    pending = [number for number, fact in enumerate(facts) if fact.candidates]
     while pending:
         tried = [facts[number].candidates[proofs[number].n_judged] for number in pending]
         pairs = [
-            Pair(one.text, facts[number].hypothesis, (one.sentence_char - one.start_char, len(one.text)))
-            for number, one in zip(pending, tried, strict=True)
+            Pair(
+                candidate.text,
+                facts[number].hypothesis,
+                (candidate.sentence_char - candidate.start_char, len(candidate.text)),
+            )
+            for number, candidate in zip(pending, tried, strict=True)
         ]
         for number, candidate, verdict in zip(pending, tried, model.judge(pairs), strict=True):
             before = proofs[number]

@@ -232,7 +232,7 @@ def _is_divider(cells: tuple[Cell, ...]) -> bool:
 
 
 def _find_key_column(header: tuple[str, ...], grids: Sequence[_Grid], page_id: int, least_linked: float) -> int | None:
-    n_rows = sum(len(one.rows) for one in grids)
+    n_rows = sum(len(grid.rows) for grid in grids)
     for column, name in enumerate(header):
         if _IGNORED.search(name.lower()):
             continue

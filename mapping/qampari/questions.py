@@ -144,24 +144,26 @@ class _Reader:
             self._known_type(f"classes.{label}", label, wanted)
             if not isinstance(item, str) or not _ITEM.fullmatch(item):
                 self._fail(f"classes.{label}", "a Wikidata item like Q11424", item)
-        types = {name: self._strings(f"types.{name}", one) for name, one in self._table("types", data["types"]).items()}
+        types = {
+            name: self._strings(f"types.{name}", entry) for name, entry in self._table("types", data["types"]).items()
+        }
         simple = {
-            name: self._simple(name, one, types.get(name, ()), wanted)
-            for name, one in self._entries("simple", data["simple"])
+            name: self._simple(name, entry, types.get(name, ()), wanted)
+            for name, entry in self._entries("simple", data["simple"])
         }
         if stray := sorted(types.keys() - simple.keys()):
             self._fail(f"types.{stray[0]}", "a relation of [simple]", stray[0])
         composition = {
-            name: self._composition(name, one, simple.get(name))
-            for name, one in self._entries("composition", data["composition"])
+            name: self._composition(name, entry, simple.get(name))
+            for name, entry in self._entries("composition", data["composition"])
         }
         return Relations(simple, composition, wanted, words, classes)
 
     def _entries(self, place: str, table: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-        for name, one in self._table(place, table).items():
+        for name, entry in self._table(place, table).items():
             if not _PROPERTY.fullmatch(name):
                 self._fail(f"{place}.{name}", "a property such as P50", name)
-            yield name, self._table(f"{place}.{name}", one)
+            yield name, self._table(f"{place}.{name}", entry)
 
     def _simple(
         self, name: str, entry: dict[str, Any], types: tuple[str, ...], wanted: tuple[str, ...]

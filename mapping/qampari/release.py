@@ -100,7 +100,7 @@ def released_record(question: Question, form: Form) -> dict[str, Any]:
         "question_text": question.released_text,
         "entities": [_entity(entity, url_of) for entity in question.entities],
         "answer_list": [
-            _answer(one, part_id(qid, number), url_of, cased) for number, one in enumerate(question.answers)
+            _answer(answer, part_id(qid, number), url_of, cased) for number, answer in enumerate(question.answers)
         ],
     }
     return {**record, "meta": _meta(question)} if form.with_meta else record
@@ -116,8 +116,8 @@ def _answer(
 ) -> dict[str, Any]:
     address = {} if answer.title is None else {"answer_url": page_url(answer.title)}
     proofs = [
-        {"proof_text": cased(one.text), "found_in_url": page_url(one.title), "pid": part_id(aid, number)}
-        for number, one in enumerate(answer.proofs)
+        {"proof_text": cased(proof.text), "found_in_url": page_url(proof.title), "pid": part_id(aid, number)}
+        for number, proof in enumerate(answer.proofs)
     ]
     return {"answer_text": answer.text, "aid": aid, "aliases": list(answer.aliases), **address, "proof": proofs}
 

@@ -170,7 +170,7 @@ def split_relations(property_ids: Iterable[str], seed: str) -> dict[str, Side]:
         set(property_ids), key=lambda property_id: (stable_sha256(seed, "relation", property_id), property_id)
     )
     n_test = len(drawn) // 2
-    return {one: "test" if number < n_test else "train" for number, one in enumerate(drawn)}
+    return {relation: "test" if number < n_test else "train" for number, relation in enumerate(drawn)}
 
 
 def side_of(candidate: PoolQuestion, sides: Mapping[str, Side], *, mixed: Mixed = "train") -> Side | None:
@@ -212,17 +212,20 @@ def draw_pool(candidates: Iterable[PoolQuestion], sizes: SampleSizes, seed: str)
             can be drawn.
     """
     hands: defaultdict[tuple[str, str], list[tuple[tuple[str, str], PoolQuestion]]] = defaultdict(list)
-    for one in candidates:
+    for candidate in candidates:
         # Everything that can be drawn is among the first of its hand.
-        hand, most = hands[one.subset, one.property_ids[0] if one.subset == SIMPLE else ""], sizes.pool[one.subset]
-        placed = draw_key(one, seed, "pool"), one
+        hand, most = (
+            hands[candidate.subset, candidate.property_ids[0] if candidate.subset == SIMPLE else ""],
+            sizes.pool[candidate.subset],
+        )
+        placed = draw_key(candidate, seed, "pool"), candidate
         if len(hand) < most or (hand and placed < hand[-1]):
             insort(hand, placed)
             del hand[most:]
     pool: list[PoolQuestion] = []
     for subset in SUBSETS:
-        names = sorted((name for found, name in hands if found == subset), key=lambda one: (len(one), one))
-        pool += _deal([[one for _, one in hands[subset, name]] for name in names], sizes.pool[subset])
+        names = sorted((name for found, name in hands if found == subset), key=lambda name: (len(name), name))
+        pool += _deal([[candidate for _, candidate in hands[subset, name]] for name in names], sizes.pool[subset])
     return pool
 
 
@@ -301,15 +304,15 @@ def draw_questions(
         held: list[tuple[Any, ...]] = []
 
         def of_test_side() -> Iterator[PoolQuestion]:
-            for place, one in enumerate(candidates):
-                side = side_of(one, sides, mixed=mixed)
+            for place, candidate in enumerate(candidates):
+                side = side_of(candidate, sides, mixed=mixed)
                 # Questions about tables that do not fit into the pool are for training, where they are not limited.
-                draws.append(_TRAIN if one.subset in _TABLES else _UNDRAWN[side])
+                draws.append(_TRAIN if candidate.subset in _TABLES else _UNDRAWN[side])
                 if side == "test":
-                    yield one._replace(place=place)
+                    yield candidate._replace(place=place)
                 elif side == "train":
-                    digest, _ = draw_key(one, seed, "train")
-                    held.append((int(digest[:_DIGITS], 16), *one._replace(place=place)))
+                    digest, _ = draw_key(candidate, seed, "train")
+                    held.append((int(digest[:_DIGITS], 16), *candidate._replace(place=place)))
                     if len(held) == _ROWS_AT_ONCE:
                         waiting.add(*rows_batch(held, _WAITING).columns)
                         held.clear()

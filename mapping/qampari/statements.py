@@ -121,11 +121,11 @@ def _have_types(batch: pa.RecordBatch, value_types: Mapping[str, Collection[str]
     """Returns which values are of a type that their property allows."""
     properties_of: defaultdict[str, list[str]] = defaultdict(list)
     for property_id, types in value_types.items():
-        for one in types:
-            properties_of[one].append(property_id)
+        for type_id in types:
+            properties_of[type_id].append(property_id)
     fit = pa.array(np.zeros(batch.num_rows, np.bool_))
-    for one, properties in sorted(properties_of.items()):
-        is_type = pc.fill_null(pc.equal(batch["value_type"], one), False)
+    for type_id, properties in sorted(properties_of.items()):
+        is_type = pc.fill_null(pc.equal(batch["value_type"], type_id), False)
         fit = pc.or_(fit, pc.and_(is_type, pc.is_in(batch["property_id"], pa.array(properties, pa.string()))))
     return fit
 

@@ -242,7 +242,7 @@ def make_questions(
     tables = list(tables)
     if not tables:
         return [], []
-    if len({one.page_id for one in tables}) > 1:
+    if len({table.page_id for table in tables}) > 1:
         raise ValueError("Questions are made of the tables of one page.")
     maker = _Maker(tables[0], proofs, seed, AnswerFilter() if keep is None else keep, redirects or {}, share_of)
     maker.ask_simple(tables)
@@ -382,16 +382,16 @@ class _Maker:
     ) -> None:
         """Asks for the rows below a drawn amount, then for the others; ``said`` contains the wording for each."""
         amounts = [(amount_of(row.value.text), row) for row in rows if row.value.text]
-        proved = [(one.page_id, amount) for amount, one in amounts if one.proof is not None]
+        proved = [(row.page_id, amount) for amount, row in amounts if row.proof is not None]
         pivot = draw_pivot(proved, least=self._keep.least, seed=self._seed, column_key=column_key)
         if pivot is None:
             self._leave(TABLE_COMPOSITION, column_key, "no_pivot", rows)
             return
         sides = (
-            [one for amount, one in amounts if amount < pivot],
-            [one for amount, one in amounts if amount >= pivot],
+            [row for amount, row in amounts if amount < pivot],
+            [row for amount, row in amounts if amount >= pivot],
         )
-        shown = min(one.value.text for amount, one in amounts if amount == pivot)
+        shown = min(row.value.text for amount, row in amounts if amount == pivot)
         if parse_number(shown) is None:  # a date, of which only the year is compared
             shown = plain_number(pivot)
         for side, (word, text) in zip(sides, said.items(), strict=True):

@@ -85,7 +85,7 @@ def datasets_of(path: str, name: str = "") -> Iterator[Dataset]:
     manifest = kind.read(path)
     inner = [(part.folder, ALIGNMENT.read(join(path, part.folder))) for part in manifest.parts]
     files = (join(folder, entry.file) for folder, own in inner or [("", manifest)] for entry in own.files if entry.rows)
-    for file in (one for one in files if re.fullmatch(_GOLD[kind], base_name(one))):
+    for file in (gold_path for gold_path in files if re.fullmatch(_GOLD[kind], base_name(gold_path))):
         stem = file.rpartition("/")[0] if kind in (ALIGNMENTS, AMBER_SETS) else _stem(file)
         if kind in (AMBER_SETS, QAMPARI_RELEASE):
             stem = f"{'amber' if kind is AMBER_SETS else 'qampari'}/{stem}"
@@ -97,7 +97,8 @@ def datasets_of(path: str, name: str = "") -> Iterator[Dataset]:
 def _has_gold(path: str) -> bool:
     """Returns whether the first record of a file contains the correct answer."""
     return any(
-        not {"output", "qids", "answer_list", "answers"}.isdisjoint(one) for one in islice(readable_records(path), 1)
+        not {"output", "qids", "answer_list", "answers"}.isdisjoint(record)
+        for record in islice(readable_records(path), 1)
     )
 
 
@@ -192,8 +193,8 @@ def published() -> Mapping[tuple[str, str], Sequence[Published]]:
             places = product(table["metrics"], table["datasets"])
             for (metric, dataset), figure in zip(places, figures, strict=True):
                 if not isnan(figure):
-                    one = Published(system, figure, table["source"], table.get("further", False))
-                    found[dataset, metric].append(one)
+                    score = Published(system, figure, table["source"], table.get("further", False))
+                    found[dataset, metric].append(score)
     return dict(found)
 
 
@@ -227,13 +228,13 @@ class ScoreRow(NamedTuple):
 
     def texts(self) -> tuple[str, ...]:
         """Returns the row as text, with percentages."""
-        figures = [one for one in self.published if not one.is_further] or self.published
+        figures = [figure for figure in self.published if not figure.is_further] or self.published
         return (self.dataset, self.metric, self.n, *map(score_text, self.scores), published_text(figures))
 
 
 def score_rows(datasets: Sequence[Dataset], systems: Sequence[str], scores: Iterable[Score]) -> Iterator[ScoreRow]:
     """Yields the metrics that papers report, each with the scores of all systems; combined datasets come last."""
-    by_place = {(one.dataset, one.metric, one.system): one for one in scores}
+    by_place = {(score.dataset, score.metric, score.system): score for score in scores}
     pools = (Dataset(QUESTIONS, "", "kilt", "", ""), Dataset(MENTIONS, "", "kilt", "", "", "accuracy"))
     for dataset in (*datasets, *pools):
         tasks = (dataset.task,) if dataset.task else DOWNSTREAM
@@ -241,7 +242,7 @@ def score_rows(datasets: Sequence[Dataset], systems: Sequence[str], scores: Iter
         for shown in (*_SHOWN[dataset.form], *(beside if dataset.form == "kilt" else ())):
             for metric in dict.fromkeys(shown.replace(_DOWNSTREAM, task) for task in tasks):
                 found = tuple(by_place.get((dataset.name, metric, system)) for system in systems)
-                sizes = sorted({one.n for one in found if one is not None})
+                sizes = sorted({score.n for score in found if score is not None})
                 if sizes:
                     n = ", ".join(f"{size:,}" for size in sizes)
                     yield ScoreRow(dataset.name, metric, n, found, published().get((dataset.key, shown), ()))
@@ -258,6 +259,6 @@ def score_text(score: Score | None) -> str:
 def published_text(figures: Sequence[Published]) -> str:
     """Returns figures of papers as percentages, with their tables."""
     return "; ".join(
-        f"{', '.join(f'{one.system} {one.value:g}' for one in own)} ({source})"
-        for source, own in groupby(figures, key=lambda one: one.source)
+        f"{', '.join(f'{figure.system} {figure.value:g}' for figure in own)} ({source})"
+        for source, own in groupby(figures, key=lambda figure: figure.source)
     )

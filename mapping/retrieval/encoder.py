@@ -120,7 +120,9 @@ class _Texts:
                     f"{facts['name']}: its tokenizer has no token {missing}, which --text-form blink needs."
                 )
             given = facts["max_tokens"]
-            self._max_passage, self._max_query = (min(one, given) for one in (BLINK_PASSAGE_TOKENS, BLINK_QUERY_TOKENS))
+            self._max_passage, self._max_query = (
+                min(limit, given) for limit in (BLINK_PASSAGE_TOKENS, BLINK_QUERY_TOKENS)
+            )
 
     def queries(self, texts: Sequence[str]) -> list[_Tokens]:
         """Returns the tokens of queries; with BLINK's form, those around the marked mention."""
@@ -140,7 +142,7 @@ class _Texts:
     def plain(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[_Tokens]:
         """Returns the tokens of texts, or of pairs of texts."""
         encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=self._has_marks)
-        return [_Tokens(one.ids, bool(one.overflowing)) for one in encodings]
+        return [_Tokens(encoding.ids, bool(encoding.overflowing)) for encoding in encodings]
 
     def _entity(self, title: str, text: str) -> _Tokens:
         first, last, _, _, title_end = self._marks
@@ -189,7 +191,7 @@ def open_encoder(options: EncoderOptions) -> Encoder:
         tokenizer = tokenizers.Tokenizer.from_file(os.path.join(folder, _TOKENIZER))
     modules = _module_names(folder, options.model)
     prompts = _json(folder, "config_sentence_transformers.json").get("prompts") or {}
-    if not isinstance(prompts, dict) or not all(isinstance(one, str | None) for one in prompts.values()):
+    if not isinstance(prompts, dict) or not all(isinstance(prompt, str | None) for prompt in prompts.values()):
         raise SetupError(
             f"{options.model}: prompts in config_sentence_transformers.json are no texts by name; give --query-prefix "
             "and --passage-prefix with a corrected file."
@@ -223,7 +225,7 @@ def open_encoder(options: EncoderOptions) -> Encoder:
         compute = opened.encode
         computed = {"device": opened.device.partition(":")[0], "texts_at_once": opened.n_together}
     libraries = [import_module(name) for name in (*_LIBRARIES[form], "tokenizers")]
-    versions = {one.__name__: one.__version__ for one in libraries}
+    versions = {library.__name__: library.__version__ for library in libraries}
     return Encoder(tokenizer, compute, facts={**facts, "form": form, **own, "versions": versions}, computed=computed)
 
 
@@ -354,7 +356,7 @@ def _static(folder: str, tokenizer: Any, options: EncoderOptions) -> tuple[_Comp
     def compute(tokens: Sequence[Sequence[int]]) -> Vectors:
         vectors = np.zeros((len(tokens), table.shape[1]), np.float32)
         for place, row in enumerate(tokens):
-            known = np.array([one for one in row if one != unknown], np.int64)
+            known = np.array([token_id for token_id in row if token_id != unknown], np.int64)
             if len(known):
                 rows = table[known if mapping is None else mapping[known]].astype(np.float32)
                 vectors[place] = (rows if weights is None else rows * weights[known, None]).mean(axis=0)

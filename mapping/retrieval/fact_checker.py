@@ -116,9 +116,12 @@ def checked(
             yield hits
             continue
         verdicts = [next(judged) for _ in hits]
-        refused = next((one for one in verdicts if isinstance(one, Refused) and one.reason != "empty_premise"), None)
+        refused = next(
+            (verdict for verdict in verdicts if isinstance(verdict, Refused) and verdict.reason != "empty_premise"),
+            None,
+        )
         if refused is None:
-            yield _line(asked, hits, [one if isinstance(one, Verdict) else None for one in verdicts])
+            yield _line(asked, hits, [verdict if isinstance(verdict, Verdict) else None for verdict in verdicts])
         elif refused.reason == "hypothesis_too_long":
             yield RecordError("prompt_too_long", f"{asked.query_id}: the claim alone has {refused.detail}")
         else:
@@ -136,7 +139,7 @@ def _contexts(asked: Query, top: int, pages: PageLookup | None, n_sentences: int
 
 
 def _line(asked: Query, hits: Sequence[Hit], verdicts: Sequence[Verdict | None]) -> bytes:
-    known = [one for one in verdicts if one is not None]
+    known = [verdict for verdict in verdicts if verdict is not None]
     answer = most_probable(known) if asked.benchmark == "amber" else majority(known)
 
     def probability(verdict: Verdict | None) -> float:
@@ -155,10 +158,10 @@ def majority(verdicts: Sequence[Verdict]) -> str:
     >>> majority([Verdict(0.6, 0.3, 0.1), Verdict(0.1, 0.7, 0.2), Verdict(0.2, 0.5, 0.3)])
     'REFUTES'
     """
-    counts = Counter(one.label for one in verdicts)
+    counts = Counter(verdict.label for verdict in verdicts)
 
     def votes(label: str) -> tuple[int, float]:
-        return counts[label], round(sum(getattr(one, label) for one in verdicts), 6)
+        return counts[label], round(sum(getattr(verdict, label) for verdict in verdicts), 6)
 
     return ANSWERS[max(ANSWERS, key=votes)] if verdicts else ANSWERS["neutral"]
 
@@ -169,5 +172,5 @@ def most_probable(verdicts: Sequence[Verdict]) -> str:
     >>> most_probable([Verdict(0.1, 0.9, 0.0), Verdict(0.6, 0.3, 0.1), Verdict(0.1, 0.2, 0.7)])
     'REFUTES'
     """
-    labels = [(one.label, getattr(one, one.label)) for one in verdicts if one.label != "neutral"]
-    return ANSWERS[max(labels, key=lambda one: one[1])[0]] if labels else ""
+    labels = [(verdict.label, getattr(verdict, verdict.label)) for verdict in verdicts if verdict.label != "neutral"]
+    return ANSWERS[max(labels, key=lambda scored_label: scored_label[1])[0]] if labels else ""

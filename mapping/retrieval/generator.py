@@ -89,7 +89,7 @@ class Generator:
         self._start, self._first = marks.get("decoder_start_token_id"), marks.get("forced_bos_token_id")
         self._new_tokens, self._batch_tokens = options.new_tokens, options.batch_tokens
         positions = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
-        limit = min(one for one in (self._tokenizer.model_max_length, positions, _UNBOUNDED) if one)
+        limit = min(length for length in (self._tokenizer.model_max_length, positions, _UNBOUNDED) if length)
         # Without an encoder, the output follows the prompt and shares its limit.
         self.max_tokens = min(options.max_tokens, limit - (0 if self.can_fuse else options.new_tokens))
         if self.max_tokens < 1:
@@ -97,7 +97,7 @@ class Generator:
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Returns the number of tokens of each text, including special tokens."""
-        return [len(one) for one in self._tokenizer(list(texts), verbose=False)["input_ids"]] if texts else []
+        return [len(ids) for ids in self._tokenizer(list(texts), verbose=False)["input_ids"]] if texts else []
 
     def cut(self, text: str, n_tokens: int) -> str:
         """Returns the beginning of a text, with at most so many tokens."""
@@ -109,7 +109,7 @@ class Generator:
 
     def write(self, prompts: Sequence[tuple[str, ...]]) -> list[str]:
         """Returns the output for each prompt; batches depend only on the list."""
-        single = {place: one[0] for place, one in enumerate(prompts) if len(one) == 1}
+        single = {place: own_prompts[0] for place, own_prompts in enumerate(prompts) if len(own_prompts) == 1}
         written = {place: self._decoded(ids) for place, (ids, _) in self._generated(single).items()}
         with self._torch.inference_mode():
             for place, texts in enumerate(prompts):
@@ -132,7 +132,7 @@ class Generator:
         """
         if by_token:
             with self._torch.inference_mode():
-                return [self._decoded(self._by_token(*one)) for one in prompts]
+                return [self._decoded(self._by_token(*prompt)) for prompt in prompts]
         texts = [(number, text) for number, (own, _) in enumerate(prompts) for text in own]
         found = self._generated({place: text for place, (_, text) in enumerate(texts)})
         candidates: list[dict[tuple[int, ...], None]] = [{} for _ in prompts]
@@ -191,7 +191,7 @@ class Generator:
         torch = self._torch
         states, kind = self._states(texts)
         padded = torch.nn.utils.rnn.pad_sequence(states, batch_first=True)
-        lengths = torch.tensor([len(one) for one in states], device=self._device)
+        lengths = torch.tensor([len(state) for state in states], device=self._device)
         mask = (torch.arange(padded.shape[1], device=self._device)[None] < lengths[:, None]).long()
         return kind(last_hidden_state=padded), mask
 
@@ -233,7 +233,7 @@ class Generator:
 
     def _ended(self, ids: list[int]) -> list[int]:
         """Returns the tokens up to the end token; the rest is padding."""
-        end = next((place for place, one in enumerate(ids) if one in self._ends), len(ids) - 1)
+        end = next((place for place, token_id in enumerate(ids) if token_id in self._ends), len(ids) - 1)
         return ids[: end + 1]
 
     def _batches(self, texts: Mapping[int, str]) -> list[list[int]]:

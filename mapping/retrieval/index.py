@@ -62,8 +62,8 @@ def best_of_pages(search: Callable[[int], Sequence[P]], n_pages: int, *, n_first
     while True:
         pages: dict[int | str, P] = {}
         found = search(n_first)
-        for one in found:
-            pages.setdefault(one.page_id, one)
+        for hit in found:
+            pages.setdefault(hit.page_id, hit)
         if len(pages) >= n_pages or len(found) < n_first:
             return list(pages.values())[:n_pages]
         n_first *= 4
@@ -223,7 +223,7 @@ class PassageIndex:
         addresses = [address for _, address in hits]
         places = (self._searcher.fast_field_values(name, addresses) for name in _PLACE)
         scored = in_order([_Scored(*hit, *place) for hit, *place in zip(hits, *places, strict=True)])
-        return [self._hit(one, with_texts) for one in scored[:n_passages]]
+        return [self._hit(scored_passage, with_texts) for scored_passage in scored[:n_passages]]
 
     def _hit(self, found: _Scored, with_texts: bool) -> Hit:
         name, page = passage_id(found.page_id, found.number), str(found.page_id)
@@ -242,4 +242,7 @@ def _are_tied(score: float, lower: float) -> bool:
 def in_order(scored: Sequence[_Scored]) -> list[_Scored]:
     """Sorts passages with descending scores into rank order: those with equal scores by row."""
     ranks = accumulate((not _are_tied(higher.score, lower.score) for higher, lower in pairwise(scored)), initial=0)
-    return [one for _, one in sorted(zip(ranks, scored, strict=False), key=lambda ranked: (ranked[0], ranked[1].row))]
+    return [
+        scored_passage
+        for _, scored_passage in sorted(zip(ranks, scored, strict=False), key=lambda ranked: (ranked[0], ranked[1].row))
+    ]

@@ -130,7 +130,7 @@ def paper_tables(datasets: Sequence[Dataset], systems: Sequence[str], scores: It
     first one is used. A table in which no system has a value, such as a table of answers without a reader, contains
     only the paper's rows; if there are none, it contains an empty row for each system.
     """
-    values = {(one.dataset, one.metric, one.system): one.value for one in scores}
+    values = {(score.dataset, score.metric, score.system): score.value for score in scores}
     by_key: dict[tuple[str, str], Dataset] = {}
     for dataset in datasets:
         if dataset.key:
@@ -175,9 +175,9 @@ def _published_rows(layout: Layout) -> Iterator[tuple[str | float | None, ...]]:
     """Yields the rows of the paper, in order."""
     figures: dict[str, dict[int, Published]] = {}
     for place, column in enumerate(layout.columns):
-        for one in published().get((column.dataset, column.metric), ()):
-            if one.source == layout.source:
-                figures.setdefault(one.system, {})[place] = one
+        for figure in published().get((column.dataset, column.metric), ()):
+            if figure.source == layout.source:
+                figures.setdefault(figure.system, {})[place] = figure
     for system, own in figures.items():
         cells = (own[place].value if place in own else None for place in range(len(layout.columns)))
         yield (f"{system} (paper)", *cells)
@@ -185,7 +185,7 @@ def _published_rows(layout: Layout) -> Iterator[tuple[str | float | None, ...]]:
 
 def tables_markdown(tables: Sequence[PaperTable]) -> str:
     """Returns the tables as a page of Markdown."""
-    blocks: tuple[Block, ...] = tuple(Table(one.title, one.columns, one.rows) for one in tables)
+    blocks: tuple[Block, ...] = tuple(Table(table.title, table.columns, table.rows) for table in tables)
     if not blocks:
         blocks = (Paragraph("None of the datasets is one that a paper has a table of."),)
     about = Paragraph(

@@ -71,7 +71,7 @@ class _SpacyFinder:
 
     def find(self, texts: Sequence[str]) -> list[list[FoundMention]]:
         found = self._pipeline.pipe(list(texts))
-        return [[FoundMention(one.start_char, one.end_char) for one in document.ents] for document in found]
+        return [[FoundMention(entity.start_char, entity.end_char) for entity in document.ents] for document in found]
 
 
 class _TorchClassifier(TorchComputer):
@@ -96,7 +96,7 @@ class _TokenClassifier:
             )
         self._tokenizer, limit = files.tokenizer, getattr(files.config, "max_position_embeddings", None)
         limits = (_MOST_TOKENS, limit, files.tokenizer.model_max_length)
-        self._max_tokens = int(min(one for one in limits if one))
+        self._max_tokens = int(min(length for length in limits if length))
         opens = OnnxComputer if onnx_path(files.folder) is not None else _TorchClassifier
         self._model: Computer = opens(files.folder, device)
         self._n_together = 1 if self._model.device == "cpu" else GPU_BATCH

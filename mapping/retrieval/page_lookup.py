@@ -51,6 +51,6 @@ class PageLookup:
         page = self._source.by_id(int(page_id)) if page_id.isascii() and page_id.isdecimal() else None
         if page is None:
             raise RecordError("unknown_page", f"the release has no page {page_id[:80]!r}")
-        paragraphs = (one.text for one in page.elements if one.kind == "paragraph")
+        paragraphs = (element.text for element in page.elements if element.kind == "paragraph")
         sentences = (text[start:end] for text in paragraphs for start, end in sentence_spans(text))
         return Hit(page_id, page_id, page.title, " ".join(islice(sentences, n_sentences)))

@@ -70,15 +70,15 @@ def contexts_of(record: Json, key: str = "ctxs") -> list[Hit]:
     """
     names = ("id", "chunk_id") if key in record else ("passage_id", "wikipedia_id")
     contexts, n_scores = [], 0
-    for one in provenance_of(record, key):
-        document = digits_or_text(one, next((name for name in names if name in one), names[-1]))
-        if one.get("text"):
-            page_id = str(one.get("wikipedia_id") or document.partition("__")[0])
-            score = 0.0 if one.get("score") is None else score_of(one["score"])
+    for entry in provenance_of(record, key):
+        document = digits_or_text(entry, next((name for name in names if name in entry), names[-1]))
+        if entry.get("text"):
+            page_id = str(entry.get("wikipedia_id") or document.partition("__")[0])
+            score = 0.0 if entry.get("score") is None else score_of(entry["score"])
             if not isfinite(score):
-                raise RecordError("wrong_type", f"'score': expected a number, found {repr(one['score'])[:80]}")
-            n_scores += one.get("score") is not None
-            contexts.append(Hit(document, page_id, str(one.get("title", "")), str(one["text"]), score))
+                raise RecordError("wrong_type", f"'score': expected a number, found {repr(entry['score'])[:80]}")
+            n_scores += entry.get("score") is not None
+            contexts.append(Hit(document, page_id, str(entry.get("title", "")), str(entry["text"]), score))
     if n_scores not in (0, len(contexts)):
         raise RecordError("missing_field", f"{len(contexts) - n_scores} of {len(contexts)} passages have no 'score'")
     return contexts
@@ -93,10 +93,12 @@ def with_template_question(asked: Query, record: Json, seed: str) -> Query:
     """
     meta = (optional_object(record, "meta") if record.get("meta") is not None else None) or {}
     questions = strings_at(meta, "template_questions") if "template_questions" in meta else ()
-    known = [one for one in questions if one.strip()]
+    known = [question for question in questions if question.strip()]
     if not known:
         return asked
-    return replace(asked, template_question=min(known, key=lambda one: stable_sha256(seed, asked.query_id, one)))
+    return replace(
+        asked, template_question=min(known, key=lambda question: stable_sha256(seed, asked.query_id, question))
+    )
 
 
 class Context(NamedTuple):
@@ -115,7 +117,7 @@ class Prompt(NamedTuple):
 
     def text(self, asked: Query, contexts: Sequence[Hit]) -> str:
         """Returns the prompt for a question with passages."""
-        filled = "".join(_filled(self.passage, {"title": one.title, "text": one.text}) for one in contexts)
+        filled = "".join(_filled(self.passage, {"title": hit.title, "text": hit.text}) for hit in contexts)
         own = replace(asked, input=asked.template_question) if asked.template_question else asked
         return _filled(self.prompt, {"input": own.input, "question": own.text, "passages": filled})
 
@@ -142,7 +144,7 @@ def read_prompt(path: str | None, form: ReadForm) -> Prompt:
         return Prompt(**tomllib.loads((resources.files("mapping.retrieval") / PROMPTS).read_text("utf-8"))[form])
     own = read_toml(path, remedy="write its texts in quotes")
     wanted = ("prompt",) if form == "closed" else ("prompt", "passage")
-    if sorted(own) != sorted(wanted) or not all(isinstance(one, str) for one in own.values()):
+    if sorted(own) != sorted(wanted) or not all(isinstance(value, str) for value in own.values()):
         raise SetupError(f"{path}: give {' and '.join(wanted)}, each a text, for --form {form}.")
     for key in wanted:
         fields = {field[1] for field in _FIELD.finditer(own[key])}
@@ -205,8 +207,8 @@ def log_shares(scores: Sequence[float]) -> tuple[float, ...]:
     if not scores:
         return (0.0,)
     most = max(scores)
-    total = most + log(fsum(exp(one - most) for one in scores))
-    return tuple(one - total for one in scores)
+    total = most + log(fsum(exp(score - most) for score in scores))
+    return tuple(score - total for score in scores)
 
 
 class _Plan(NamedTuple):
@@ -234,12 +236,12 @@ def answered(
         find_page: returns the provenance of a linked mention; without it, the provenance is the passages that were
             read.
     """
-    plans = [_planned(one, model, form, prompt, top) for one in questions]
+    plans = [_planned(question, model, form, prompt, top) for question in questions]
     prompts = [texts for plan in plans for texts in plan.prompts]
     if form == "best":
         scored = iter(model.write_scored([text for (text,) in prompts]))
     elif form in RAG_FORMS:
-        weights = [log_shares([one.score for one in plan.contexts]) for plan in plans if plan.prompts]
+        weights = [log_shares([hit.score for hit in plan.contexts]) for plan in plans if plan.prompts]
         weighted = list(zip(prompts, weights, strict=True))
         scored = (Written(text, 0.0) for text in model.write_marginal(weighted, by_token=form == "rag-token"))
     else:
@@ -255,7 +257,7 @@ def _planned(asked: Query, model: WritingModel, form: ReadForm, prompt: Prompt, 
     if n_question > model.max_tokens - bool(contexts):
         why = f"{asked.query_id}: the question alone has {n_question:,} tokens; {model.max_tokens:,} fit"
         return _Plan(asked, (), [], RecordError("prompt_too_long", why))
-    together = [(one,) for one in contexts] if form in _BY_PASSAGE else [contexts]
+    together = [(hit,) for hit in contexts] if form in _BY_PASSAGE else [contexts]
     fitting = [_fitting(asked, own, model, prompt) for own in together]
     texts = [prompt.text(asked, own) for own in fitting if own]
     if not texts and form not in ("pig", "best"):
@@ -280,7 +282,7 @@ def _fitting(asked: Query, contexts: tuple[Hit, ...], model: WritingModel, promp
 
 def _line(plan: _Plan, written: Sequence[Written], form: ReadForm, find_page: FindPage | None) -> bytes:
     asked, contexts = plan.asked, plan.contexts
-    found = [_answers(one.text, is_list=asked.benchmark == "qampari") for one in written]
+    found = [_answers(output.text, is_list=asked.benchmark == "qampari") for output in written]
     if form == "best":
         order = sorted(range(len(found)), key=lambda number: (0.0 if found[number] else 1.0, -written[number].score))
         n_with_answer = sum(map(bool, found))
@@ -309,7 +311,7 @@ def answer_line(
         names: dict[str, str] = {}
         for answer in answers:
             names.setdefault(answer_form(answer), answer)
-        ctxs = [{"id": one.document, "title": one.title, "text": one.text} for one in contexts]
+        ctxs = [{"id": hit.document, "title": hit.title, "text": hit.text} for hit in contexts]
         line = {"qid": asked.query_id, "question": asked.input, "predictions": list(names.values()), "ctxs": ctxs}
         return json_line(line)
     answer = answers[0] if answers else ""

@@ -143,7 +143,8 @@ def found_of(record: Json) -> list[RankedDocument]:
     is_passages = places and all("passage_id" in place for place in places)
     name = "id" if "ctxs" in record else "passage_id" if is_passages else "wikipedia_id"
     return [
-        (digits_or_text(one, name), score_of(one.get("score", 1 / rank))) for rank, one in enumerate(places, start=1)
+        (digits_or_text(entry, name), score_of(entry.get("score", 1 / rank)))
+        for rank, entry in enumerate(places, start=1)
     ]
 
 
@@ -200,7 +201,9 @@ def ranked_queries(path: str, reject: Reject) -> Iterator[Ranked]:
             ranked = sorted(lines, key=lambda placed: placed[1][1])
             yield ranked[0][0], query_id, [found for _, (_, _, found) in ranked]
         return
-    for raw, (query_id, found) in _parsed(path, reject, lambda raw: (found_id(one := raw.parse()), found_of(one))):
+    for raw, (query_id, found) in _parsed(
+        path, reject, lambda raw: (found_id(record := raw.parse()), found_of(record))
+    ):
         yield raw, query_id, found
 
 

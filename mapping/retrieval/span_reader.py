@@ -98,7 +98,7 @@ class SpanReader:
             RecordError: ``prompt_too_long``: a question leaves no room for passages.
         """
         windows = list(self._windows(pairs))
-        lengths = {place: len(one.tokens["input_ids"]) for place, one in enumerate(windows)}
+        lengths = {place: len(window.tokens["input_ids"]) for place, window in enumerate(windows)}
         groups = like_lengths(lengths, lambda _, n, longest: n < self._n_together)
         outputs = self._computer.outputs([self._padded([windows[place] for place in group]) for group in groups])
         scores: list[Any] = [None] * len(windows)
@@ -125,7 +125,7 @@ class SpanReader:
             own = list(grouped)
             found = self._tokenizer(
                 [question] * len(own),
-                [one.context for one in own],
+                [window.context for window in own],
                 truncation="only_second",
                 max_length=self._max_tokens,
                 stride=min(_OVERLAP, self._room(question) // 2),
@@ -155,12 +155,12 @@ class SpanReader:
                 if known is None or found[2] > known[2]:
                     best[place] = found
         return [
-            None if one is None else Span(one[0], one[1], round(one[2] - nothing, DECIMALS))
-            for one, nothing in zip(best, no_answer, strict=True)
+            None if span is None else Span(span[0], span[1], round(span[2] - nothing, DECIMALS))
+            for span, nothing in zip(best, no_answer, strict=True)
         ]
 
     def _padded(self, windows: Sequence[_Window]) -> Arrays:
-        padded = self._tokenizer.pad([one.tokens for one in windows], padding="longest", return_tensors="np")
+        padded = self._tokenizer.pad([window.tokens for window in windows], padding="longest", return_tensors="np")
         return {name: np.asarray(values, dtype=np.int64) for name, values in padded.items()}
 
     @staticmethod
@@ -188,7 +188,7 @@ def best_span(
     >>> best_span(scores, [None, (0, 3), (4, 6), (7, 8)], 2)
     (4, 8, 9.0)
     """
-    known = np.array([one is not None for one in spans])
+    known = np.array([span is not None for span in spans])
     if not known.any():
         return None
     table = scores[:, 0, None].astype(np.float64) + scores[None, :, 1]
@@ -215,13 +215,13 @@ def extracted(
         except RecordError as error:
             refused[place] = RecordError(error.reason, f"{asked.query_id}: {error.detail}")
             continue
-        pairs += [QuestionPassage(question, *prompt.context(one)) for one in asked.contexts[:top]]
+        pairs += [QuestionPassage(question, *prompt.context(hit)) for hit in asked.contexts[:top]]
     found = iter(model.spans(pairs) if pairs else ())
     for place, asked in enumerate(questions):
         if place in refused:
             yield refused[place]
             continue
-        own = [(one, next(found)) for one in asked.contexts[:top]]
+        own = [(hit, next(found)) for hit in asked.contexts[:top]]
         ranked = sorted(own, key=lambda pair: -np.inf if pair[1] is None else pair[1].score, reverse=True)
         answers = []
         for hit, span in ranked:

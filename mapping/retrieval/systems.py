@@ -128,12 +128,12 @@ class SearchSystem:
     def _by_ngrams(self, query: Query, n_documents: int) -> list[Hit]:
         """Returns the best documents by Tf-idf; a page is ranked by all of its text."""
         hits = []
-        for one in self.tfidf[self.level].search(query.text, n_documents):
-            if one.passage_number is None:
-                hits.append(Hit(str(one.page_id), str(one.page_id), one.title, "", one.score))
+        for document in self.tfidf[self.level].search(query.text, n_documents):
+            if document.passage_number is None:
+                hits.append(Hit(str(document.page_id), str(document.page_id), document.title, "", document.score))
             else:
-                passage = self.index.passage(one.page_id, one.passage_number, with_texts=self.with_texts)
-                hits.append(structs.replace(passage, score=one.score))
+                passage = self.index.passage(document.page_id, document.passage_number, with_texts=self.with_texts)
+                hits.append(structs.replace(passage, score=document.score))
         return hits
 
     def _by_vectors(self, queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
@@ -145,12 +145,12 @@ class SearchSystem:
         found = self.vectors.search([*chain.from_iterable(inputs)], n_documents, self.level)
         for own in inputs:
             best: dict[tuple[int, int], ScoredPassage] = {}
-            for one in chain.from_iterable(islice(found, len(own))):
-                place = (one.page_id, 0 if self.level == "page" else one.number)
-                if place not in best or best[place].score < one.score:
-                    best[place] = one
-            ranked = sorted(best.values(), key=lambda one: -one.score) if len(own) > 1 else best.values()
-            hits = [structs.replace(passage(one.page_id, one.number), score=one.score) for one in ranked]
+            for hit in chain.from_iterable(islice(found, len(own))):
+                place = (hit.page_id, 0 if self.level == "page" else hit.number)
+                if place not in best or best[place].score < hit.score:
+                    best[place] = hit
+            ranked = sorted(best.values(), key=lambda hit: -hit.score) if len(own) > 1 else best.values()
+            hits = [structs.replace(passage(hit.page_id, hit.number), score=hit.score) for hit in ranked]
             yield hits[:n_documents]
 
     def _inputs(self, query: Query) -> list[str]:
@@ -313,7 +313,9 @@ def open_system(
         ("tfidf", "", "tfidf"),
     ):
         fields = {name: name.replace("-", "_") for name in names}
-        given = [f"--{one}" for one, own in fields.items() if getattr(options, own) != getattr(SystemOptions(), own)]
+        given = [
+            f"--{option}" for option, own in fields.items() if getattr(options, own) != getattr(SystemOptions(), own)
+        ]
         if part not in name and given:
             said = " and ".join(given).replace("--mentions", "what says which mentions count")
             raise SetupError(f"{said}: for --system {part}, not for {name}; leave it out.")
@@ -350,8 +352,10 @@ def open_system(
         tfidf: dict[Level, TfidfIndex] = {}
         if "tfidf" in name:
             searched: set[Level] = {level, "passage"} if name.endswith(RERANK) else {level}
-            for one in sorted(searched):
-                tfidf[one] = stack.enter_context(closing(_tfidf(passages, options.tfidf, one, note)))
+            for searched_level in sorted(searched):
+                tfidf[searched_level] = stack.enter_context(
+                    closing(_tfidf(passages, options.tfidf, searched_level, note))
+                )
         yield SearchSystem(
             name, index, level, with_texts, table, options.mentions, vectors, reranker, depth, finder, tfidf
         )
@@ -384,7 +388,7 @@ def _vectors(passages: str, options: SystemOptions, note: Callable[[str], None] 
     needed, other = ("query_model", "model") if has_two else ("model", "query_model")
     model: str | None = getattr(options, needed)
     if model is None or getattr(options, other) is not None:
-        option, instead = (f"--{one.replace('_', '-')}" for one in (needed, other))
+        option, instead = (f"--{name.replace('_', '-')}" for name in (needed, other))
         how = "with an encoder of queries" if has_two else "by one encoder"
         raise SetupError(f"{vectors} was made {how}; give {option} in place of {instead}.")
     if not options.approximate:

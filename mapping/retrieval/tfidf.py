@@ -203,8 +203,8 @@ def open_analyser(lang: str) -> Callable[[str], Counter[int]]:
         counts = Counter(bucket for bucket in buckets if bucket is not None)
         counts.update(
             hash_unicode(f"{first} {second}") & mask
-            for (first, second), (one, other) in zip(pairwise(words), pairwise(buckets), strict=True)
-            if one is not None and other is not None
+            for (first, second), (bucket, other) in zip(pairwise(words), pairwise(buckets), strict=True)
+            if bucket is not None and other is not None
         )
         return counts
 
@@ -266,12 +266,14 @@ def _documents(passages: Iterator[Passage], level: Level) -> Iterator[_Document]
     """Yields the documents of a corpus in order. The passages of a page are joined into one text that has the title
     once."""
     if level == "passage":
-        for one in passages:
-            yield _Document(one.page_id, one.number, one.title, f"{one.title}\n{one.text}")
+        for passage in passages:
+            yield _Document(passage.page_id, passage.number, passage.title, f"{passage.title}\n{passage.text}")
         return
     for page_id, own in groupby(passages, key=attrgetter("page_id")):
         first, *others = own
-        yield _Document(page_id, None, first.title, "\n".join([first.title, first.text, *(one.text for one in others)]))
+        yield _Document(
+            page_id, None, first.title, "\n".join([first.title, first.text, *(passage.text for passage in others)])
+        )
 
 
 def _count_documents(
@@ -283,9 +285,9 @@ def _count_documents(
     def batches() -> tuple[pa.RecordBatch, pa.RecordBatch]:
         return batch_of(rows, TfidfDocument), rows_batch(postings, _SCHEMAS[POSTINGS])
 
-    for number, one in enumerate(documents):
-        rows.append(TfidfDocument(number, one.page_id, one.passage_number, one.title))
-        postings += ((bucket, number, n) for bucket, n in count(one.text).items())
+    for number, document in enumerate(documents):
+        rows.append(TfidfDocument(number, document.page_id, document.passage_number, document.title))
+        postings += ((bucket, number, n) for bucket, n in count(document.text).items())
         if len(postings) >= _HELD_POSTINGS:
             yield batches()
             rows, postings = [], []

@@ -159,7 +159,7 @@ class TrainingQuery(NamedTuple):
 
     def negatives(self, n_passages: int) -> list[Hit]:
         """Returns the best-ranked passages of non-gold pages that mention no answer."""
-        names = NameFinder(one for one in self.query.answers if one not in LABELS)
+        names = NameFinder(answer for answer in self.query.answers if answer not in LABELS)
         return self._without_answers((hit for hit in self.ranked if not self.query.has_gold(hit)), names, n_passages)
 
     def irrelevant(self, n_passages: int) -> list[Hit]:
@@ -172,7 +172,7 @@ class TrainingQuery(NamedTuple):
         by_id = {hit.document: hit for hit in reversed([*hits])}
         ranked = [RankedPassage(hit.document, hit.title, hit.text, hit.score) for hit in reversed(by_id.values())]
         found = hard_negatives(ranked, names, gold_ids=(), most=n_passages)
-        return [by_id[one.passage_id] for one in found]
+        return [by_id[hit.passage_id] for hit in found]
 
     def random_others(self, n_passages: int) -> list[Hit]:
         """Returns passages of the provenance pages that are not evidence, the first ones in hash order."""
@@ -251,7 +251,7 @@ def _for_pig(source: TrainingQuery, options: TrainingOptions) -> Iterator[_Draft
 
 def _named_answer(answers: Sequence[str], hit: Hit) -> str:
     """Returns the first answer that a passage mentions; the first of all answers if it mentions none."""
-    named = (one for one in answers if NameFinder([one], most_edits=0).is_in(hit.title, hit.text))
+    named = (answer for answer in answers if NameFinder([answer], most_edits=0).is_in(hit.title, hit.text))
     return next(named, answers[0])
 
 
@@ -292,7 +292,7 @@ def _spans(source: TrainingQuery) -> list[_Draft]:
     _check(source)
     drafts = []
     for hit in source.evidence:
-        answer = next((one for one in source.query.answers if one and one in hit.text), None)
+        answer = next((name for name in source.query.answers if name and name in hit.text), None)
         if answer is not None:
             drafts.append(_Draft(answer, _passages(POSITIVE, [hit], source), hit.text.index(answer)))
     if not drafts:
@@ -383,9 +383,9 @@ def line_of(example: TrainingExample, form: TrainingForm) -> bytes:
 
 def _contexts(example: TrainingExample, role: str | None, id_key: str) -> list[dict[str, Any]]:
     return [
-        {id_key: one.passage_id, "title": one.title, "text": one.text, "score": one.score or 0.0}
-        for one in example.passages
-        if role in (None, one.role)
+        {id_key: passage.passage_id, "title": passage.title, "text": passage.text, "score": passage.score or 0.0}
+        for passage in example.passages
+        if role in (None, passage.role)
     ]
 
 
@@ -397,7 +397,10 @@ def _source(example: TrainingExample, query: Query) -> str:
     """Returns the prompt of ``kbsource read`` for an example: with passages, or closed book."""
     from mapping.retrieval.reader import read_prompt  # needs the dependencies of models
 
-    hits = [Hit(one.passage_id, one.passage_id.partition("__")[0], one.title, one.text) for one in example.passages]
+    hits = [
+        Hit(passage.passage_id, passage.passage_id.partition("__")[0], passage.title, passage.text)
+        for passage in example.passages
+    ]
     return read_prompt(None, "read" if hits else "closed").text(query, hits)
 
 

@@ -152,7 +152,7 @@ def make_training_data(
         written = _Written(rejected)
         rows = _examples(datasets, passages, runs, options, output=output, written=written)
         examples = write_rows(rows, EXAMPLES, TABLES[EXAMPLES], output=output, group_rows=_GROUP_ROWS)
-        sizes = {str(one["name"]): int(str(one["examples"])) for one in written.facts}
+        sizes = {str(dataset["name"]): int(str(dataset["examples"])) for dataset in written.facts}
         entries = [examples, *written.entries]
         if is_mixed(options, sizes):
             with connected(reads=[output], memory_mb=_MEMORY_MB, threads=1) as db, ExitStack() as stack:
@@ -168,7 +168,7 @@ def make_training_data(
             "release": corpus.facts["release"],
             "passages": {"manifest": MANIFEST, "manifest_sha256": corpus.sha256},
             "datasets": written.facts,
-            "inputs": [asdict(one) for one in input_files(runs)],
+            "inputs": [asdict(input_file) for input_file in input_files(runs)],
             "options": options.facts(),
             "counts": {"queries": written.counts["queries"]},
             "code": code_facts(),
@@ -210,7 +210,9 @@ def _examples(
                     bad = BadRecord(dataset.name, source.query.query_id, error.reason, error.detail, "", -1)
                     written.rejected.append(bad)
                     continue
-                counts["without_negatives"] += all(one.role != NEGATIVE for example in made for one in example.passages)
+                counts["without_negatives"] += all(
+                    passage.role != NEGATIVE for example in made for passage in example.passages
+                )
                 for example in made:
                     numbered = structs.replace(example, number=counts["examples"])
                     counts["examples"] += 1
@@ -274,7 +276,11 @@ def _read_qampari(
             proven = [
                 (
                     str(answer["answer_text"]),
-                    [one.passage_id for proof in answer["proof"] if (one := gold.of_proof(proof["pid"])) is not None],
+                    [
+                        passage.passage_id
+                        for proof in answer["proof"]
+                        if (passage := gold.of_proof(proof["pid"])) is not None
+                    ],
                 )
                 for answer in record["answer_list"]
             ]
@@ -309,8 +315,8 @@ def _add_questions(db: DuckDBPyConnection, dataset: _Dataset, options: TrainingO
     _insert(db, "queries", (), _QUERIES)
     while group := list(islice(numbered, _AT_ONCE)):
         n_queries += len(group)
-        _insert(db, "queries", ((one.query.query_id, place) for place, one in group), _QUERIES)
-        proven = ((place, rank, passage) for place, one in group for rank, passage in enumerate(one.targets))
+        _insert(db, "queries", ((example.query.query_id, place) for place, example in group), _QUERIES)
+        proven = ((place, rank, passage) for place, example in group for rank, passage in enumerate(example.targets))
         _insert(db, "wanted", ((place, _EVIDENCE, rank, passage, None) for place, rank, passage in proven), _WANTED)
     if dataset.is_aligned:
         db.execute(_EVIDENCE_ROWS)

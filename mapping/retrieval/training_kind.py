@@ -54,7 +54,7 @@ def options_of(facts: Mapping[str, Any]) -> TrainingOptions:
 
 def sizes_of(facts: Mapping[str, Any]) -> dict[str, int]:
     """Returns the number of examples of each dataset, in order, from a manifest."""
-    return {str(one["name"]): int(one["examples"]) for one in facts["datasets"]}
+    return {str(dataset["name"]): int(dataset["examples"]) for dataset in facts["datasets"]}
 
 
 def lines_path(name: str) -> str:

@@ -105,7 +105,7 @@ def check_known(vectors: str, passages: str, facts: Mapping[str, Any]) -> None:
             "--base, or run it with --device cpu."
         )
     compared = ("encoder", "query_encoder", "precision", "computed")
-    had, has = ({name: one.get(name) for name in compared} for one in (known.facts, facts))
+    had, has = ({name: own_facts.get(name) for name in compared} for own_facts in (known.facts, facts))
     check_same_facts(vectors, had, has)
     for folder, manifest, table in ((vectors, known, TABLE), (passages, corpus, CORPUS_TABLE)):
         check_hashes(folder, manifest.tables[table])
@@ -130,7 +130,7 @@ class KnownVectors:
 
     def find(self, page_ids: pa.Array, pairs: Sequence[tuple[str, str]]) -> list[bytes | None]:
         """Returns the vectors of passages with these pages, titles and texts; None for passages without one."""
-        least, most = (one.as_py() for one in pc.min_max(page_ids).values())
+        least, most = (bound.as_py() for bound in pc.min_max(page_ids).values())
         found = self._db.cursor().execute(
             # Row groups without these pages are not read.
             "select title, text, vector from passages join vectors using (page_id, number) "
@@ -319,7 +319,7 @@ def make_neighbours(vectors: str, folder: str) -> dict[str, Any]:
 def recall_of(exact: list[list[ScoredPassage]], found: list[list[ScoredPassage]]) -> float:
     """Returns the share of the passages of exact search that were found."""
     pairs = zip(exact, found, strict=True)
-    n_found = sum(len({one[:2] for one in own} & {one[:2] for one in other}) for own, other in pairs)
+    n_found = sum(len({hit[:2] for hit in own} & {hit[:2] for hit in other}) for own, other in pairs)
     return round(n_found / max(sum(map(len, exact)), 1), 4)
 
 

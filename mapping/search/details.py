@@ -70,7 +70,7 @@ def has_other_details(evidence: str, text: str, words: PageWords, tokeniser: Tok
     """
     if Counter(numbers_of(evidence)) - Counter(numbers_of(text)):
         return True
-    old, new = (_Words(one, words, tokeniser, lang) for one in (evidence, text))
+    old, new = (_Words(side, words, tokeniser, lang) for side in (evidence, text))
     if old.forms != new.forms and old.without_details() == new.without_details():
         return True  # details changed places
     for operation in Levenshtein.opcodes(old.forms, new.forms):

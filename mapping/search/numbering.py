@@ -39,7 +39,7 @@ def place_of(span: Span, elements: Mapping[int, tuple[int, int]]) -> Place | Non
 def paragraphs_of(page: Page, numbering: Numbering) -> tuple[list[str], list[str]]:
     """Returns the texts and sections of a page's paragraphs, beginning with the title."""
     if numbering == "elements":
-        return [one.text for one in page.elements], [section_name(one.section) for one in page.elements]
+        return [element.text for element in page.elements], [section_name(element.section) for element in page.elements]
     texts, places = kilt_texts(page)
     sections = [LEAD] * len(texts)
     for element, (paragraph, _) in places.items():

@@ -104,8 +104,8 @@ def fold_case(text: str) -> str:
     if text.isascii():
         return text.lower()
     folded = text.replace("İ", "i").lower()  # the only letter whose lower case is two code points
-    for one, other in _SAME:
-        folded = folded.replace(one, other)
+    for variant, other in _SAME:
+        folded = folded.replace(variant, other)
     return folded
 
 

@@ -399,7 +399,9 @@ class Retrieve(Request, frozen=True):
         for query in self.queries:
             documents = [_document(hit) for hit in served.hits(query, k)]
             result.append(
-                [{"document": one, "score": one["score"]} for one in documents] if self.return_scores else documents
+                [{"document": document, "score": document["score"]} for document in documents]
+                if self.return_scores
+                else documents
             )
             yield None
         yield {"release": served.sha256, "result": result}

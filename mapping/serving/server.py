@@ -193,13 +193,17 @@ def _told(reason: str, detail: str) -> Response:
 
 def mcp_server(served: Served, answering: Answering) -> Server[Any]:
     """Returns a server with a tool for each operation that the release can answer."""
-    offered = {name: one for name, one in OPERATIONS.items() if served.system is not None or not one.of_passages}
+    offered = {
+        name: operation
+        for name, operation in OPERATIONS.items()
+        if served.system is not None or not operation.of_passages
+    }
 
     async def list_tools(*_: Any) -> ListToolsResult:
         hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
         tools = [
-            Tool(name=name, description=one.said(), input_schema=one.schema(), annotations=hints)
-            for name, one in offered.items()
+            Tool(name=name, description=operation.said(), input_schema=operation.schema(), annotations=hints)
+            for name, operation in offered.items()
         ]
         return ListToolsResult(tools=tools)
 

@@ -121,7 +121,7 @@ class HotpotQa(RecordSource[HotpotOptions]):
             if not facts:
                 raise RecordError("missing_field", "'supporting_facts' is empty")
             found = (_evidence(title, sentence, context, origin) for title, sentence in facts)
-            outputs = (Output(text_at(record, "answer"), tuple(one for one in found if one is not None)),)
+            outputs = (Output(text_at(record, "answer"), tuple(piece for piece in found if piece is not None)),)
         meta = {key: text_at(record, key) for key in ("level", "type")} if self.options.keep_meta else None
         return origin.example(text_at(record, "question"), outputs, meta)
 

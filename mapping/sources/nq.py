@@ -215,7 +215,7 @@ class NqDocument:
                 self._pieces = list(self._split_anywhere())
             return self._pieces[start:end]
         span = self._tokens[start:end]
-        return [_full_token(token) for token in span] if self._is_full else [_simplified_token(one) for one in span]
+        return [_full_token(token) for token in span] if self._is_full else [_simplified_token(token) for token in span]
 
     def _split_anywhere(self) -> Iterator[NqToken]:
         for written in self._tokens:

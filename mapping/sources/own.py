@@ -89,7 +89,7 @@ class Own(RecordSource[OwnOptions]):
         text = optional_text(record, "input")
         key = self.options.evidence_key
         keys = TEXT_KEYS if key is None else (key,)
-        outputs = [_output(one, keys) for one in optional_objects(record, "output")]
+        outputs = [_output(output, keys) for output in optional_objects(record, "output")]
         return origin.example(text, outputs, optional_object(record, "meta"))
 
 

@@ -413,7 +413,7 @@ def check_shape(path: str, raws: Iterable[RawRecord], fits: Callable[[Json], boo
                 return
         except RecordError:
             continue
-    shown = "".join(one if one.isprintable() else "\ufffd" for one in first[:160].decode("utf-8", "replace"))
+    shown = "".join(char if char.isprintable() else "\ufffd" for char in first[:160].decode("utf-8", "replace"))
     raise SetupError(f"{path} is not what was expected: {expected}. Its first record is: {shown}")
 
 

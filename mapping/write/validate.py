@@ -207,7 +207,7 @@ class _Checker:
         page_id = -1
         texts: list[str] = []
         sections: list[str] = []
-        for span in sorted(self._spans, key=lambda one: (one.page_id, one.line)):
+        for span in sorted(self._spans, key=lambda span: (span.page_id, span.line)):
             if span.page_id != page_id:
                 page_id = span.page_id
                 page = self._source.by_id(page_id)
@@ -216,11 +216,11 @@ class _Checker:
                 yield KiltFinding(span.line, span.example_id, rule, detail)
 
     def _faults(
-        self, one: _Span, page: Page | None, texts: list[str], sections: list[str]
+        self, checked_span: _Span, page: Page | None, texts: list[str], sections: list[str]
     ) -> Iterator[tuple[str, str]]:
-        span = one.span
+        span = checked_span.span
         if page is None:
-            yield "page_unknown", f"{one.page_id} is no page of the release"
+            yield "page_unknown", f"{checked_span.page_id} is no page of the release"
             return
         if isinstance(span.get("title"), str) and span["title"] != page.title:
             yield "title_differs", f"{span['title']!r}, the page is {page.title!r}"
@@ -243,7 +243,7 @@ class _Checker:
         if "start_character" not in span and "end_character" not in span:
             return
         self.result.located += 1
-        yield from self._text_faults(one, texts[first : last + 1], score)
+        yield from self._text_faults(checked_span, texts[first : last + 1], score)
 
     def _text_faults(self, span: _Span, texts: list[str], score: float | None) -> Iterator[tuple[str, str]]:
         start, end = span.span.get("start_character"), span.span.get("end_character")
@@ -262,7 +262,7 @@ class _Checker:
             self.result.rescored += 1
             forms = self._tokeniser.forms(text)
             # Several pieces of evidence of a record may have been aligned to one location, each with its own score.
-            scores = [bleu(self._tokeniser.forms(each), forms) for each in span.evidence]
+            scores = [bleu(self._tokeniser.forms(piece), forms) for piece in span.evidence]
             again = min(scores, key=lambda found: abs(found - score))
             if abs(again - score) > _TOLERANCE:
                 yield "score_differs", f"{score!r}, computed {again!r} for {text[:120]!r}"

@@ -114,12 +114,12 @@ def _read(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
     rejected = _StoredRows(join(folder, "rejected"), part, BadRecord, most=_REJECTED_ROWS)
     chunks = Chunks(files, part, folder)
     tally = _TellingTally(chunks.leave)
-    for one in files.reader(tally).read():
-        if isinstance(one, BadRecord):
-            first_bad += [one] if len(first_bad) < SHOWN else []
-            rejected.add(one)
+    for item in files.reader(tally).read():
+        if isinstance(item, BadRecord):
+            first_bad += [item] if len(first_bad) < SHOWN else []
+            rejected.add(item)
         else:
-            chunks.add(one)
+            chunks.add(item)
     chunks.end()
     rejected.end()
     _check_rejects(tally, first_bad, files.max_rejects)

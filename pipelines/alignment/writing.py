@@ -267,7 +267,10 @@ class _Merged:
         is_kept, written = decision.reason is None, record.written.outputs
         # The score of an evidence set that has all its spans is the lowest score of a span; take the best set.
         spans = ([piece.span for piece in evidence_set] for evidence_set in sets)
-        best_score = max((min(span.score for span in one if span) for one in spans if all(one)), default=None)
+        best_score = max(
+            (min(span.score for span in spans_of_set if span) for spans_of_set in spans if all(spans_of_set)),
+            default=None,
+        )
         self._records[record.ordinal] = RecordFate(
             ordinal=record.ordinal,
             example_id=example.example_id,
@@ -280,20 +283,22 @@ class _Merged:
             n_outputs_written=sum(is_kept and fate.form != "dropped" for fate in decision.outputs),
             n_evidences=len(found),
             n_evidences_written=sum(aligned.is_written for aligned in found.values()),
-            n_spans=sum(len(one.kept) for one in written) + len(record.written.partial) if is_kept else None,
+            n_spans=sum(len(output.kept) for output in written) + len(record.written.partial) if is_kept else None,
             n_answers=None if record.record is None else len(_answers(record.record)),
-            outputs=tuple(OutputOutcome(one.form, one.reason, len(one.kept)) for one in written) if is_kept else None,
+            outputs=tuple(OutputOutcome(output.form, output.reason, len(output.kept)) for output in written)
+            if is_kept
+            else None,
         )
 
     @property
     def outcomes(self) -> dict[str, int]:
         """Returns the number of pieces of evidence by outcome."""
-        return dict(Counter(one.outcome for one in chain(self._alignments, self._misses)))
+        return dict(Counter(alignment.outcome for alignment in chain(self._alignments, self._misses)))
 
     def write_tables(self, examples: BatchRef, number: int, n_chunks: int) -> list[FileEntry]:
         """Writes the chunk's part of every table; ``examples`` contains its records as read."""
         read = read_rows(examples, ReadRecord)
-        records = [one.left if one.ordinal is None else self._records[one.ordinal] for one in read]
+        records = [record.left if record.ordinal is None else self._records[record.ordinal] for record in read]
         tables: dict[str, tuple[type[Row], Sequence[Any]]] = {
             "records": (RecordFate, records),
             "alignments": (Alignment, self._alignments),

@@ -253,7 +253,9 @@ def make_entities(work: GroupWork, *, plan: Plan) -> None:
     viewed = work.table("viewed", VIEWED).sort_by("item").combine_chunks()
     items = viewed["item"].to_numpy()
     tables = (work.table(name, schema) for name, schema in (("terms", TERMS), ("facts", FACTS)))
-    terms, facts = (one.take(np.argsort(one["item"].to_numpy(), kind="stable")).combine_chunks() for one in tables)
+    terms, facts = (
+        table.take(np.argsort(table["item"].to_numpy(), kind="stable")).combine_chunks() for table in tables
+    )
     rows = pa.StructArray.from_arrays([_array(facts[name]) for name in FACTS.names[1:]], fields=list(FACTS)[1:])
     columns = [
         *(_array(column) for column in viewed.columns),
@@ -285,7 +287,10 @@ def name_rows(items: Numbers, views: Numbers, members: Numbers, texts: pa.Chunke
     """Returns rows of NAMES."""
     digests = b"".join(hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts.to_pylist())
     hashes = np.frombuffer(digests, "<i8").reshape(-1, 2)
-    columns = [*(pa.array(np.ascontiguousarray(one)) for one in (*hashes.T, -views, items, members)), _array(texts)]
+    columns = [
+        *(pa.array(np.ascontiguousarray(column)) for column in (*hashes.T, -views, items, members)),
+        _array(texts),
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=NAMES)
 
 

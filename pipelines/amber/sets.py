@@ -84,8 +84,8 @@ def find_names(work: GroupWork, *, n_collections: int, options: AmberOptions) ->
         for _, rows in groupby(_shared_rows(work.rows("names")), key=itemgetter(0, 1)):
             run = _Run(rows, 1 << number)
             reason, members = choose_members(run, options)
-            for one, is_head in members:
-                work.add("members", (number, work.group << SET_BITS | n_sets, run.name, one.item, int(is_head)))
+            for member, is_head in members:
+                work.add("members", (number, work.group << SET_BITS | n_sets, run.name, member.item, int(is_head)))
             for _ in run:
                 pass  # to count all of them
             n_sets += reason is None
@@ -146,9 +146,9 @@ class KnownEntities:
 
 def _entity(row: dict[str, Any]) -> Entity:
     properties: dict[str, list[Value]] = {}
-    for one in row["facts"]:
-        properties.setdefault(f"P{one['property']}", []).append(_value(one))
-    types = tuple(one.value for one in properties.pop(INSTANCE_OF, ()) if one.kind == ITEM)
+    for fact in row["facts"]:
+        properties.setdefault(f"P{fact['property']}", []).append(_value(fact))
+    types = tuple(value.value for value in properties.pop(INSTANCE_OF, ()) if value.kind == ITEM)
     own = {name: tuple(values) for name, values in properties.items()}
     return Entity(f"Q{row['item']}", row["views"], tuple(row["aliases"]), types, own)
 
@@ -187,7 +187,10 @@ def _make_sets(work: GroupWork, sets: list[list[tuple[Any, ...]]], known: KnownE
             )
     values = known.known(told_apart)
     further = (
-        value.value for one in values.values() for name in BEARERS_OF_VALUES for value in one.properties.get(name, ())
+        value.value
+        for entity in values.values()
+        for name in BEARERS_OF_VALUES
+        for value in entity.properties.get(name, ())
     )
     of_values = {**known.known(further), **values}
     for rows in sets:
@@ -196,19 +199,19 @@ def _make_sets(work: GroupWork, sets: list[list[tuple[Any, ...]]], known: KnownE
         made = make_set(name, members, of_values, plan.collections[number], rules)
         outcome = lacking(made, "told_apart")
         if outcome is None:
-            page_ids = np.array([entities[one.qid][1] for one in made.entities], np.int64)
+            page_ids = np.array([entities[entity.qid][1] for entity in made.entities], np.int64)
             positions, is_there = pages.positions(page_ids)
             at = iter(positions.tolist())
-            paged = [(one, next(at)) for one, there in zip(made.entities, is_there, strict=True) if there]
-            outcome = lacking(made._replace(entities=tuple(one for one, _ in paged)), "with_page")
-            for one, position in () if outcome else paged:
-                named = pages.page(int(one.qid[1:]))
+            paged = [(entity, next(at)) for entity, there in zip(made.entities, is_there, strict=True) if there]
+            outcome = lacking(made._replace(entities=tuple(entity for entity, _ in paged)), "with_page")
+            for set_entity, position in () if outcome else paged:
+                named = pages.page(int(set_entity.qid[1:]))
                 assert named is not None
-                others = [(page_id, pages.title(page_id)) for page_id in plan.further_pages.get(one.qid, ())]
+                others = [(page_id, pages.title(page_id)) for page_id in plan.further_pages.get(set_entity.qid, ())]
                 refs = (PageRef(str(page_id), title) for page_id, title in sorted([named, *others]))
-                full = replace(one, wikipedia=tuple(refs))
+                full = replace(set_entity, wikipedia=tuple(refs))
                 content = msgspec.json.encode(full)
-                work.add("wanted", (position, set_number, int(one.qid[1:]), number, name, content))
+                work.add("wanted", (position, set_number, int(set_entity.qid[1:]), number, name, content))
         if outcome is not None:
             work.add("outcomes", (number, name, outcome, 0, len(members)))
 
@@ -262,11 +265,11 @@ def align_pages(work: GroupWork, *, plan: Plan) -> None:
                         for ref, place in zip(entity.wikipedia, positions, strict=True):
                             read[ref] = _ReadPage.of(ref, texts.page(place), tokeniser)
                         main = next(read[ref] for ref, place in zip(read, positions, strict=True) if place == position)
-                    aligned = align_entity(entity, [one.passage for one in read.values()])
-                    found = {one.property_id: read[one.provenance[0]] for one in aligned.tuples}
-                    for one in entity.tuples:
-                        page = found.get(one.property_id, main)
-                        signals = _signals(name, entity, one, aligned, page, plan.collections[number])
+                    aligned = align_entity(entity, [read_page.passage for read_page in read.values()])
+                    found = {amber_tuple.property_id: read[amber_tuple.provenance[0]] for amber_tuple in aligned.tuples}
+                    for amber_tuple in entity.tuples:
+                        page = found.get(amber_tuple.property_id, main)
+                        signals = _signals(name, entity, amber_tuple, aligned, page, plan.collections[number])
                         work.add("signals", (set_number, item, *signals))
                     entity = aligned
                 content = msgspec.json.encode(entity)
@@ -288,12 +291,14 @@ class _ReadPage(NamedTuple):
 
 
 def _signals(
-    name: str, entity: SetEntity, one: AmberTuple, aligned: SetEntity, read: _ReadPage, collection: Any
+    name: str, entity: SetEntity, amber_tuple: AmberTuple, aligned: SetEntity, read: _ReadPage, collection: Any
 ) -> tuple[Any, ...]:
     """Returns the best match of a tuple in a page: a row of SIGNALS without set and item."""
-    stated = next((found for found in aligned.tuples if found.property_id == one.property_id), None)
-    value = one.values[0] if stated is None else next(value for value in stated.values if value.found_in_passage)
-    span = align_evidence(f"{name} {one.property} {value.aliases[0]}", read.tokenised)
+    stated = next((found for found in aligned.tuples if found.property_id == amber_tuple.property_id), None)
+    value = (
+        amber_tuple.values[0] if stated is None else next(value for value in stated.values if value.found_in_passage)
+    )
+    span = align_evidence(f"{name} {amber_tuple.property} {value.aliases[0]}", read.tokenised)
     place: tuple[Any, ...] = _NO_SPAN
     core, premise = (0, 0), None
     if span is not None:
@@ -306,8 +311,8 @@ def _signals(
             span.end_char,
             matched_text(span, read.tokenised.elements),
         )
-    hypothesis = claim(name, entity.qid, one, value, collection)
-    return (int(one.property_id[1:]), int(stated is not None), *place, premise, hypothesis, *core)
+    hypothesis = claim(name, entity.qid, amber_tuple, value, collection)
+    return (int(amber_tuple.property_id[1:]), int(stated is not None), *place, premise, hypothesis, *core)
 
 
 def _ask(element: tuple[ChunkKey, BatchRef]) -> Iterator[tuple[Any, tuple[Pair, ...]]]:
@@ -340,11 +345,11 @@ def settle_sets(work: GroupWork, *, plan: Plan) -> None:
     said: dict[Any, dict[str, Any]] = {}
     numbers = {row[1]: row[3] for row in value_rows(work.rows("aligned"))}
     for batch in work.rows("signals"):
-        for one in batch.drop_columns(["premise", "core_start", "core_end"]).to_pylist():
-            said[one.pop("set"), one.pop("item"), one.pop("property")] = one
+        for row in batch.drop_columns(["premise", "core_start", "core_end"]).to_pylist():
+            said[row.pop("set"), row.pop("item"), row.pop("property")] = row
     for batch in work.rows("answers") if plan.options.verify is not None else ():
-        for one in batch.to_pylist():
-            said[one.pop("set"), one.pop("item"), one.pop("property")].update(one)
+        for row in batch.to_pylist():
+            said[row.pop("set"), row.pop("item"), row.pop("property")].update(row)
     for key, rows in groupby(value_rows(work.rows("aligned")), key=itemgetter(1)):
         of_set = list(rows)
         number, name = of_set[0][3:5]
@@ -353,12 +358,14 @@ def settle_sets(work: GroupWork, *, plan: Plan) -> None:
         if outcome is None and rule is not None:
             accepted = (
                 replace(
-                    one,
+                    entity,
                     tuples=tuple(
-                        own for own in one.tuples if rule.holds(said[key, int(one.qid[1:]), int(own.property_id[1:])])
+                        own
+                        for own in entity.tuples
+                        if rule.holds(said[key, int(entity.qid[1:]), int(own.property_id[1:])])
                     ),
                 )
-                for one in made.entities
+                for entity in made.entities
             )
             made = made._replace(entities=tuple(accepted))
             outcome = lacking(made, "accepted")
@@ -369,8 +376,8 @@ def settle_sets(work: GroupWork, *, plan: Plan) -> None:
                 for own in entity.tuples:
                     signals = said[key, int(entity.qid[1:]), int(own.property_id[1:])]
                     work.add("tuples", (number, name, own.amber_id, msgspec.json.encode(signals)))
-    for (set_number, _, property_), one in said.items():
-        work.counts[f"{plan.collections[numbers[set_number]].name} P{property_} {_cell(one)}"] += 1
+    for (set_number, _, property_), tuple_signals in said.items():
+        work.counts[f"{plan.collections[numbers[set_number]].name} P{property_} {_cell(tuple_signals)}"] += 1
 
 
 def _cell(said: Mapping[str, Any]) -> str:

@@ -192,7 +192,8 @@ def alignment_text(alignment: Alignment, *, unit: str) -> str:
         lines.append(textwrap.indent(textwrap.fill(alignment.text, text_width() - 2), "  "))
     if alignment.suggestions:
         lines.append(
-            "similar titles\n" + facts_table((f"  {one.title}", f"{one.score:.1f}") for one in alignment.suggestions)
+            "similar titles\n"
+            + facts_table((f"  {suggestion.title}", f"{suggestion.score:.1f}") for suggestion in alignment.suggestions)
         )
     return "\n\n".join(lines)
 

@@ -81,38 +81,40 @@ def benchmark(
     from mapping.retrieval.layouts import paper_tables
     from pipelines.jobs.benchmark import make_benchmark
 
-    found = [one for path in datasets for one in datasets_of(path)]
+    found = [dataset for path in datasets for dataset in datasets_of(path)]
     flags = [] if linking is None else [f"--linking={linking}"]
     planned = [
-        _system(passages, one, (f"--system={one}", *(flags if "aliases" in one else ())))
-        for one in dict.fromkeys(systems)
+        _system(passages, system, (f"--system={system}", *(flags if "aliases" in system else ())))
+        for system in dict.fromkeys(systems)
     ]
     if config is not None:
         given = _Config(config, passages)
         found += given.datasets
         planned += given.systems
-    _check_names("dataset", [one.name for one in found], "Name a file of questions, or a release that has some.")
-    _check_names("system", [one.name for one in planned], "Name one, such as --system bm25.")
+    _check_names(
+        "dataset", [dataset.name for dataset in found], "Name a file of questions, or a release that has some."
+    )
+    _check_names("system", [system.name for system in planned], "Name one, such as --system bm25.")
     scores, costs, rejected = make_benchmark(
         passages, found, planned, absolute(output.rstrip("/") or "/"), resamples=resamples, progress=Progress()
     )
-    systems_named = [one.name for one in planned]
+    systems_named = [system.name for system in planned]
     rows = list(score_rows(found, systems_named, scores))
     return Summary(
         title=f"It is in {output}, predictions, values and costs too, and papers.md has it as the papers' tables.",
         text=table_text(
-            [("dataset", "metric", "n", *systems_named, "published"), *(one.texts() for one in rows)],
+            [("dataset", "metric", "n", *systems_named, "published"), *(row.texts() for row in rows)],
             right=range(2, 3 + len(planned)),
         ),
         values={
             "output": output,
             "scores": to_builtins(scores),
             "costs": to_builtins(costs),
-            "tables": [one.to_json() for one in paper_tables(found, systems_named, scores)],
+            "tables": [table.to_json() for table in paper_tables(found, systems_named, scores)],
             "published": [
-                {"dataset": one.dataset, "metric": one.metric, **figure._asdict()}
-                for one in rows
-                for figure in one.published
+                {"dataset": row.dataset, "metric": row.metric, **figure._asdict()}
+                for row in rows
+                for figure in row.published
             ],
         },
         faults=rejected,
@@ -126,13 +128,13 @@ def _system(passages: str, name: str, options: Sequence[str], reader: Sequence[s
     from pipelines.jobs.benchmark import PlannedSystem
 
     bound = _typed("search").parse_args([passages, *options], exit_on_error=False, print_error=False)[1]
-    given = {key: one for key, one in bound.arguments.items() if key != "passages"}
+    given = {key: argument for key, argument in bound.arguments.items() if key != "passages"}
     top, find = given.get("top") or TOP, partial(search, passages, **given)
     if not reader:
         return PlannedSystem(name, tuple(options), top, find)
     typed = ["questions", "--output=output", *reader]
     reading = _typed("read").parse_args(typed, exit_on_error=False, print_error=False)[1].arguments
-    said = (f"--reader-{one.removeprefix('--')}" for one in reader)
+    said = (f"--reader-{option.removeprefix('--')}" for option in reader)
     answer = partial(_read, find=find, **reading)
     return PlannedSystem(name, (*options, *said), min(top, reading["options"].top), answer)
 
@@ -172,9 +174,13 @@ def _typed(command: Literal["search", "read"]) -> App:
 @cache
 def _options(command: Literal["search", "read"]) -> dict[str, Argument]:
     """Returns the options that a configuration may contain for a system, or for its reader."""
-    named = {one.name.removeprefix("--"): one for one in _typed(command).assemble_argument_collection() if one.show}
+    named = {
+        option.name.removeprefix("--"): option
+        for option in _typed(command).assemble_argument_collection()
+        if option.show
+    }
     left_out = {*_OF_THE_COMMAND, *(("form",) if command == "search" else ())}
-    return {key: one for key, one in named.items() if key.islower() and key not in left_out}
+    return {key: option for key, option in named.items() if key.islower() and key not in left_out}
 
 
 class _Config(ConfigFile):
@@ -208,4 +214,4 @@ class _Config(ConfigFile):
             self.fail(item.key, f"system {name!r}: {str(error).rstrip('.')}")
 
     def _tokens(self, command: Literal["search", "read"], items: Items) -> list[str]:
-        return [part for key, one in items.items() for part in self.typed(_options(command)[key], key, one)]
+        return [part for key, value in items.items() for part in self.typed(_options(command)[key], key, value)]

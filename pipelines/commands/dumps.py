@@ -65,21 +65,26 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
         report = check(paths, deep=deep, on_progress=add)
     # Remedies name options; with --deep, findings about what was not read no longer apply.
     findings = [
-        dataclasses.replace(one, remedy=one.remedy and _REMEDIES.get(one.code, one.remedy))
-        for one in report.findings
-        if not (deep and one.code == "end_not_checked")
+        dataclasses.replace(finding, remedy=finding.remedy and _REMEDIES.get(finding.code, finding.remedy))
+        for finding in report.findings
+        if not (deep and finding.code == "end_not_checked")
     ]
     lines = []
     for finding in findings:
         place = f"{finding.file}: " if finding.file else ""
         lines.append(f"{styled(f'{finding.severity.upper():7}', _STYLES[finding.severity])} {place}{finding.message}")
         lines += [f"        {finding.remedy}"] if finding.remedy else []
-    n_errors, n_warnings = (sum(one.severity == level for one in findings) for level in ("error", "warning"))
+    n_errors, n_warnings = (sum(finding.severity == level for finding in findings) for level in ("error", "warning"))
     verdict = styled("The dump is not in order", "red") if n_errors else styled("The dump is in order", "green")
     shown = {"files": len(paths), "errors": n_errors, "warnings": n_warnings}
     files = [
-        {"path": one.path, "name": one.name, "n_bytes": one.hashed.n_bytes, "sha256": one.hashed.sha256}
-        for one in report.inputs
+        {
+            "path": input_file.path,
+            "name": input_file.name,
+            "n_bytes": input_file.hashed.n_bytes,
+            "sha256": input_file.hashed.sha256,
+        }
+        for input_file in report.inputs
     ]
     return Summary(
         title=f"{verdict}: {', '.join(counted(n, name) for name, n in shown.items())}.",

@@ -82,7 +82,7 @@ def kilt(files: Annotated[KiltFiles, FLAT], *, options: Annotated[KiltEvaluation
         tasks, missing = evaluate_tasks(files, options, reject=faults.append)
         return Summary(
             text=leaderboard_text(tasks),
-            values={name: one.to_json() for name, one in tasks.items()},
+            values={name: task.to_json() for name, task in tasks.items()},
             faults=[*faults, *(f"{name}: no predictions" for name in missing)],
             next=command_line(
                 "evaluate", "kilt", f"{files.gold}/FILE", f"{files.predictions}/FILE", "--items", "ITEMS"

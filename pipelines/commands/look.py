@@ -357,12 +357,14 @@ def set_text(rows: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str, A
     lines = []
     for row in rows:
         lines.append(f"{row['name']}, {row['collection']}")
-        for one in sorted(row["entities"], key=lambda entity: -entity["popularity"]):
-            role = "head" if one["is_head"] else "tail"
-            titles = ", ".join(page["title"] for page in one["wikipedia"])
-            lines.append(f"  {role}  {one['qid']}  {titles}, popularity {one['popularity']:.2f}")
-            own = (each for each in asked if (each["collection"], each["qid"]) == (row["collection"], one["qid"]))
-            lines += [f"    {each['task']}  {each['input']}  {', '.join(each['answers'])}" for each in own]
+        for entity in sorted(row["entities"], key=lambda entity: -entity["popularity"]):
+            role = "head" if entity["is_head"] else "tail"
+            titles = ", ".join(page["title"] for page in entity["wikipedia"])
+            lines.append(f"  {role}  {entity['qid']}  {titles}, popularity {entity['popularity']:.2f}")
+            own = (
+                query for query in asked if (query["collection"], query["qid"]) == (row["collection"], entity["qid"])
+            )
+            lines += [f"    {query['task']}  {query['input']}  {', '.join(query['answers'])}" for query in own]
     return "\n".join(lines)
 
 
@@ -388,11 +390,13 @@ def record_text(fate: Mapping[str, Any]) -> str:
         ("read from", f"{fate['file']}, {fate['line']}"),
         ("outcome", fate["outcome"] + why),
     ]
-    rows += [("", one) for one in (fate["meaning"], *fate["details"]) if one]
+    rows += [("", detail) for detail in (fate["meaning"], *fate["details"]) if detail]
     if fate["ordinal"] is not None:
         rows.append(("outputs", f"{fate['n_outputs']}, {fate['n_outputs_written']} written"))
         rows.append(("evidence", f"{fate['n_evidences']}, {fate['n_evidences_written']} written"))
-    return "\n\n".join((facts_table(rows), *(facts_table(list(_evidence_facts(one))) for one in fate["evidences"])))
+    return "\n\n".join(
+        (facts_table(rows), *(facts_table(list(_evidence_facts(evidence))) for evidence in fate["evidences"]))
+    )
 
 
 def _evidence_facts(row: Mapping[str, Any]) -> Iterator[Row]:
@@ -401,7 +405,7 @@ def _evidence_facts(row: Mapping[str, Any]) -> Iterator[Row]:
     for side, where in (("old", row.get("crossing") or {}), ("new", row)):
         prefix = "old_" if side == "old" else ""
         place = [where.get(f"{prefix}{name}") for name in ("title", "section", "start_paragraph_id", "start_character")]
-        if shown := ", ".join(str(one) for one in place if one is not None):
+        if shown := ", ".join(str(value) for value in place if value is not None):
             yield f"{side} place", shown
     yield "asked for", row["page_value"]
     for name, text in (("old text", row["evidence_text"]), ("new text", row.get("text"))):
@@ -420,7 +424,7 @@ def _similar(release: str, title: str) -> Iterator[str]:
         yield f"Similar titles are not looked for: {missing}"
         return
     if similar:
-        yield "Similar titles:\n" + "\n".join(f"  {one.title}" for one in similar)
+        yield "Similar titles:\n" + "\n".join(f"  {suggestion.title}" for suggestion in similar)
 
 
 def page_text(page: Page, found: Found, *, full: bool) -> str:
@@ -431,7 +435,9 @@ def page_text(page: Page, found: Found, *, full: bool) -> str:
     else:
         paragraphs = [element for element in page.elements if element.kind == "paragraph"]
         parts += [_wrapped(element.text, "") for element in paragraphs[:_PARAGRAPHS]]
-        if outline := [f"{'  ' * len(one.section)}{one.text}" for one in page.elements if one.kind == "heading"]:
+        if outline := [
+            f"{'  ' * len(element.section)}{element.text}" for element in page.elements if element.kind == "heading"
+        ]:
             parts.append("Sections\n" + "\n".join(outline))
     for infobox in page.infoboxes:
         fields = infobox.fields[:_FIELDS]
@@ -529,8 +535,8 @@ def verify(
     with Progress().counting("verify") as see:
         report = check(release, KINDS, sources=sources, memory_mb=memory, on_progress=see)
     lines = [
-        f"{one.file}: {one.meaning} ({one.rule}, {counted(one.n_cases, 'cases')}): {one.example}"
-        for one in report.findings
+        f"{finding.file}: {finding.meaning} ({finding.rule}, {counted(finding.n_cases, 'cases')}): {finding.example}"
+        for finding in report.findings
     ]
     sizes = {"files": report.n_files, "bytes": report.n_bytes, "rows": report.n_rows, **report.counts}
     against = " with their texts" if report.has_texts else ""

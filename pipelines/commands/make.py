@@ -97,7 +97,11 @@ def vectors(options: Annotated[VectorsOptions, FLAT], *, run: Run = RunOptions()
     sizes = {entry.file: entry.bytes for entry in made.manifest.entries()}
     rows: list[Row] = [
         ("encoder", encoder["name"]),
-        *(("  of queries", one["name"]) for one in [made.manifest.facts.get("query_encoder")] if one),
+        *(
+            ("  of queries", query_encoder["name"])
+            for query_encoder in [made.manifest.facts.get("query_encoder")]
+            if query_encoder
+        ),
         ("passages", counts["passages"]),
         *(("  with a vector taken over", n) for n in made.report.values()),
         (f"  cut, of more than {encoder['max_tokens']} tokens", counts["cut"]),
@@ -254,7 +258,7 @@ def _drawn_text(questions: Mapping[str, Any]) -> str:
     rows: list[tuple[str, ...]] = [head]
     for name, counts in questions["answers"].items():
         both = (counts[key] for own in measures for key in (own, f"published_{own}"))
-        rows.append((name, f"{counts['questions']:,}", *("-" if one is None else f"{one:g}" for one in both)))
+        rows.append((name, f"{counts['questions']:,}", *("-" if value is None else f"{value:g}" for value in both)))
     return table_text(rows, right=range(1, len(head)))
 
 
@@ -272,17 +276,20 @@ def amber(options: Annotated[AmberJobOptions, FLAT], *, run: Run = RunOptions())
     from pipelines.jobs.amber import make_amber
 
     made = make_amber(options, flags=run.flags(), progress=Progress())
-    parts = [f"{name}\n{facts_table(_collection_rows(one))}" for name, one in made.report["collections"].items()]
+    parts = [
+        f"{name}\n{facts_table(_collection_rows(collection))}"
+        for name, collection in made.report["collections"].items()
+    ]
     return made_summary(made, [], text="\n\n".join(parts), **made.report)
 
 
 def _collection_rows(report: Mapping[str, Any]) -> Iterable[Row]:
     """Yields the outcomes of a collection's names, and its statistics beside the paper's."""
     yield from ((f"names: {outcome}", n) for outcome, n in report["names"].items() if n)
-    for name, one in report["statistics"].items():
+    for name, statistic in report["statistics"].items():
         if name != "shares":
-            published = "" if one["published"] is None else f"  (published: {one['published']:,})"
-            yield name, f"{one['made']:,}{published}"
+            published = "" if statistic["published"] is None else f"  (published: {statistic['published']:,})"
+            yield name, f"{statistic['made']:,}{published}"
 
 
 def age(options: Annotated[AgeOptions, FLAT], *, run: Run = RunOptions()) -> Summary:

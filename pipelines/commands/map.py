@@ -120,7 +120,7 @@ def takers() -> Mapping[str, Sequence[str]]:
 def _arguments(dataset: str) -> dict[str, Argument]:
     """Returns the options of a dataset's command by name, without the negative forms of switches."""
     collection: ArgumentCollection = app[dataset].assemble_argument_collection()
-    return {one.name: one for one in collection if one.show and one.name.startswith("--")}
+    return {argument.name: argument for argument in collection if argument.show and argument.name.startswith("--")}
 
 
 def dataset_options(dataset: str, options: AlignOptions, **own: Any) -> MapOptions:
@@ -205,8 +205,10 @@ def align_all(
         raise SetupError(f"{odd[0]} belongs into {config}, not on the command line of map all.")
     output = output.rstrip("/") or "/"
     planned = [
-        one._replace(options=replace(one.options, scratch=scratch, worker_memory_bytes=worker_memory_bytes))
-        for one in read_config(config, kb, output)
+        planned_run._replace(
+            options=replace(planned_run.options, scratch=scratch, worker_memory_bytes=worker_memory_bytes)
+        )
+        for planned_run in read_config(config, kb, output)
     ]
     made = map_all(planned, kb=kb, output=output, flags=run.flags(), progress=Progress())
     kept = f", {len(made.kept)} of them done before" if made.kept else ""
@@ -293,5 +295,5 @@ class _Config(ConfigFile):
 
 def _keys(dataset: str) -> dict[str, Argument]:
     """Returns the options that a configuration may contain for a dataset."""
-    options = {name.removeprefix("--"): one for name, one in _arguments(dataset).items()}
-    return {key: one for key, one in options.items() if key not in _OF_THE_COMMAND}
+    options = {name.removeprefix("--"): argument for name, argument in _arguments(dataset).items()}
+    return {key: option for key, option in options.items() if key not in _OF_THE_COMMAND}

@@ -130,10 +130,10 @@ def _opened(release: str, further: Sequence[str]) -> list[_Queried]:
     from mapping.kinds import KINDS
 
     pairs = [("", release)]
-    for one in further:
-        name, _, path = one.partition("=")
+    for value in further:
+        name, _, path = value.partition("=")
         if name in ("main", "temp", "system", "information_schema", "pg_catalog") or name in (own for own, _ in pairs):
-            raise SetupError(f"--with {one}: the name {name} is taken; choose another one.")
+            raise SetupError(f"--with {value}: the name {name} is taken; choose another one.")
         pairs.append((name, release_named(None, [_token(path)])))
     found = []
     for name, path in pairs:
@@ -142,7 +142,7 @@ def _opened(release: str, further: Sequence[str]) -> list[_Queried]:
         parts = [kind.parts.read(os.path.join(path, part.folder)) for part in manifest.parts] if kind.parts else []
         tables = {table: files for table, files in tables_of(kind, path).items() if files}
         n_rows = {
-            table: sum(one.n_rows(table) for one in (manifest, *parts) if table in one.tables) for table in tables
+            table: sum(part.n_rows(table) for part in (manifest, *parts) if table in part.tables) for table in tables
         }
         found.append(_Queried(name, kind, Source(path, tables, name or "main", has_places=bool(parts)), n_rows))
     return found
@@ -169,9 +169,11 @@ def _answered(
         threads=os.cpu_count() or 1,
         counts_rows=True,
     )
-    sandbox = Sandbox([one.source.path for one in queried], limits)
+    sandbox = Sandbox([queried_release.source.path for queried_release in queried], limits)
     try:
-        running = sandbox.submit(query, [one.source for one in queried], form=None if form == "table" else form)
+        running = sandbox.submit(
+            query, [queried_release.source for queried_release in queried], form=None if form == "table" else form
+        )
         answer = running.answer.result()
         _check(answer, query, memory_mb)
         if form == "table":
@@ -241,32 +243,34 @@ def _schema(release: str, queried: Sequence[_Queried]) -> Summary:
     from kbsource.release.macros import macros_of, queries_of
 
     parts, values = [], []
-    for one in queried:
-        prefix = f"{one.name}." if one.name else ""
-        if not one.source.tables:
-            parts.append(f"{one.source.path}: a {one.kind.name} has no tables.")
+    for queried_release in queried:
+        prefix = f"{queried_release.name}." if queried_release.name else ""
+        if not queried_release.source.tables:
+            parts.append(f"{queried_release.source.path}: a {queried_release.kind.name} has no tables.")
             continue
-        described = {table: list(_columns(one.kind, table)) for table in one.source.tables}
+        described = {table: list(_columns(queried_release.kind, table)) for table in queried_release.source.tables}
         for table, columns in described.items():
-            head = f"{styled(prefix + table, 'bold')}  {counted(one.n_rows[table], 'rows')}. {_head(table)}".rstrip()
+            head = (
+                f"{styled(prefix + table, 'bold')}  {counted(queried_release.n_rows[table], 'rows')}. {_head(table)}"
+            ).rstrip()
             parts.append(f"{head}\n{_indented(table_text(columns))}")
-        macros = macros_of(one.source.tables)
+        macros = macros_of(queried_release.source.tables)
         if macros:
             rows = [(f"{prefix}{macro.call}", macro.meaning) for macro in macros]
             parts.append(f"{styled('macros', 'bold')}\n{_indented(table_text(rows))}")
-        queries = queries_of(one.kind, one.source.tables)
-        if not one.name:
+        queries = queries_of(queried_release.kind, queried_release.source.tables)
+        if not queried_release.name:
             command = command_line("sql", release)
             lines = [f'# {question}\n{command} "{query}"' for question, query in queries]
             parts.append(f"{styled('queries', 'bold')}\n{_indented(chr(10).join(lines))}")
         values.append(
             {
-                "name": one.name,
-                "release": one.source.path,
+                "name": queried_release.name,
+                "release": queried_release.source.path,
                 "tables": [
                     {
                         "name": table,
-                        "rows": one.n_rows[table],
+                        "rows": queried_release.n_rows[table],
                         "meaning": _head(table),
                         "columns": [dict(zip(("name", "type", "meaning"), row, strict=True)) for row in columns],
                     }

@@ -199,8 +199,8 @@ def apply_verdicts(
         ("questions without a paraphrase", texts["missing"]),
         *((("paraphrases rejected", report["paraphrase_checks"]["rejected"]),) if paraphrase_verdicts else ()),
         *(
-            (f"taken out of {name}", one["verdicts"] + one["paraphrases"])
-            for name, one in report["rejected_workers"].items()
+            (f"taken out of {name}", counts["verdicts"] + counts["paraphrases"])
+            for name, counts in report["rejected_workers"].items()
         ),
         ("lines rejected", sum(report["rejected"].values())),
     ]

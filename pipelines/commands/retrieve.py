@@ -107,16 +107,16 @@ def search(
             (hits,) = opened.search([Query("", query or "")], top or _SHOWN)
             return Summary(
                 text="\n".join(
-                    f"{one.score:8.3f}  {one.document}  {one.title}" + (f"\n          {one.text}" if one.text else "")
-                    for one in hits
+                    f"{hit.score:8.3f}  {hit.document}  {hit.title}" + (f"\n          {hit.text}" if hit.text else "")
+                    for hit in hits
                 )
                 or "Nothing is found.",
-                values=[{name: getattr(one, name) for name in ("score", "document", "title", "text")} for one in hits],
+                values=[{name: getattr(hit, name) for name in ("score", "document", "title", "text")} for hit in hits],
                 next=command_line("search", passages, "--queries", "FILE", "--output", "PREDICTIONS"),
             )
         found = partial(searched_queries, queries, search=partial(opened.search, n_documents=top or TOP))
         line, then = partial(found_line, form=form), _evaluated(queries, output, form)
-        return _converted(found, lambda _, one: line(*one), output, then)
+        return _converted(found, lambda _, parts: line(*parts), output, then)
 
 
 def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
@@ -195,13 +195,25 @@ def link(release: Release, text: Text, /, *, options: Annotated[LinkerOptions, F
         found = list(link_text(text, table, options))
     rows = [("mention", "page", "page id", "prior", "links", "link probability")]
     rows += [
-        (one.mention, one.title, str(one.page_id), f"{one.prior:.3f}", f"{one.count:,}", f"{one.link_probability:.3f}")
-        for one in (linked.alias for linked in found)
+        (
+            alias.mention,
+            alias.title,
+            str(alias.page_id),
+            f"{alias.prior:.3f}",
+            f"{alias.count:,}",
+            f"{alias.link_probability:.3f}",
+        )
+        for alias in (linked.alias for linked in found)
     ]
     return Summary(
         text=table_text(rows) if found else "No mention of the alias table stands in the text.",
         values=[
-            {"start_char": one.start_char, "end_char": one.end_char, **msgspec.to_builtins(one.alias)} for one in found
+            {
+                "start_char": found_mention.start_char,
+                "end_char": found_mention.end_char,
+                **msgspec.to_builtins(found_mention.alias),
+            }
+            for found_mention in found
         ],
         is_ok=bool(found),
         next=command_line("inspect", release) if found else "",
@@ -268,7 +280,7 @@ def training_data(
     from mapping.retrieval.training_data import make_training_data
 
     facts = make_training_data(datasets, passages, retrieved, absolute(output), options).facts
-    rows = [(f"examples of {one['name']}", one["examples"]) for one in facts["datasets"]]
+    rows = [(f"examples of {dataset['name']}", dataset["examples"]) for dataset in facts["datasets"]]
     counts = facts["counts"]
     rows += [(name, counts[name]) for name in ("queries", "passages", "rejected")]
     return Summary(

@@ -186,7 +186,7 @@ def age(options: AgeOptions, *, flags: Sequence[str], progress: Progress) -> Mad
         snapshots = [_snapshot(kb, manifest, out.staging, progress) for kb, manifest in ordered]
         found = pipeline | "age" >> look_in_all(parts, snapshots, options, out.staging)
         rejected = beam.pvalue.AsSingleton(found[REJECTED] | "rejected" >> CollectSorted())
-        dates = [one.date for one in snapshots]
+        dates = [snapshot.date for snapshot in snapshots]
         _ = (
             found[_FATES]
             | "in order" >> CollectSorted()
@@ -278,9 +278,9 @@ def look_in_all(
     _ = read[FAULTS] | "fail" >> do(_fail)
     resolved = {
         number: read[EVIDENCE]
-        | f"resolve {number}" >> ResolvePages(one.kb, folder=join(staging, f"resolved-{number}"))
+        | f"resolve {number}" >> ResolvePages(snapshot.kb, folder=join(staging, f"resolved-{number}"))
         | f"by chunk {number}" >> beam.MapTuple(_keyed)
-        for number, one in enumerate(snapshots)
+        for number, snapshot in enumerate(snapshots)
     }
     wanted = (
         resolved
@@ -324,7 +324,7 @@ def look_in_all(
 
 def _searched(snapshots: Sequence[Snapshot], options: AgeOptions, staging: str, name: str) -> GuardedMap:
     return GuardedMap(
-        partial(Searches, tuple(ReleasePages.open(one.kb) for one in snapshots), options.threshold),
+        partial(Searches, tuple(ReleasePages.open(snapshot.kb) for snapshot in snapshots), options.threshold),
         folder=join(staging, name),
         timeout_s=options.evidence_timeout_s,
         memory_bytes=options.worker_memory_bytes,
@@ -355,8 +355,10 @@ def _by_evidence(stored: Sequence[BatchRef]) -> _Known:
 def _facts(rows: Sequence[Alignment], snapshots: Sequence[Snapshot]) -> list[PageFacts | None]:
     """Returns the facts about a row's page in each release; None if there is no page."""
     return [
-        None if row.position < 0 else PageFacts(*(column[row.position].as_py() for column in _pages(one.facts).columns))
-        for row, one in zip(rows, snapshots, strict=True)
+        None
+        if row.position < 0
+        else PageFacts(*(column[row.position].as_py() for column in _pages(snapshot.facts).columns))
+        for row, snapshot in zip(rows, snapshots, strict=True)
     ]
 
 
@@ -475,7 +477,7 @@ def _lost(
     """(chunk, its resolved and found rows) -> (key, rows of ``Lost``)."""
     chunk, given = element
     key = ChunkKey(chunk >> 32, chunk & 0xFFFFFFFF)
-    texts = [PageTexts(ReleasePages.open(one.kb)) for one in snapshots]
+    texts = [PageTexts(ReleasePages.open(snapshot.kb)) for snapshot in snapshots]
 
     @lru_cache(64)
     def elements(release: int, position: int) -> list[str]:
@@ -484,10 +486,10 @@ def _lost(
     rows: list[Lost] = []
     for place, own, _, outcomes in _found(given, snapshots, threshold):
         base: int | None = None
-        for number, one in enumerate(outcomes):
-            if one.fate in ("exact", "near") and one.aligned.span is not None:
+        for number, outcome in enumerate(outcomes):
+            if outcome.fate in ("exact", "near") and outcome.aligned.span is not None:
                 base = number
-            elif one.fate in LOST and base is not None:
+            elif outcome.fate in LOST and base is not None:
                 span, position = outcomes[base].aligned.span, own[number].position
                 assert span is not None
                 old = elements(base, own[base].position)
@@ -521,15 +523,15 @@ def _follow(
     batches = [batch for _, stored in lost for batch in read_batches(BatchRef(*stored))]
     rows: list[Any] = []
     if any(batch.num_rows for batch in batches):
-        with connected(reads=[one.kb for one in snapshots]) as db:
+        with connected(reads=[snapshot.kb for snapshot in snapshots]) as db:
             insert(db, "lost", batches, schema_of(Lost))
             db.execute("create table places (release integer, text_hash varchar, page_id bigint, title varchar)")
-            for number, one in enumerate(snapshots):
-                add_release(db, PAGES_RELEASE, one.kb, schema=f"release_{number}", places=True)
+            for number, snapshot in enumerate(snapshots):
+                add_release(db, PAGES_RELEASE, snapshot.kb, schema=f"release_{number}", places=True)
                 db.execute(_PLACES.format(number=number, least=LONG_CHARS))
             db.execute(_FOLLOWED)
-            for number, one in enumerate(snapshots):
-                starts = ReleasePages.open(one.kb).starts()
+            for number, snapshot in enumerate(snapshots):
+                starts = ReleasePages.open(snapshot.kb).starts()
                 rows += db.execute(_STARTS.format(number=number, starts=starts)).fetchall()
     followed = [Followed(*row) for row in sorted(rows)]
     yield keep_batch(ChunkKey(0, 0), batch_of(followed, Followed), folder)
@@ -571,7 +573,7 @@ def _fates(
             elsewhere.setdefault((row.ordinal, *row.key), {})[number] = found
     records = (row for stored in given["examples"] for row in read_rows(BatchRef(*stored), ReadRecord))
     questions = {row.ordinal: example_from_json(row.example).input for row in records if row.example is not None}
-    dates = [one.date for one in snapshots]
+    dates = [snapshot.date for snapshot in snapshots]
     rows: list[Fate] = []
     for place, _, pages, outcomes in _found(given, snapshots, threshold):
         question, moved = questions.get(place[0]), elsewhere.get(place)

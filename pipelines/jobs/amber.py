@@ -91,8 +91,8 @@ def finish_release(
             objects = _used_values(found, known, rules.lang)
         else:
             counts = ValueCounts()
-            for one in _sets(found, number):
-                counts.add(one)
+            for amber_set in _sets(found, number):
+                counts.add(amber_set)
             objects = counts.ranked()
         all_objects.append(objects)
         files, statistics = write_collection(collection, _sets(found, number), objects, rules, output=plan.output)
@@ -105,20 +105,24 @@ def finish_release(
     signals = (msgspec.json.decode(row[3]) for row in _merged(found, "tuples", 3))
     outcomes: Counter[tuple[int, str]] = Counter()
     rows = {
-        "sets": (set_row(plan.collections[number].name, one) for number, one in of_all()),
-        "tuples": (row for number, one in of_all() for row in tuple_rows(plan.collections[number].name, one, signals)),
+        "sets": (set_row(plan.collections[number].name, amber_set) for number, amber_set in of_all()),
+        "tuples": (
+            row
+            for number, amber_set in of_all()
+            for row in tuple_rows(plan.collections[number].name, amber_set, signals)
+        ),
         "set_queries": (
             row
-            for number, one in of_all()
+            for number, amber_set in of_all()
             for task in TASKS
-            for row in query_rows(plan.collections[number], one, task, rules, all_objects[number])
+            for row in query_rows(plan.collections[number], amber_set, task, rules, all_objects[number])
         ),
         "names": (NameRow(plan.collections[number].name, *rest) for number, *rest in _outcomes(found, outcomes)),
     }
     for table, own in rows.items():
         entries.append(write_rows(own, table, TABLES[table], output=plan.output))
     for number, collection in enumerate(plan.collections):
-        funnel = {one: outcomes[number, one] for one in OUTCOMES}
+        funnel = {outcome: outcomes[number, outcome] for outcome in OUTCOMES}
         collections[collection.name]["names"] = funnel
     of_job = found.counts("counts")
     by_power = {int(name.removeprefix(VIEWS_POWER)): of_job.pop(name) for name in list(of_job) if VIEWS_POWER in name}
@@ -202,7 +206,7 @@ def _used_values(found: Found, known: KnownEntities, lang: str) -> dict[str, lis
             named,
             lang=lang,
         )
-        objects[f"P{property_id}"] = list(dict.fromkeys(one.aliases[0] for one in full))
+        objects[f"P{property_id}"] = list(dict.fromkeys(value.aliases[0] for value in full))
     return objects
 
 
@@ -315,15 +319,18 @@ def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Prog
 def _labelled(collections: Sequence[Collection], tables: WikidataTables, lang: str) -> tuple[Collection, ...]:
     """Returns collections with the labels of their properties in Wikidata."""
     labels = {
-        row["property_id"]: one["text"]
+        row["property_id"]: label["text"]
         for batch in tables.batches("properties", ("property_id", "labels"))
         for row in batch.to_pylist()
-        for one in row["labels"]
-        if one["language"] == lang
+        for label in row["labels"]
+        if label["language"] == lang
     }
     return tuple(
         replace(
-            one, labels={property_id: labels.get(property_id, property_id) for property_id in sorted(one.property_ids)}
+            collection,
+            labels={
+                property_id: labels.get(property_id, property_id) for property_id in sorted(collection.property_ids)
+            },
         )
-        for one in collections
+        for collection in collections
     )

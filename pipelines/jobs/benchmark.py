@@ -38,7 +38,7 @@ class PlannedSystem(NamedTuple):
 
     def facts(self) -> dict[str, Any]:
         """Returns the options for a manifest; folders are represented by hashes of their content."""
-        typed = (one.removeprefix("--").partition("=") for one in self.options)
+        typed = (option.removeprefix("--").partition("=") for option in self.options)
         return {
             key: [asdict(file) for file in input_files([value])] if Folder.of(value).exists() else value
             for key, _, value in typed
@@ -70,9 +70,10 @@ def make_benchmark(
         "release": corpus.facts["release"],
         "passages": {"manifest": MANIFEST, "manifest_sha256": corpus.sha256},
         "datasets": [
-            {**one._asdict(), "path": base_name(one.path), "sha256": Folder.of(one.path).sha256()} for one in datasets
+            {**dataset._asdict(), "path": base_name(dataset.path), "sha256": Folder.of(dataset.path).sha256()}
+            for dataset in datasets
         ],
-        "systems": [{"name": one.name, "options": one.facts()} for one in systems],
+        "systems": [{"name": system.name, "options": system.facts()} for system in systems],
         "options": {"resamples": resamples},
     }
     costs: list[Cost] = []
@@ -105,7 +106,7 @@ def make_benchmark(
             write_rows(costs, "costs", schema_of(Cost), output=out.folder),
             write_rejected(rejected, output=out.folder),
             write_lines(
-                tables_markdown(paper_tables(datasets, [one.name for one in systems], scores))
+                tables_markdown(paper_tables(datasets, [system.name for system in systems], scores))
                 .encode()
                 .splitlines(keepends=True),
                 PAPERS,

@@ -155,7 +155,7 @@ def _check(paths: Sequence[str], n_bytes: int, options: BuildOptions, progress: 
     with progress.adding("check", n_bytes) as add:
         report = check_dump(paths, on_progress=add)
     passed = _DAMAGE | _SIGNS_OF_TRUNCATION if options.allow_truncated else _DAMAGE
-    fatal = [one for one in report.findings if one.severity == "error" and one.code not in passed]
+    fatal = [finding for finding in report.findings if finding.severity == "error" and finding.code not in passed]
     for finding in report.findings:
         if finding.severity != "info" and finding not in fatal:
             progress.note(finding_line(finding))

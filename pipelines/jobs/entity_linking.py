@@ -404,7 +404,7 @@ def _commit(
 ) -> Iterator[str]:
     """Entries of all files, and counts -> the folder of the data. Writes the rejected records and finally the
     manifest."""
-    of_links = sum((Counter(one) for _, one in scanned), Counter[str]())
+    of_links = sum((Counter(counter) for _, counter in scanned), Counter[str]())
     counts = {
         **{name: of_links[name] for name in ("pages", "excluded_pages", "links")},
         "skipped": {name: of_links[name] for name in SKIPPED},

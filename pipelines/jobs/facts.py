@@ -160,8 +160,8 @@ def count_statements(chunk: tuple[ChunkKey, pa.RecordBatch], plan: Plan) -> tupl
     of_items = batch.filter(pc.starts_with(batch["entity_id"], "Q"))
     items, properties = item_numbers(of_items["entity_id"]), item_numbers(of_items["property_id"])
     is_pageless = ~_subjects(plan.old, plan.new).has(items)
-    tallies = (np.unique(one, return_counts=True) for one in (properties, properties[is_pageless]))
-    every, pageless = (dict(zip(*map(np.ndarray.tolist, one), strict=True)) for one in tallies)
+    tallies = (np.unique(ids, return_counts=True) for ids in (properties, properties[is_pageless]))
+    every, pageless = (dict(zip(*map(np.ndarray.tolist, tally), strict=True)) for tally in tallies)
     return key, (every, pageless)
 
 
@@ -206,7 +206,7 @@ def _look_up(pairs: Sequence[Mapping[str, Any]], named: Any, plan: Plan, side: S
     numbers = np.array([pair[side] for pair in pairs], np.int64)
     rows = names.rows(numbers)
     subjects = [rows[number] for number in numbers.tolist()]
-    page_ids = np.array([-1 if one.page_id is None else one.page_id for one in subjects], np.int64)
+    page_ids = np.array([-1 if subject.page_id is None else subject.page_id for subject in subjects], np.int64)
     positions, is_there = pages.positions(page_ids)
     places = np.full(len(pairs), -1, np.int64)
     places[is_there] = positions
@@ -234,7 +234,7 @@ def make_facts(work: GroupWork, *named: Any, plan: Plan) -> None:
         for side in SIDES:
             answers[side] = []
             for value, name in found[side].values[at]:
-                if any(value == one.value for one in answers[side]):
+                if any(value == answer.value for answer in answers[side]):
                     continue
                 said = state_triple(f"{entity}{SEPARATOR}{plan.labels[property_id]}", next(iter(name.names), ""))
                 names = () if said is None else name.names
@@ -284,19 +284,19 @@ def look_in_pages(work: GroupWork, *, plan: Plan) -> None:
             places = kilt_texts(page)[1]
             for _, fact, names, page_id, said in rows:
                 sought = Sought(tuple(names), page_id)
-                named = [one for one in sentences.find(sought) if one.element in places]
-                named.sort(key=lambda one: _score(said, one, tokeniser), reverse=True)
-                for number, one in enumerate(named):
-                    work.add("tried", (fact, 0, number, *one, said))
-                for element in sorted({one.element for one in named}):
+                named = [candidate for candidate in sentences.find(sought) if candidate.element in places]
+                named.sort(key=lambda candidate: _score(said, candidate, tokeniser), reverse=True)
+                for number, candidate in enumerate(named):
+                    work.add("tried", (fact, 0, number, *candidate, said))
+                for element in sorted({candidate.element for candidate in named}):
                     section = section_name(page.elements[element].section)
                     work.add("placed", (fact, len(named), element, *places[element], page.revision_id, section))
     finally:
         texts.close()
 
 
-def _score(hypothesis: str, one: Candidate, tokeniser: Tokeniser) -> tuple[float, float]:
-    return score(hypothesis, one.text, one.sentence_char - one.start_char, tokeniser)
+def _score(hypothesis: str, candidate: Candidate, tokeniser: Tokeniser) -> tuple[float, float]:
+    return score(hypothesis, candidate.text, candidate.sentence_char - candidate.start_char, tokeniser)
 
 
 def settle_facts(work: GroupWork, *, plan: Plan) -> None:
@@ -310,12 +310,22 @@ def settle_facts(work: GroupWork, *, plan: Plan) -> None:
         if number not in proofs:
             return None
         _, said, entailment, *values = proofs[number]
-        one = Candidate(*values)
-        _, _, _, paragraph_id, before, revision_id, section = placed[number, one.element]
-        place = (section, one.element, one.start_char, one.end_char, one.sentence_char)
-        paragraph = (paragraph_id, before + one.start_char)
-        signals = (_score(said, one, tokeniser)[0], entailment)
-        return FactProof(one.text, one.page_id, one.title, revision_id, *place, *paragraph, one.found, said, *signals)
+        candidate = Candidate(*values)
+        _, _, _, paragraph_id, before, revision_id, section = placed[number, candidate.element]
+        place = (section, candidate.element, candidate.start_char, candidate.end_char, candidate.sentence_char)
+        paragraph = (paragraph_id, before + candidate.start_char)
+        signals = (_score(said, candidate, tokeniser)[0], entailment)
+        return FactProof(
+            candidate.text,
+            candidate.page_id,
+            candidate.title,
+            revision_id,
+            *place,
+            *paragraph,
+            candidate.found,
+            said,
+            *signals,
+        )
 
     number = work.group << FACT_BITS
     for batch in work.rows("facts"):
@@ -324,8 +334,8 @@ def settle_facts(work: GroupWork, *, plan: Plan) -> None:
             for side in SIDES:
                 answers = row.fact.answers(side)
                 proved = (
-                    with_values(one, n_found=n_found.get(at, 0), proof=proof_of(at))
-                    for at, one in enumerate(answers, number)
+                    with_values(answer, n_found=n_found.get(at, 0), proof=proof_of(at))
+                    for at, answer in enumerate(answers, number)
                 )
                 sides.append(tuple(proved))
                 number += len(answers)
@@ -451,7 +461,7 @@ def moved_facts(options: FactsOptions, *, flags: Sequence[str], progress: Progre
         raise SetupError(f"{options.old} is of a later day than {options.new}; name the older release first.")
     releases = dict(zip(SIDES, ordered, strict=True))
     tables = dict(zip(SIDES, map(WikidataTables.open, map(absolute, options.wikidata)), strict=True))
-    days = [one.manifest.date for one in tables.values()]
+    days = [table.manifest.date for table in tables.values()]
     if None not in days and str(days[0]) > str(days[1]):
         raise SetupError(f"--wikidata: {options.wikidata[0]} is of a later day than {options.wikidata[1]}.")
     kinds: dict[str, ValueKind] = {}
@@ -465,13 +475,13 @@ def moved_facts(options: FactsOptions, *, flags: Sequence[str], progress: Progre
             labels |= {property_id: label for property_id, label in named if label is not None}
     asked = {name: text for name, text in templates.items() if name in kinds and name in labels}
     paths = {
-        side: {name: checked_paths(one.path, one.manifest.tables[name]) for name in ("items", "statements")}
-        for side, one in tables.items()
+        side: {name: checked_paths(table.path, table.manifest.tables[name]) for name in ("items", "statements")}
+        for side, table in tables.items()
     }
     values: dict[str, Any] = {
         **{side: releases[side][1].facts() for side in SIDES},
         "inputs": {
-            **{f"{side}_wikidata": list(map(asdict, input_files([one.path]))) for side, one in tables.items()},
+            **{f"{side}_wikidata": list(map(asdict, input_files([table.path]))) for side, table in tables.items()},
             **named_inputs(options, "questions"),
         },
         "options": options.data_options(),
@@ -489,7 +499,7 @@ def moved_facts(options: FactsOptions, *, flags: Sequence[str], progress: Progre
             templates=asked,
             staging=made_in.staging,
             output=output,
-            n_groups=groups_for(max(one.n_rows("statements") for one in tables.values())),
+            n_groups=groups_for(max(table.n_rows("statements") for table in tables.values())),
             pages=new,
         )
         make_release(pipeline, plan, paths, partial(finish_release, plan=plan, labels=labels, values=values))

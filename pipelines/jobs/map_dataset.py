@@ -65,7 +65,7 @@ def failure(failed: Sequence[tuple[Planned, SetupError]], n_planned: int) -> Set
     kind = DataError if any(isinstance(error, DataError) for _, error in failed) else SetupError
     return kind(
         f"{len(failed)} of {n_planned} could not be aligned; the others are done and will be kept. Mend them "
-        "and run the same command again:\n" + "\n".join(f"  {one.folder}: {error}" for one, error in failed)
+        "and run the same command again:\n" + "\n".join(f"  {run.folder}: {error}" for run, error in failed)
     )
 
 
@@ -88,16 +88,16 @@ def check_all(
     odd = [file for file in stored_files(output) if file not in own and not file.startswith(folders)]
     faults = [f"{output} holds {odd[0]}, which is no part of these datasets; choose another folder."] if odd else []
     done = []
-    for number, one in enumerate(planned, 1):
+    for number, run in enumerate(planned, 1):
         try:
-            if Folder.of(join(one.options.output, MANIFEST)).exists():
-                _check_done(one.options, release, known)
-                progress.note(f"{one.folder} ({number} of {len(planned)}): done before, kept")
-                done.append(one.folder)
+            if Folder.of(join(run.options.output, MANIFEST)).exists():
+                _check_done(run.options, release, known)
+                progress.note(f"{run.folder} ({number} of {len(planned)}): done before, kept")
+                done.append(run.folder)
             else:
-                check(one.options)
+                check(run.options)
         except SetupError as error:
-            faults.append(f"{one.where}: {error}")
+            faults.append(f"{run.where}: {error}")
     if Folder.of(join(output, MANIFEST)).exists() and len(done) < len(planned) and not faults:
         faults.append(f"{output} is finished and has fewer datasets; choose another folder.")
     if faults:
@@ -194,7 +194,7 @@ def map_all(
             for plan in pending
             for name in (*ALIGNMENT.owned, *record_files(plan.options), MANIFEST)
         ]
-        job = {one.folder: part.search_facts for one, part in zip(pending, parts, strict=True)}
+        job = {run.folder: part.search_facts for run, part in zip(pending, parts, strict=True)}
         with ReleaseFolder(folder, kind=ALIGNMENTS, job=job, further=owned, kept=done) as locked:
             faults, steps = _align(pipeline, parts, locked.staging, progress)
             if faults:
@@ -242,11 +242,13 @@ def align_datasets(pipeline: Any, parts: Sequence[DatasetPart], staging: str) ->
     options = dict(enumerate(part.options for part in parts))
     kb = absolute(parts[0].options.kb)
     read = pipeline | ReadEvidence([evidence_files(own) for own in options.values()], staging)
-    title_maps = {part: one.title_map for part, one in options.items()}
+    title_maps = {part: option.title_map for part, option in options.items()}
     resolved = read[EVIDENCE] | ResolvePages(kb, title_map=title_maps, folder=join(staging, "resolved"))
     outcomes = []
     for timeout_s in sorted({own.evidence_timeout_s for own in options.values()}):
-        settings = {part: search_settings(one) for part, one in options.items() if one.evidence_timeout_s == timeout_s}
+        settings = {
+            part: search_settings(option) for part, option in options.items() if option.evidence_timeout_s == timeout_s
+        }
         outcomes.append(
             resolved
             | f"of at most {timeout_s:g} s" >> beam.Filter(_is_of, frozenset(settings))
@@ -260,8 +262,8 @@ def align_datasets(pipeline: Any, parts: Sequence[DatasetPart], staging: str) ->
                 beats=join(staging, _BEATS),
             )
         )
-    models = {part: one.verify.model for part, one in options.items() if one.verify is not None}
-    thresholds = {part: one.threshold for part, one in options.items()}
+    models = {part: option.verify.model for part, option in options.items() if option.verify is not None}
+    thresholds = {part: option.threshold for part, option in options.items()}
     chunks = (read[EXAMPLES], *outcomes) | JoinOutcomes(join(staging, "by_chunk"), models=models, thresholds=thresholds)
     written = (chunks, read[DATASETS], read[REJECTED]) | WriteAlignment(parts, staging)
     faults = (read[FAULTS], written[FAULTS]) | "all faults" >> beam.Flatten()

@@ -133,8 +133,8 @@ def _base(options: PassagesOptions, facts: Mapping[str, Any]) -> Base | None:
     if corpus.facts["release"] != kb.facts():
         raise SetupError(f"{options.base} are passages of another release than {options.base_kb}; name theirs.")
     had, has = (
-        {"lang": one["lang"], "code": one["code"], "option": {**one["options"], "formats": None}}
-        for one in (corpus.facts, facts)  # formats do not affect passages
+        {"lang": own_facts["lang"], "code": own_facts["code"], "option": {**own_facts["options"], "formats": None}}
+        for own_facts in (corpus.facts, facts)  # formats do not affect passages
     )
     check_same_facts(options.base, had, has)
     files = {"pages": kb.tables["pages"], TABLE: corpus.tables[TABLE]}

@@ -125,10 +125,10 @@ def read_questions(
 
     def asked() -> Iterator[Query]:
         nonlocal n_bare, n_untemplated
-        for one in _asked(options, faults.append):
-            n_bare += form != "closed" and not one.contexts
-            n_untemplated += options.template_seed is not None and not one.template_question
-            yield one
+        for question in _asked(options, faults.append):
+            n_bare += form != "closed" and not question.contexts
+            n_untemplated += options.template_seed is not None and not question.template_question
+            yield question
 
     given = (form, options.passages_key, options.top, reader.precision, reader.max_tokens, reader.new_tokens)
     chosen = (options.template_seed, options.redirects, options.first_sentences, reader.labels)

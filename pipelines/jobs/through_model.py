@@ -134,11 +134,11 @@ def _ask(
 
     def make(path: str) -> None:
         questions, lines, report = list(rows_of(element[1], row)), list[bytes](), Report()
-        for asked, one in zip(questions, answer(model, questions), strict=True):
-            if isinstance(one, bytes):
-                lines.append(one)
+        for asked, result in zip(questions, answer(model, questions), strict=True):
+            if isinstance(result, bytes):
+                lines.append(result)
             else:
-                report.rejected.append(BadRecord(stage, asked.query_id, one.reason, one.detail, file, -1))
+                report.rejected.append(BadRecord(stage, asked.query_id, result.reason, result.detail, file, -1))
         write_chunk([pa.record_batch([pa.array(lines, pa.binary())], _LINES)], _LINES, report, path=path)
 
     return keep_chunk(folder, ChunkKey(element[0][1], 0), make).n_rows

@@ -165,16 +165,16 @@ def send_rows(
         by: grouping of inputs, by name.
     """
     rows, sent = dict(inputs), {}
-    for name, one in inputs.items():
+    for name, table in inputs.items():
         how = by.get(name)
         if isinstance(how, Sent):
             sent[name] = how
         elif how is None:
-            rows[name], sent[name] = one | f"send {name}" >> beam.Map(_send, name), Sent()
+            rows[name], sent[name] = table | f"send {name}" >> beam.Map(_send, name), Sent()
         else:
             sent[name] = Sent(tuple(how.order))
             split = {"folder": join(folder, name), "by": how.groups, "order": sent[name].order}
-            rows[name] = one | f"send {name}" >> do(_send_split, name=name, **split)
+            rows[name] = table | f"send {name}" >> do(_send_split, name=name, **split)
     return rows, sent
 
 

@@ -110,13 +110,13 @@ def make_facts(
         of_subjects = names.rows(subjects)
         flags = []
         for subject, property_id, value in zip(subjects.tolist(), property_ids, of_values, strict=True):
-            one = of_subjects[subject]
+            subject_entity = of_subjects[subject]
             hypothesis = None
-            if one.names and value.names:
-                hypothesis = plan.relations.composition[property_id].hypothesis(value.names[0], one.names[0])
-            things = Sought(one.names, one.page_id), Sought(value.names, value.page_id)
+            if subject_entity.names and value.names:
+                hypothesis = plan.relations.composition[property_id].hypothesis(value.names[0], subject_entity.names[0])
+            things = Sought(subject_entity.names, subject_entity.page_id), Sought(value.names, value.page_id)
             facts.add(hypothesis, *both_ways(*things))
-            flags.append(one.page_id is not None or value.page_id is not None)
+            flags.append(subject_entity.page_id is not None or value.page_id is not None)
         has_page.append(np.array(flags))
     facts.close()
     places = np.cumsum(is_new) - 1

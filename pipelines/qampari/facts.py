@@ -97,7 +97,7 @@ class FactWriter:
             page_ids = np.array([entry[0] for entry in self._pending], np.int64)
             positions, is_there = self._pages.positions(page_ids)
             # Articles that the release rejected are missing.
-            rows = [one[1:] for one, there in zip(self._pending, is_there.tolist(), strict=True) if there]
+            rows = [row[1:] for row, there in zip(self._pending, is_there.tolist(), strict=True) if there]
             looks = [(position, *row) for position, row in zip(positions.tolist(), rows, strict=True)]
             self._work.write("wanted", rows_batch(looks, WANTED))
             self._work.counts["searches"] += len(looks)

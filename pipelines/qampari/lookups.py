@@ -106,9 +106,9 @@ def _choose(
         for item, label in pairs:
             items[label].add(item)
     uses, types = Counter[str](), dict[str, str]()
-    for _, one in found:
-        uses.update(one["uses"])
-        types = {**one["types"], **types}
+    for _, row in found:
+        uses.update(row["uses"])
+        types = {**row["types"], **types}
     yield {"classes": choose_classes(labels, items, uses, given=given), "types": types}
 
 
@@ -120,7 +120,7 @@ def _under(chunk: _Chunk, chosen: dict[str, dict[str, str]], *, folder: str) -> 
 def _write_types(
     chunks: list[tuple[ChunkKey, BatchRef]], chosen: dict[str, dict[str, str]], *, path: str
 ) -> Iterator[str]:
-    batches = (batch for _, one in chunks for batch in read_stored(BatchRef(*one)))
+    batches = (batch for _, chunk in chunks for batch in read_stored(BatchRef(*chunk)))
     types = class_types(batches, chosen["classes"])
     with Folder.of(path).create() as file:
         np.savez(file, labels=np.array(types.labels, np.str_), numbers=types.numbers, masks=types.masks)
@@ -192,8 +192,8 @@ def rank_queries(path: str) -> CollectSorted:
 
 def _write_ranks(chunks: list[tuple[ChunkKey, BatchRef]], *, path: str) -> Iterator[str]:
     numbers = [np.empty(0, np.int64)]
-    for _, one in chunks:
-        numbers += [batch["query"].to_numpy() for batch in read_stored(BatchRef(*one), ["query"])]
+    for _, chunk in chunks:
+        numbers += [batch["query"].to_numpy() for batch in read_stored(BatchRef(*chunk), ["query"])]
     with Folder.of(path).create() as file:
         np.save(file, np.sort(np.concatenate(numbers)), allow_pickle=False)
     yield path

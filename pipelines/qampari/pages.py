@@ -48,8 +48,8 @@ class FactSearch:
                 work.beat.enter(number)
                 if sentences is None or position != last:
                     last, sentences = position, PageSentences(next(in_turn), n_before=self._n_before)
-                for place, one in enumerate(_candidates(sentences, direction, names, page_id)):
-                    yield (fact, direction, place, *one)
+                for place, candidate in enumerate(_candidates(sentences, direction, names, page_id)):
+                    yield (fact, direction, place, *candidate)
                 work.beat.leave()
             work.beat.done(pages=0, amount=batch.num_rows)
 

@@ -207,10 +207,12 @@ def make_facts(work: GroupWork, named: list[tuple[ChunkKey, BatchRef]], *, plan:
             of_entity = Sought(found[entity].names, found[entity].page_id)
             relation = plan.relations.simple[numbers.query(rows[0]["query"]).property_id]
             first, has_page = facts.next, np.zeros(len(subjects), np.bool_)
-            for place, one in enumerate(found[subject] for subject in subjects.tolist()):
-                has_page[place] = one.page_id is not None
-                hypothesis = relation.hypothesis(one.names[0], of_entity.names[0]) if one.names else None
-                facts.add(hypothesis, *both_ways(Sought(one.names, one.page_id), of_entity))
+            for place, subject_entity in enumerate(found[subject] for subject in subjects.tolist()):
+                has_page[place] = subject_entity.page_id is not None
+                hypothesis = (
+                    relation.hypothesis(subject_entity.names[0], of_entity.names[0]) if subject_entity.names else None
+                )
+                facts.add(hypothesis, *both_ways(Sought(subject_entity.names, subject_entity.page_id), of_entity))
             for row in rows:
                 places = np.searchsorted(subjects, row["subjects"])
                 work.add("staged", (*row.values(), first + places, int(has_page[places].sum())))
@@ -343,8 +345,8 @@ def _settled(
 def _wider(kept: Sequence[_Settled], plan: Plan, breadths: Mapping[str, int]) -> set[int]:
     """Returns the queries with the same validated answers as a query with a more specific type."""
     numbered = [(query.row["query"], plan.numbers.query(query.row["query"]).type_label, query) for query in kept]
-    typed = [(number, label, one) for number, label, one in numbered if label is not None]
-    is_wider = wider_twins([(label, one.row["subjects"][one.is_validated]) for _, label, one in typed], breadths)
+    typed = [(number, label, query) for number, label, query in numbered if label is not None]
+    is_wider = wider_twins([(label, query.row["subjects"][query.is_validated]) for _, label, query in typed], breadths)
     return {number for (number, *_), wider in zip(typed, is_wider, strict=True) if wider}
 
 

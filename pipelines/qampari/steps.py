@@ -115,8 +115,8 @@ def make_wikidata_questions(
     )
     ranks = Given(settled["settled"] | "ranks" >> rank_queries(plan.folder("ranks.npy")))
     pairs = _compositions(plan, paths, places, settled, (named, AllOf(proved), ranks), every_kind, made)
-    for one in (asked, staged, tried, settled, *pairs):
-        made.take(one[TOLD])
+    for step in (asked, staged, tried, settled, *pairs):
+        made.take(step[TOLD])
     return chosen
 
 

@@ -29,8 +29,8 @@ def worker_environment(worker_id: str, info: Any, endpoints: Mapping[str, str]) 
 
     def descriptor(name: str) -> str:
         given = getattr(info, f"{name}_endpoint")
-        one = given if given.url else endpoints_pb2.ApiServiceDescriptor(url=endpoints.get(name, ""))
-        return str(text_format.MessageToString(one, as_one_line=True))
+        endpoint = given if given.url else endpoints_pb2.ApiServiceDescriptor(url=endpoints.get(name, ""))
+        return str(text_format.MessageToString(endpoint, as_one_line=True))
 
     variables = {
         "WORKER_ID": worker_id,

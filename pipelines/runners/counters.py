@@ -75,8 +75,8 @@ def counted(result: Any) -> Counter[str]:
     """Returns the counts of a pipeline's steps by name; empty if the runner does not report them."""
     counts: Counter[str] = Counter()
     with suppress(NotImplementedError, AttributeError):
-        for one in result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))["counters"]:
-            counts[one.key.metric.name] += one.committed or one.attempted
+        for counter in result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))["counters"]:
+            counts[counter.key.metric.name] += counter.committed or counter.attempted
     return counts
 
 
@@ -88,6 +88,6 @@ def seconds_of_steps(result: Any, names: StepNames) -> dict[str, float]:
     except (NotImplementedError, AttributeError):
         return {}
     seconds: Counter[str] = Counter()
-    for one in found["distributions"]:
-        seconds[names(one.key.step)] += (one.committed or one.attempted).sum
+    for distribution in found["distributions"]:
+        seconds[names(distribution.key.step)] += (distribution.committed or distribution.attempted).sum
     return {step: n / 1000 for step, n in seconds.most_common(_SHOWN_STEPS) if n}

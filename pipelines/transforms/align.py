@@ -286,8 +286,8 @@ class JoinOutcomes(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     def expand(self, rows: Any) -> Any:
         examples, *outcomes = rows
         found = [
-            one | f"by chunk {number}" >> Regroup(join(self._folder, str(number)), _chunk_groups, order=ORDER)
-            for number, one in enumerate(outcomes)
+            outcome | f"by chunk {number}" >> Regroup(join(self._folder, str(number)), _chunk_groups, order=ORDER)
+            for number, outcome in enumerate(outcomes)
         ] | "all outcomes" >> beam.Flatten()
         joined = {"examples": examples | "keyed" >> beam.MapTuple(_keyed), "outcomes": found}
         asked: dict[ModelOptions, dict[int, float]] = {}

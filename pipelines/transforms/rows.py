@@ -43,7 +43,9 @@ def row_type(schema: pa.Schema) -> RowTypeConstraint:
     metadata = {field.name: field.metadata or {} for field in schema}
     return RowTypeConstraint.from_fields(
         [(field.name, _field_type(field)) for field in schema],
-        field_descriptions={name: one[b"description"].decode() for name, one in metadata.items() if one},
+        field_descriptions={
+            name: field_metadata[b"description"].decode() for name, field_metadata in metadata.items() if field_metadata
+        },
     )
 
 
@@ -52,7 +54,7 @@ def _field_type(field: pa.Field) -> Any:
     if pa.types.is_list(of):
         type_ = Sequence[_field_type(of.value_field.with_nullable(False))]  # type: ignore[misc]
     elif pa.types.is_struct(of):
-        type_ = RowTypeConstraint.from_fields([(one.name, _field_type(one)) for one in of])
+        type_ = RowTypeConstraint.from_fields([(inner_field.name, _field_type(inner_field)) for inner_field in of])
     elif pa.types.is_timestamp(of):
         type_ = str
     if type_ is None:

@@ -43,12 +43,16 @@ def evidence(text: str | None, **page: Any) -> dict[str, Any]:
 
 def record(record_id: str, *sets: list[dict[str, Any]], answer: str = "yes") -> dict[str, Any]:
     """Gives a record of the project's own format with one output for each evidence set."""
-    return {"id": record_id, "input": "?", "output": [{"answer": answer, "evidence": one} for one in sets]}
+    return {
+        "id": record_id,
+        "input": "?",
+        "output": [{"answer": answer, "evidence": answer_set} for answer_set in sets],
+    }
 
 
 def write_records(path: Path, records: Iterable[Any]) -> Path:
     """Writes records, a line each; strings as they are."""
-    lines = [one if isinstance(one, str) else json.dumps(one) for one in records]
+    lines = [json_record if isinstance(json_record, str) else json.dumps(json_record) for json_record in records]
     path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     return path
 

@@ -26,13 +26,15 @@ def make_tuples(entities: dict[str, Json], pages: list[Json], collection: Json, 
         collection: ``types`` (properties by type), ``labels`` of properties.
         options: ``gap_on``, ``head_scope``, ``complex_types``.
     """
-    names = sorted({name for one in entities.values() for name in one["aliases"]})
+    names = sorted({name for entity in entities.values() for name in entity["aliases"]})
     sets = [_tuples_of(name, entities, pages, collection, options) for name in names]
-    return [one for one in sets if one is not None]
+    return [answer_set for answer_set in sets if answer_set is not None]
 
 
 def _tuples_of(name: str, entities: dict[str, Json], pages: list[Json], collection: Json, options: Json) -> Json | None:
-    popularity = {qid: math.log10(one["views"]) for qid, one in entities.items() if name in one["aliases"]}
+    popularity = {
+        qid: math.log10(own_entity["views"]) for qid, own_entity in entities.items() if name in own_entity["aliases"]
+    }
     kept = {qid: rank for qid, rank in popularity.items() if set(entities[qid]["types"]) & set(collection["types"])}
     if len(kept) < 2:
         return None
@@ -43,14 +45,16 @@ def _tuples_of(name: str, entities: dict[str, Json], pages: list[Json], collecti
     highest = max((popularity if options["head_scope"] == "all" else kept).values())
     count = Counter(pid for qid in kept for pid in entities[qid]["pids"])
     qids: Json = {}
-    for qid in sorted(kept, key=lambda one: int(one[1:])):
+    for qid in sorted(kept, key=lambda qid: int(qid[1:])):
         entity = entities[qid]
         own_pages = [page for page in pages if page["qid"] == qid]
         if not own_pages:
             continue
         pids = {}
         for pid, values in entity["pids"].items():
-            listings = [one for one in dict.fromkeys(entity["types"]) if pid in collection["types"].get(one, ())]
+            listings = [
+                type_id for type_id in dict.fromkeys(entity["types"]) if pid in collection["types"].get(type_id, ())
+            ]
             is_listed = len(listings) == 1 if options["complex_types"] else len(listings) >= 1
             if is_listed and count[pid] == 1:
                 full = [complete for value in values if (complete := complete_value(value, entities))["aliases"]]
@@ -70,8 +74,8 @@ def _tuples_of(name: str, entities: dict[str, Json], pages: list[Json], collecti
             "wikipedia": [_reference(page) for page in own_pages],
             "pids": pids,
         }
-    with_pids = [one for one in qids.values() if one["pids"]]
-    if len(with_pids) < 2 or not any(one["is_head"] for one in with_pids):
+    with_pids = [qid for qid in qids.values() if qid["pids"]]
+    if len(with_pids) < 2 or not any(entity_with_pids["is_head"] for entity_with_pids in with_pids):
         return None
     return {"name": name, "qids": qids}
 
@@ -84,7 +88,7 @@ def complete_value(value: Json, entities: dict[str, Json]) -> Json:
     entity = entities.get(value["qid"])
     if entity is None:
         return {**value, "aliases": []}
-    users = [one["qid"] for pid in ("P3095", "P1535") for one in entity["pids"].get(pid, []) if "qid" in one]
+    users = [user["qid"] for pid in ("P3095", "P1535") for user in entity["pids"].get(pid, []) if "qid" in user]
     more = {alias for qid in users if qid in entities for alias in entities[qid]["aliases"]}
     return {**value, "aliases": entity["aliases"], "additional_aliases": sorted(more), "entity_types": entity["types"]}
 
@@ -138,14 +142,16 @@ def make_queries(sets: list[Json], collection: Json, entities: dict[str, Json], 
     """
     popular = _popular(sets, entities, options)
     found: Json = {"qa": [], "sf": [], "fc": []}
-    for one in sets:
-        for qid, entity in one["qids"].items():
+    for answer_set in sets:
+        for qid, entity in answer_set["qids"].items():
             for pid, info in entity["pids"].items():
-                name, values = one["name"], info["values"]
+                name, values = answer_set["name"], info["values"]
                 answer = [alias for value in values for alias in value["aliases"]]
                 answer += [alias for value in values for alias in value["additional_aliases"]]
 
-                def add(task: str, text: str, answer: Any, key: tuple[str, ...] = (one["name"], qid, pid)) -> None:
+                def add(
+                    task: str, text: str, answer: Any, key: tuple[str, ...] = (answer_set["name"], qid, pid)
+                ) -> None:
                     amber_id = _md5(repr(list(key)))
                     found[task].append((*key, f"{amber_id}={_md5(text)}", text, answer))
 
@@ -171,8 +177,8 @@ def choose(templates: Any, qid: str, pid: str) -> str:
 
 
 def _question_templates(values: list[Json], templates: Json, options: Json) -> list[str]:
-    types = dict.fromkeys(one for value in values for one in value.get("entity_types", []))
-    typed = [text for one in types for text in templates.get(one, [])]
+    types = dict.fromkeys(type_name for value in values for type_name in value.get("entity_types", []))
+    typed = [text for type_name in types for text in templates.get(type_name, [])]
     return typed if typed and options["typed_templates"] else templates["all"]
 
 
@@ -189,15 +195,15 @@ def _popular(sets: list[Json], entities: dict[str, Json], options: Json) -> dict
     """
     if options["false_objects"] == "code":
         names: dict[str, Counter[str]] = {}
-        for one in sets:
-            for entity in one["qids"].values():
+        for answer_set in sets:
+            for entity in answer_set["qids"].values():
                 for pid, info in entity["pids"].items():
                     names.setdefault(pid, Counter()).update(value["aliases"][0] for value in info["values"])
         return {pid: [text for text, _ in counter.most_common()] for pid, counter in names.items()}
     used: dict[str, list[str]] = {}
     known: dict[str, Json] = {}
-    for one in entities.values():
-        for pid, values in one["pids"].items():
+    for entity in entities.values():
+        for pid, values in entity["pids"].items():
             for value in values:
                 key = value["qid"] if "qid" in value else value["amount"].lstrip("+")
                 used.setdefault(pid, []).append(key)

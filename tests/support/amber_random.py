@@ -35,7 +35,7 @@ class World:
             collections: whose types and properties are drawn, mostly those of one of them.
         """
         draw = self._draw = random.Random(seed)
-        self.labels = {pid: f"label of {pid}" for one in collections for pid in one.property_ids}
+        self.labels = {pid: f"label of {pid}" for collection in collections for pid in collection.property_ids}
         chosen = collections[seed % len(collections)]
         listed = [pid for pids in chosen.types.values() for pid in pids]
         types = [*chosen.types, *[*chosen.types][-4:], "Q12345", *collections[0].types]
@@ -50,7 +50,7 @@ class World:
                 self._add(qid, aliases, draw.sample(_VALUE_TYPES, draw.randrange(3)), pids)
         for number in numbers[14:]:
             own_types = draw.choices(types, k=draw.choice((0, 1, 1, 1, 2, 3)))
-            likely = [pid for one in own_types for pid in chosen.types.get(one, ())] or listed
+            likely = [pid for type_id in own_types for pid in chosen.types.get(type_id, ())] or listed
             pids = {}
             for pid in [*draw.choices([*likely, *likely, *listed], k=draw.randrange(1, 4)), "P31"]:
                 is_number = pid in ("P1082", "P2437") or draw.random() < 0.1
@@ -73,8 +73,8 @@ class World:
 
     def _pages_of(self, qid: str) -> list[Json]:
         draw, pages = self._draw, []
-        values = [one for many in self.entities[qid]["pids"].values() for one in many]
-        named = [alias for one in values for alias in self._names(one)]
+        values = [value for many in self.entities[qid]["pids"].values() for value in many]
+        named = [alias for value in values for alias in self._names(value)]
         for number in range(draw.choice((0, 1, 1, 1, 1, 1, 2))):
             words = draw.choices(_FILLER, k=draw.choice((5, 50, 340)))
             for alias in named if draw.random() < 0.5 else draw.sample(named, draw.randrange(len(named) + 1)):
@@ -96,12 +96,12 @@ class World:
         return [
             Entity(
                 qid,
-                one["views"],
-                tuple(one["aliases"]),
-                tuple(one["types"]),
-                {pid: tuple(map(_value, values)) for pid, values in one["pids"].items()},
+                entity["views"],
+                tuple(entity["aliases"]),
+                tuple(entity["types"]),
+                {pid: tuple(map(_value, values)) for pid, values in entity["pids"].items()},
             )
-            for qid, one in self.entities.items()
+            for qid, entity in self.entities.items()
         ]
 
     def product_passages(self) -> dict[str, list[Passage]]:

@@ -63,9 +63,9 @@ def write_world(
     """
     folder.mkdir(parents=True, exist_ok=True)
     pages = [
-        _page(one.qid, f"{(one.aliases or ['Nameless'])[0]} ({one.qid})", texts[one.qid])
-        for one in sorted(entities, key=lambda one: int(one.qid[1:]))
-        if one.qid in texts
+        _page(entity.qid, f"{(entity.aliases or ['Nameless'])[0]} ({entity.qid})", texts[entity.qid])
+        for entity in sorted(entities, key=lambda world_entity: int(world_entity.qid[1:]))
+        if entity.qid in texts
     ]
     second = {
         qid: structs.replace(_page(qid, f"{qid} again", paragraphs), page_id=10 * int(qid[1:]) + side, qid=None)
@@ -88,19 +88,19 @@ def write_world(
             "claims": [],
         }
         for name in sorted(
-            {"P31", *(name for name, _ in UNKNOWN), *(name for one in entities for name in one.properties)}
+            {"P31", *(name for name, _ in UNKNOWN), *(name for entity in entities for name in entity.properties)}
         )
     ]
     views = []
-    for one in entities:
-        page = page_of.get(one.qid)
-        title = f"Only {one.qid}" if page is None else page.title
-        lines.append(_item(one, site, title, lang, deprecated))
+    for entity in entities:
+        page = page_of.get(entity.qid)
+        title = f"Only {entity.qid}" if page is None else page.title
+        lines.append(_item(entity, site, title, lang, deprecated))
         page_id = "null" if page is None else str(page.page_id)
-        views.append(f"en.wikipedia {title.replace(' ', '_')} {page_id} desktop {one.views} A{one.views}")
+        views.append(f"en.wikipedia {title.replace(' ', '_')} {page_id} desktop {entity.views} A{entity.views}")
     (folder / "dump.json").write_bytes(array(lines))
     make(folder / "dump.json", output=folder / "wikidata", languages=(lang,), sites=(site,))
-    (folder / "pageviews-202601-user").write_text("".join(f"{one}\n" for one in sorted(views)), "utf-8")
+    (folder / "pageviews-202601-user").write_text("".join(f"{view}\n" for view in sorted(views)), "utf-8")
     given = PageviewsOptions(input=(str(folder / "pageviews-202601-user"),), output=str(folder / "views"))
     make_pageviews(given, flags=beam_flags("local", workers=None, beam_args=()), progress=Progress(io.StringIO()))
     claimed = {page.page_id: qid for qid, page in second.items()}
@@ -113,10 +113,10 @@ def write_world(
 
 
 def _item(entity: Entity, site: str, title: str, lang: str, deprecated: Collection[tuple[str, str]]) -> dict[str, Any]:
-    claims = {"P31": [statement(item_snak("P31", one)) for one in entity.types]}
+    claims = {"P31": [statement(item_snak("P31", type_name)) for type_name in entity.types]}
     for name, values in entity.properties.items():
         rank = "deprecated" if (entity.qid, name) in deprecated else "normal"
-        claims[name] = [statement(_snak(name, one), rank=rank) for one in values or (Value(ITEM, NO_ENTITY),)]
+        claims[name] = [statement(_snak(name, value), rank=rank) for value in values or (Value(ITEM, NO_ENTITY),)]
     for name, snak_type in UNKNOWN:
         if name not in claims:
             claims[name] = [statement({"snaktype": snak_type, "property": name, "datatype": "wikibase-item"})]
@@ -124,7 +124,7 @@ def _item(entity: Entity, site: str, title: str, lang: str, deprecated: Collecti
     return item(
         entity.qid,
         labels={} if label is None else terms(**{lang: label}),
-        aliases={lang: [{"language": lang, "value": one} for one in aliases]},
+        aliases={lang: [{"language": lang, "value": alias} for alias in aliases]},
         claims=claims,
         sitelinks={site: {"site": site, "title": title}},
     )
@@ -141,7 +141,7 @@ def random_world(seed: int, *, n_people: int = 150) -> tuple[list[Entity], dict[
     rng = random.Random(seed)
     words = ("the", "Kate Bush", "St. John", "!!!", "Ada-Lee", "O'Neil", "a guitar", "1,234", "Łódź")
     names = ["Kate Bush", "St. John", "O'Neil", "Ada-Lee", "Łódź", '"Q" \\ x', "The The"]
-    names += [f"{one} {number}" for one in names for number in range(n_people // 20)]
+    names += [f"{name} {number}" for name in names for number in range(n_people // 20)]
     values = [
         Entity(
             f"Q{n}",
@@ -171,18 +171,21 @@ def random_world(seed: int, *, n_people: int = 150) -> tuple[list[Entity], dict[
         if "P1082" in properties:
             properties["P1082"] = (Value(QUANTITY, f"+{rng.choice((7, 1234, 50))}", "1"),)
         aliases = rng.sample(names, rng.choice((1, 2, 2, 3)))
-        one = Entity(
+        entity = Entity(
             f"Q{number}",
             rng.choice((5, 60, 900, 10**4, 10**6)) + rng.choice((0, 0, 1)),
             tuple(aliases),
             types,
             properties,
         )
-        people.append(one)
+        people.append(entity)
         if rng.random() < 0.9:
             named = [f"thing {value.value[1:]}" for own in properties.values() for value in own if rng.random() < 0.9]
-            texts[one.qid] = [f"{aliases[0]} had {rng.choice(words)}, {', '.join(named)} and 7 more.", "Filler. " * 200]
-            texts[one.qid] += ["It came late: thing 105."]
+            texts[entity.qid] = [
+                f"{aliases[0]} had {rng.choice(words)}, {', '.join(named)} and 7 more.",
+                "Filler. " * 200,
+            ]
+            texts[entity.qid] += ["It came late: thing 105."]
     return [*people, *values], texts
 
 

@@ -235,7 +235,10 @@ class SparkCluster(Cluster):
             f"--spark_master_url={self.url}",
             f"--spark_job_server_jar={self.kit.job_server}",
             *self.environment(**variables),
-            *(f"--job_server_jvm_properties={one}" for one in (*QUICK_JAVA, *self.jvm_properties())),
+            *(
+                f"--job_server_jvm_properties={property_flag}"
+                for property_flag in (*QUICK_JAVA, *self.jvm_properties())
+            ),
         ]
 
     def _job_server(self, *arguments: str) -> LoggedProcess:
@@ -305,5 +308,5 @@ class FlinkCluster(Cluster):
             *self.parallelism,
             f"--flink_job_server_jar={self.kit.flink_job_server}",
             *self.environment(**variables),
-            *(f"--job_server_jvm_properties={one}" for one in QUICK_JAVA),
+            *(f"--job_server_jvm_properties={property_flag}" for property_flag in QUICK_JAVA),
         ]

@@ -24,11 +24,11 @@ MANIFEST = "manifest.json"
 
 def proof_of(number: int, *, before: bool = False) -> ProofText:
     """The sentence of a page that proves an answer, or the one behind it with the first before it."""
-    one = PAGES[number]
-    text = one.elements[1].text
+    proof_page = PAGES[number]
+    text = proof_page.elements[1].text
     at = text.index(". ") + 2 if before else 0
     end = len(text) if before else text.index(".") + 1
-    return ProofText(text[:end], one.page_id, one.title, 1, 0, end, at, 0.5, "It is so.")
+    return ProofText(text[:end], proof_page.page_id, proof_page.title, 1, 0, end, at, 0.5, "It is so.")
 
 
 def question_of(key: str, *, subset: str = SIMPLE, proofs: int = 1) -> Question:
@@ -61,14 +61,14 @@ def write_questions(folder: Path, kb: Path) -> Path:
 def passages_of(corpus: Path) -> list[Passage]:
     """All passages of a corpus, in order."""
     paths = sorted((corpus / "passages").iterdir())
-    return [one for path in paths for one in read_passages(str(path))]
+    return [passage for path in paths for passage in read_passages(str(path))]
 
 
 def listed(passages: list[Passage]) -> list[dict[str, Any]]:
     """Passages as a retriever lists them, the best first."""
     return [
-        {"id": one.passage_id, "title": one.title, "text": one.text, "score": 50.0 - rank}
-        for rank, one in enumerate(passages)
+        {"id": passage.passage_id, "title": passage.title, "text": passage.text, "score": 50.0 - rank}
+        for rank, passage in enumerate(passages)
     ]
 
 
@@ -77,7 +77,9 @@ QIDS = ("0__wikidata_simple__dev", "1__wikidata_comp__dev", "0__wikidata_simple_
 
 def write_ranked(path: Path, corpus: Path, qids: tuple[str, ...] = QIDS) -> Path:
     """Writes what a retriever found: the pages of the first two answers, those of no answer, those of the others."""
-    passages = sorted(passages_of(corpus), key=lambda one: (one.page_id > 4, "page" in one.title, one.number))
+    passages = sorted(
+        passages_of(corpus), key=lambda passage: (passage.page_id > 4, "page" in passage.title, passage.number)
+    )
     return write_records(path, [{"qid": qid, "ctxs": listed(passages)} for qid in qids])
 
 

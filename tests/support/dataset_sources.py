@@ -91,7 +91,7 @@ def _read(source: Source[Any]) -> Reading:
     assert is_balanced(tally), tally
     assert tally.examples == len(examples)
     assert tally.records == len(examples) + len(tally.left_out)
-    assert all(one.line > 0 and one.file for one in tally.left_out)
+    assert all(left_out.line > 0 and left_out.file for left_out in tally.left_out)
     assert tally.rejected.total() == sum(bad.stage == "source" for bad in rejected)
     assert tally.lost_evidences.total() == sum(bad.stage == "evidence" for bad in rejected)
     assert tally.rejected_references.total() == sum(bad.stage == "reference" for bad in rejected)
@@ -103,4 +103,4 @@ def _read(source: Source[Any]) -> Reading:
 
 def texts_of(example: Example) -> list[list[str | None]]:
     """The evidence texts of an example, by output."""
-    return [[one.text for one in output.evidence] for output in example.outputs]
+    return [[piece.text for piece in output.evidence] for output in example.outputs]

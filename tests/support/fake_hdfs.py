@@ -72,7 +72,7 @@ class FakeHdfs:
     def children(self, path: str) -> list[str]:
         """Gives the paths of what lies in a folder itself."""
         return sorted(
-            one for one in {*self.files, *self.folders} if one != "/" and str(PurePosixPath(one).parent) == path
+            child for child in {*self.files, *self.folders} if child != "/" and str(PurePosixPath(child).parent) == path
         )
 
     def move(self, source: str, target: str) -> bool:
@@ -86,8 +86,12 @@ class FakeHdfs:
         """Deletes a file, or a folder with all that is in it."""
         was_there = self.has(path)
         below = f"{path.rstrip('/')}/"
-        self.files = {one: content for one, content in self.files.items() if one != path and not one.startswith(below)}
-        self.folders = {one for one in self.folders if one != path and not one.startswith(below)}
+        self.files = {
+            path_of_file: content
+            for path_of_file, content in self.files.items()
+            if path_of_file != path and not path_of_file.startswith(below)
+        }
+        self.folders = {folder for folder in self.folders if folder != path and not folder.startswith(below)}
         return was_there
 
 
@@ -159,7 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
         if path in self.hdfs.files:
             found = [self.hdfs.status(path)]
         else:
-            found = [self.hdfs.status(one, PurePosixPath(one).name) for one in self.hdfs.children(path)]
+            found = [self.hdfs.status(child, PurePosixPath(child).name) for child in self.hdfs.children(path)]
         self._send_json({"FileStatuses": {"FileStatus": found}})
 
     def _open(self, path: str, given: dict[str, str], body: bytes) -> None:

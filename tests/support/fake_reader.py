@@ -29,16 +29,16 @@ class FakeGenerator(Generator):
         return "".join(re.findall(r"\s*\S+", text)[:n_tokens])
 
     def write(self, prompts: Sequence[tuple[str, ...]]) -> list[str]:
-        return ["#".join(re.findall(r"<<(.*?)>>", " ".join(one))) for one in prompts]
+        return ["#".join(re.findall(r"<<(.*?)>>", " ".join(prompt))) for prompt in prompts]
 
     def write_scored(self, prompts: Sequence[str]) -> list[Written]:
-        scores = [re.search(r"@(-?\d+)", one) for one in prompts]
-        texts = self.write([(one,) for one in prompts])
+        scores = [re.search(r"@(-?\d+)", prompt) for prompt in prompts]
+        texts = self.write([(prompt,) for prompt in prompts])
         return [Written(text, float(score[1]) if score else 0.0) for text, score in zip(texts, scores, strict=True)]
 
     def write_marginal(self, prompts: Sequence[WeightedTexts], *, by_token: bool) -> list[str]:
         best = [max(zip(weights, texts, strict=True))[1] for texts, weights in prompts]
-        return [f"{text} by token" if by_token else text for text in self.write([(one,) for one in best])]
+        return [f"{text} by token" if by_token else text for text in self.write([(marginal,) for marginal in best])]
 
     @staticmethod
     def sha256(options: ReaderOptions) -> str:

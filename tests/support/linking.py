@@ -67,7 +67,7 @@ def plain_sample(pages: Sequence[Page], *, train: int, dev: int) -> dict[str, li
     for split, wanted in (("train", train), ("dev", dev)):
         own = [key for key, (bucket, _, _) in sorted(distinct.items()) if (bucket < n_dev) == (split == "dev")]
         sample[split] = [
-            record for _, _, record in sorted((distinct[key] for key in own[:wanted]), key=lambda one: one[1])
+            record for _, _, record in sorted((distinct[key] for key in own[:wanted]), key=lambda keyed: keyed[1])
         ]
     return sample
 
@@ -87,7 +87,7 @@ def plain_link_probabilities(pages: Sequence[Page]) -> dict[str, float]:
         by_page[page.page_id].append(mention)
     links, occurrences = Counter[str](), Counter[str]()
     for page in pages:
-        texts = [one.text for one in page.elements if one.kind in ("paragraph", "list_item")]
+        texts = [element.text for element in page.elements if element.kind in ("paragraph", "list_item")]
         for mention, n_links in Counter(by_page[page.page_id]).items():
             links[mention] += n_links
             occurrences[mention] += max(n_links, _n_occurrences(mention, texts))

@@ -108,7 +108,7 @@ def _claims(name: str, claims: list[str], datatypes: dict[str, str]) -> Any:
             "rank": _RANKS[match["rank"]],
         }
         if qualifiers:
-            snaks = [_snak(*one.partition(" ")[::2], datatypes) for one in qualifiers]
+            snaks = [_snak(*qualifier.partition(" ")[::2], datatypes) for qualifier in qualifiers]
             statement["qualifiers"] = {snak["property"]: [snak] for snak in snaks}
             statement["qualifiers-order"] = [snak["property"] for snak in snaks]
         found.setdefault(match["property"], []).append(statement)

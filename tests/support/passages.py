@@ -36,7 +36,7 @@ def page(page_id: int, title: str, *texts: str, kinds: Sequence[str] = ()) -> Pa
 def write_kb(folder: Path, pages: Iterable[Page], *, rows_per_shard: int = 2, n_shards: int = 2) -> Path:
     """Writes a finished release of pages and gives its folder."""
     given = list(pages)
-    titles = [TitleRow(one.page_id, one.title) for one in given]
+    titles = [TitleRow(made_page.page_id, made_page.title) for made_page in given]
     write_release(folder, given, titles=titles, rows_per_shard=rows_per_shard, n_shards=n_shards)
     return folder / "release"
 

@@ -84,8 +84,13 @@ def rows_of_pandas(table: Path) -> Rows:
 
 def rows_of_datasets(folder: Path, config: str, cache: Path) -> dict[str, Rows]:
     """The rows of every split; streamed where there is none, which ``datasets`` loads in no other way."""
-    (config_of,) = (one for one in card_metadata(folder)["configs"] if one["config_name"] == config)
-    paths = [one["path"] if isinstance(one["path"], str) else one["path"][0] for one in config_of["data_files"]]
+    (config_of,) = (
+        configuration for configuration in card_metadata(folder)["configs"] if configuration["config_name"] == config
+    )
+    paths = [
+        data_file["path"] if isinstance(data_file["path"], str) else data_file["path"][0]
+        for data_file in config_of["data_files"]
+    ]
     has_rows = all(own_rows(folder.glob(path)) for path in paths)
     loaded = datasets.load_dataset(str(folder), config, cache_dir=str(cache), streaming=not has_rows)
     return {split: [plain(row) for row in rows] for split, rows in loaded.items()}
@@ -95,14 +100,17 @@ def rows_of_croissant(folder: Path) -> dict[str, Rows]:
     """The records of every record set of a valid ``croissant.json``."""
     dataset = mlcroissant.Dataset(str(folder / "croissant.json"))
     assert not dataset.metadata.ctx.issues.errors
-    return {one.id: [plain(row) for row in dataset.records(one.id)] for one in dataset.metadata.record_sets}
+    return {
+        record_set.id: [plain(row) for row in dataset.records(record_set.id)]
+        for record_set in dataset.metadata.record_sets
+    }
 
 
 def as_croissant_says(rows: Rows, record_set: str, described: Mapping[str, Any]) -> Rows:
     """Rows as a record set is described: without what is nested deeper."""
 
     def named(value: Any, field: Mapping[str, Any]) -> Any:
-        parts = {one["@id"].rpartition("/")[2]: one["@id"] for one in field.get("subField", ())}
+        parts = {sub_field["@id"].rpartition("/")[2]: sub_field["@id"] for sub_field in field.get("subField", ())}
         if value is None and parts:  # as mlcroissant gives it
             nothing = dict.fromkeys(parts.values())
             return [nothing] if field.get("isArray") else nothing
@@ -120,7 +128,7 @@ def check_published(folder: Path, cache: Path) -> None:
     """Checks that every table and configuration is read as it is, by every tool."""
     found = rows_of_croissant(folder)
     croissant = json.loads((folder / "croissant.json").read_text("utf-8"))
-    files = {one["@id"]: one.get("includes", [one["@id"]]) for one in croissant["distribution"]}
+    files = {resource["@id"]: resource.get("includes", [resource["@id"]]) for resource in croissant["distribution"]}
     for described in croissant["recordSet"]:
         source = described["field"][0]["source"]
         paths = files[(source.get("fileObject") or source["fileSet"])["@id"]]
@@ -130,7 +138,7 @@ def check_published(folder: Path, cache: Path) -> None:
         rows = own_rows(table.iterdir())
         assert rows_of_duckdb(table) == rows_of_polars(table) == rows_of_pandas(table) == rows, table
     subject = Subject(parts=read_parts(str(folder), KINDS))
-    lines = {one.name: one for one in configs_of(subject, str(folder)) if one.table is None}
+    lines = {config.name: config for config in configs_of(subject, str(folder)) if config.table is None}
     for config in card_metadata(folder).get("configs", ()):
         name = config["config_name"]
         loaded = rows_of_datasets(folder, name, cache)
@@ -156,7 +164,7 @@ def without_json(value: Any, field: pa.Field) -> Any:
     if pa.types.is_list(field.type):
         return [without_json(inner, field.type.value_field) for inner in value]
     return (
-        {one.name: without_json(value[one.name], one) for one in field.type}
+        {sub_field.name: without_json(value[sub_field.name], sub_field) for sub_field in field.type}
         if pa.types.is_struct(field.type)
         else value
     )

@@ -25,7 +25,7 @@ _N_PROOFS = {SIMPLE: 1, COMPOSITION: 2, INTERSECTION: 2}
 
 def proof(page: Page, number: int = 0, *, length: int = 40) -> ProofText:
     """The beginning of the paragraph with that number as a proof."""
-    places = [place for place, one in enumerate(page.elements) if one.kind == "paragraph"]
+    places = [place for place, page_element in enumerate(page.elements) if page_element.kind == "paragraph"]
     element = places[number % len(places)]
     text = page.elements[element].text[:length]
     return ProofText(text, page.page_id, page.title, element, 0, length, 0, 0.75, f"Hypothesis {number}.")
@@ -57,19 +57,24 @@ def question(
     return Question(subset, key, text, None, property_ids, None, (about,), answers, *counts)
 
 
-def drawn(one: Question, n: int, split: str) -> Question:
+def drawn(asked_question: Question, n: int, split: str) -> Question:
     """A question drawn for a split as its number n."""
-    return replace(one, side="train" if split == "train" else "test", split=split, qid=qid_of(n, one.subset, split))
+    return replace(
+        asked_question,
+        side="train" if split == "train" else "test",
+        split=split,
+        qid=qid_of(n, asked_question.subset, split),
+    )
 
 
-def undrawn(one: Question) -> Question:
+def undrawn(asked_question: Question) -> Question:
     """A question of the test side that was not drawn."""
-    return replace(one, side="test", split=None, qid=None)
+    return replace(asked_question, side="test", split=None, qid=None)
 
 
-def made_alone(one: Question) -> Question:
+def made_alone(asked_question: Question) -> Question:
     """A question without what became of it."""
-    return replace(one, side=None, split=None, qid=None)
+    return replace(asked_question, side=None, split=None, qid=None)
 
 
 def undrawn_row(row: dict[str, Any]) -> Question:
@@ -80,8 +85,19 @@ def undrawn_row(row: dict[str, Any]) -> Question:
 def queries_of(questions: Iterable[Question]) -> list[QueryRow]:
     """The rows of the queries of questions, and one that came to nothing."""
     rows = [
-        QueryRow(one.subset, one.key, one.property_ids, ("Q900",), None, 9, 9, 8, len(one.answers), "kept")
-        for one in questions
+        QueryRow(
+            asked_question.subset,
+            asked_question.key,
+            asked_question.property_ids,
+            ("Q900",),
+            None,
+            9,
+            9,
+            8,
+            len(asked_question.answers),
+            "kept",
+        )
+        for asked_question in questions
     ]
     return [*rows, QueryRow(SIMPLE, "P1__Q1", ("P1",), ("Q1",), None, 3, None, None, None, "too_few_answers")]
 

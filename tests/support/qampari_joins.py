@@ -28,10 +28,10 @@ def find_classes(
 ) -> dict[str, str]:
     """The class that each label means."""
     named: defaultdict[str, set[str]] = defaultdict(set)
-    for one, label in classes.labelled_items(whole(tables, "items", ("item_id", "labels")), labels):
-        named[label].add(one)
+    for item, label in classes.labelled_items(whole(tables, "items", ("item_id", "labels")), labels):
+        named[label].add(item)
     statements = whole(tables, "statements", ("property_id", "rank", "value_type", "value"))
-    uses = classes.class_uses(statements, {one for items in named.values() for one in items})
+    uses = classes.class_uses(statements, {item for items in named.values() for item in items})
     return classes.choose_classes(labels, named, uses, given=given)
 
 
@@ -77,8 +77,8 @@ def intersections(queries: Iterable[tuple[int, int, Numbers]], **options: Any) -
     ]
     answers = _sorted(_table(rows, ANSWERS), "subject", "query")
     pairs = pa.Table.from_batches(statements.pairs_of_queries([answers], FAMILY_BITS), PAIRS)
-    for one in statements.intersections([_sorted(pairs, "first", "second", "subject")], **options):
-        yield one._replace(first=_number(one.first), second=_number(one.second))
+    for intersection in statements.intersections([_sorted(pairs, "first", "second", "subject")], **options):
+        yield intersection._replace(first=_number(intersection.first), second=_number(intersection.second))
 
 
 def _number(query: int) -> int:
@@ -115,7 +115,7 @@ def names_of(tables: WikidataTables, items: Numbers, pages: ItemPages) -> ItemNa
 
 def _table(rows: list[tuple[int, ...]], schema: pa.Schema) -> pa.Table:
     columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
-    return pa.Table.from_arrays([pa.array(one, pa.int64()) for one in columns], schema=schema)
+    return pa.Table.from_arrays([pa.array(column, pa.int64()) for column in columns], schema=schema)
 
 
 def _sorted(table: pa.Table, *names: str) -> pa.RecordBatch:

@@ -103,12 +103,12 @@ class Known:
                 item_id for item_id, row in self._items.items() if item_id in used and _english_label(row) == label
             ]
             if named:
-                found[label] = sorted(named, key=lambda one: (-n_instances[one], number_of(one)))[0]
+                found[label] = sorted(named, key=lambda item_id: (-n_instances[item_id], number_of(item_id)))[0]
         return found
 
     def has_type(self, subject: str, label: str) -> bool:
         classes = [value for value in self.values(subject, "P31") if value.startswith("Q")]
-        return any(self.class_of[label] in self._superclasses[one] for one in classes)
+        return any(self.class_of[label] in self._superclasses[class_id] for class_id in classes)
 
     @cached_property
     def _by_subject(self) -> dict[str, list[dict[str, Any]]]:
@@ -135,12 +135,21 @@ class Known:
 
     def item(self, item_id: str) -> Thing:
         page, row = self.page_of.get(item_id), self._items.get(item_id)
-        labels = {one["language"]: _plain(one["text"]) for one in row["labels"]} if row else {}
+        labels = {label_text["language"]: _plain(label_text["text"]) for label_text in row["labels"]} if row else {}
         label = labels.get("en") or labels.get("mul")
-        label = label or next((labels[one] for one in sorted(labels) if one.startswith("en-") and labels[one]), None)
+        label = label or next(
+            (
+                labels[label_text]
+                for label_text in sorted(labels)
+                if label_text.startswith("en-") and labels[label_text]
+            ),
+            None,
+        )
         label = label or (page.title if page else None)
-        aliases = [_plain(one["text"]) for one in row["aliases"] if re.match("en(-|$)", one["language"])] if row else []
-        names = [*([label] if label else []), *(one for one in aliases if len(one) > 3)]
+        aliases = (
+            [_plain(alias["text"]) for alias in row["aliases"] if re.match("en(-|$)", alias["language"])] if row else []
+        )
+        names = [*([label] if label else []), *(alias for alias in aliases if len(alias) > 3)]
         return Thing(tuple(dict.fromkeys(names)), page, item_id)
 
     def value(self, property_id: str, value: str) -> Thing:
@@ -176,16 +185,16 @@ class Known:
                 hypothesis = simple[fact.property_id].hypothesis(*names)
             else:
                 hypothesis = composition[fact.property_id].hypothesis(names[1], names[0])
-        for one in self.found(fact):
+        for candidate in self.found(fact):
             entailment = None
             if self._judge is not None and hypothesis is not None:
                 self.judged["judged"] += 1
-                core = one.sentence_char - one.start_char, len(one.text)
-                entailment = self._judge(Pair(one.text, hypothesis, core))
+                core = candidate.sentence_char - candidate.start_char, len(candidate.text)
+                entailment = self._judge(Pair(candidate.text, hypothesis, core))
             if entailment is None or entailment > self._least:
-                title = next(page.title for page in self.pages if page.page_id == one.page_id)
-                place = one.element, one.start_char, one.end_char, one.sentence_char
-                proof = ProofText(one.text, one.page_id, title, *place, entailment, hypothesis)
+                title = next(page.title for page in self.pages if page.page_id == candidate.page_id)
+                place = candidate.element, candidate.start_char, candidate.end_char, candidate.sentence_char
+                proof = ProofText(candidate.text, candidate.page_id, title, *place, entailment, hypothesis)
                 break
         self.judged.update(facts=1, proved=proof is not None)
         self._proved[fact] = proof
@@ -205,16 +214,16 @@ class Known:
 
 
 def _holds(row: dict[str, Any]) -> bool:
-    has_ended = any(one["property_id"] == "P582" for one in row["qualifiers"])
+    has_ended = any(qualifier["property_id"] == "P582" for qualifier in row["qualifiers"])
     return row["value"] is not None and row["rank"] != "deprecated" and not has_ended
 
 
 def _plain(text: str) -> str:
-    return " ".join(one for one in re.split("[ \\t\\r\\n\u00a0]", text) if one)
+    return " ".join(word for word in re.split("[ \\t\\r\\n\u00a0]", text) if word)
 
 
 def _english_label(row: dict[str, Any]) -> str | None:
-    labels = {one["language"]: one["text"] for one in row["labels"]}
+    labels = {label["language"]: label["text"] for label in row["labels"]}
     found: str | None = labels.get("en", labels.get("mul"))
     return found
 

@@ -102,14 +102,16 @@ class Oracle:
         self._work_out(has_tables=has_tables, seed=seed)
 
     def _work_out(self, *, has_tables: bool, seed: str) -> None:
-        bases = sorted(self._simple(), key=lambda one: order_key(one.query))
-        kept = [one for one in bases if one.is_kept]
+        bases = sorted(self._simple(), key=lambda base: order_key(base.query))
+        kept = [base for base in bases if base.is_kept]
         self.facts["simple"] = self._known.count(self._simple_facts)
         self._known.judged.clear()
-        self.questions = [self._simple_question(one) for one in kept]
-        composed = sorted(self._compositions(bases if self._takes_all else kept), key=lambda one: order_key(one[0]))
+        self.questions = [self._simple_question(base) for base in kept]
+        composed = sorted(
+            self._compositions(bases if self._takes_all else kept), key=lambda composition: order_key(composition[0])
+        )
         self.facts["compositions"] = self._known.count(self._composition_facts)
-        self.questions += [self._composition_question(*one) for one in composed]
+        self.questions += [self._composition_question(*composition) for composition in composed]
         self.questions += list(self._intersections(kept))
         if has_tables:
             self._tables(seed)
@@ -151,7 +153,9 @@ class Oracle:
             groups: dict[str | None, set[str]] = {None: subjects}
             if relation.types:
                 labels = [label for label in relation.types if label in self._known.class_of]
-                groups = {label: {one for one in subjects if self._known.has_type(one, label)} for label in labels}
+                groups = {
+                    label: {subject for subject in subjects if self._known.has_type(subject, label)} for label in labels
+                }
                 groups = {label: group for label, group in groups.items() if len(group) >= self._filter.least}
                 self.skipped["no_type"] += not groups
             for label, group in groups.items():
@@ -169,15 +173,15 @@ class Oracle:
         if not self._known.item(query.entity_id).names:
             self._consider(query, (n_all, None, None, None), "entity_unnamed", entities, query.type_label)
             return None
-        facts = [Fact(one, query.property_id, query.entity_id, True) for one in subjects]
+        facts = [Fact(subject, query.property_id, query.entity_id, True) for subject in subjects]
         self._simple_facts.update(facts)
-        n_with_page = sum(one in self._known.page_of for one in subjects)
-        n_found = sum(bool(self._known.found(one)) for one in facts)
+        n_with_page = sum(subject in self._known.page_of for subject in subjects)
+        n_found = sum(bool(self._known.found(fact)) for fact in facts)
         is_too_few = n_found < self._filter.least or n_found / n_all < self._filter.share
         if is_too_few and not self._takes_all:
             self._consider(query, (n_all, n_with_page, n_found, None), "too_few_found", entities, query.type_label)
             return None
-        validated = [one.subject for one in facts if self._known.is_proved(one)]
+        validated = [fact.subject for fact in facts if self._known.is_proved(fact)]
         outcome = self._outcome(len(validated), len(validated), n_all)
         if is_too_many or is_too_few:
             outcome = "too_many_answers" if is_too_many else "too_few_found"
@@ -185,11 +189,11 @@ class Oracle:
         self._consider(query, counts, outcome, entities, query.type_label)
         return _Kept(query, subjects, validated, outcome == "kept")
 
-    def _simple_question(self, one: _Kept) -> Question:
-        query, entity = one.query, self._known.item(one.query.entity_id).entity
-        answers = tuple(self._answer(subject, [(query, subject)]) for subject in one.validated)
+    def _simple_question(self, kept: _Kept) -> Question:
+        query, entity = kept.query, self._known.item(kept.query.entity_id).entity
+        answers = tuple(self._answer(subject, [(query, subject)]) for subject in kept.validated)
         text = simple_question(self._relations, query, entity.text)
-        return self._question(query, text, query.type_label, (entity,), (len(one.subjects), len(answers)), answers)
+        return self._question(query, text, query.type_label, (entity,), (len(kept.subjects), len(answers)), answers)
 
     def _answer(self, subject: str, facts: list[tuple[SimpleQuery, str]]) -> QuestionAnswer:
         thing, proofs = self._known.item(subject), []
@@ -222,12 +226,13 @@ class Oracle:
                 continue
             query, n = IntersectionQuery(first.query, second.query), len(both)
             outcome = self._outcome(n, n, n)
-            entities = tuple(self._known.item(one.query.entity_id).entity for one in (first, second))
+            entities = tuple(self._known.item(base.query.entity_id).entity for base in (first, second))
             ids = [first.query.entity_id, second.query.entity_id]
             self._consider(query, (n, None, n, n), outcome, ids, first.query.type_label)
             if outcome == "kept":
                 answers = tuple(
-                    self._answer(one, [(first.query, one), (second.query, one)]) for one in sorted(both, key=number_of)
+                    self._answer(subject, [(first.query, subject), (second.query, subject)])
+                    for subject in sorted(both, key=number_of)
                 )
                 text = intersection_question(self._relations, query, entities[0].text, entities[1].text)
                 questions.append(self._question(query, text, first.query.type_label, entities, (n, n), answers))
@@ -246,7 +251,7 @@ class Oracle:
                     for subject in base.subjects
                     for value in sorted(set(self._known.values(subject, relation.property_id)))
                 ]
-                if len({self._known.answer(one) for one in facts}) < self._filter.least:
+                if len({self._known.answer(fact) for fact in facts}) < self._filter.least:
                     continue
                 query = CompositionQuery(relation.property_id, base.query)
                 right = self._validate_pairs(query, base, facts)
@@ -257,17 +262,17 @@ class Oracle:
     def _validate_pairs(self, query: CompositionQuery, base: _Kept, facts: list[Fact]) -> list[Fact] | None:
         self._composition_facts.update(facts)
         n_all, entities, label = len(facts), [base.query.entity_id], base.query.type_label
-        things = [(self._known.item(one.subject), self._known.value(one.property_id, one.value)) for one in facts]
+        things = [(self._known.item(fact.subject), self._known.value(fact.property_id, fact.value)) for fact in facts]
         n_with_page = sum(subject.page is not None or value.page is not None for subject, value in things)
-        found = [one for one in facts if one.subject in base.validated and self._known.found(one)]
+        found = [fact for fact in facts if fact.subject in base.validated and self._known.found(fact)]
         if (
-            len({self._known.answer(one) for one in found}) < self._filter.least
+            len({self._known.answer(fact) for fact in found}) < self._filter.least
             or len(found) / n_all < self._filter.share
         ):
             self._consider(query, (n_all, n_with_page, len(found), None), "too_few_found", entities, label)
             return None
-        right = [one for one in found if self._known.is_proved(one)]
-        outcome = self._outcome(len({self._known.answer(one) for one in right}), len(right), n_all)
+        right = [fact for fact in found if self._known.is_proved(fact)]
+        outcome = self._outcome(len({self._known.answer(fact) for fact in right}), len(right), n_all)
         self._consider(query, (n_all, n_with_page, len(found), len(right)), outcome, entities, label)
         return right if outcome == "kept" else None
 
@@ -305,11 +310,11 @@ class Oracle:
                     proofs[fact.key] = proof
             questions, unkept = make_questions(tables, proofs, seed=seed, keep=self._filter, share_of=self._table_rows)
             every += questions
-            for one in questions:
-                self._consider_table(one.subset, one.key, one.n_answers, one.n_validated, "kept")
+            for question in questions:
+                self._consider_table(question.subset, question.key, question.n_answers, question.n_validated, "kept")
             for missed in unkept:
                 self._consider_table(missed.subset, missed.key, missed.n_answers, missed.n_validated, missed.reason)
-        self.questions += sorted(every, key=lambda one: one.subset, reverse=True)
+        self.questions += sorted(every, key=lambda question: question.subset, reverse=True)
 
     def _consider_table(self, subset: str, key: str, n_answers: int, n_validated: int, outcome: str) -> None:
         counts = n_answers, n_answers, n_validated, n_validated

@@ -17,7 +17,7 @@ def page_of(
     title = f"Page {page_id}"
     elements = [Element("title", 1, None, "", (), f"{title}, lakes in Sweden")]
     elements += [Element("heading", 2, None, "", (), "Ullane")]
-    elements += [Element(kind, 0, None, "", (), one) for one in paragraphs]
+    elements += [Element(kind, 0, None, "", (), paragraph) for paragraph in paragraphs]
     anchors = []
     for number, text, target in links:
         start = elements[number].text.index(text)

@@ -99,22 +99,22 @@ class Maker:
             found = _CLAIM.fullmatch(claim)
             assert found, claim
             ended = {"qualifiers": {"P582": [_snak("P582", "1990")]}} if found["ended"] else {}
-            one = statement(_snak(found["property"], found["value"]), rank=_RANKS[found["rank"]], **ended)
-            by_property.setdefault(found["property"], []).append(one)
+            made_statement = statement(_snak(found["property"], found["value"]), rank=_RANKS[found["rank"]], **ended)
+            by_property.setdefault(found["property"], []).append(made_statement)
         labels = terms(**{language: label}) if label else []
-        also = {"en": [{"language": "en", "value": one} for one in aliases]} if aliases else []
+        also = {"en": [{"language": "en", "value": alias} for alias in aliases]} if aliases else []
         self._entities.append(item(item_id, labels=labels, aliases=also, claims=by_property))
         if page is not None:
             self._pages.append(_page(item_id, title or label or item_id, page))
 
-    def claim(self, item_id: str, one: dict[str, Any]) -> None:
+    def claim(self, item_id: str, statement_json: dict[str, Any]) -> None:
         """Takes a statement of an item that was added, which comes before its others."""
         (found,) = (entity for entity in self._entities if entity["id"] == item_id)
-        found["claims"].setdefault(one["property"], []).insert(0, statement(one))
+        found["claims"].setdefault(statement_json["property"], []).insert(0, statement(statement_json))
 
     def write(self, folder: Path) -> World:
         """Writes both releases and the relations."""
-        pages = sorted(self._pages, key=lambda one: one.page_id)
+        pages = sorted(self._pages, key=lambda page: page.page_id)
         titles = [TitleRow(page.page_id, page.title) for page in pages]
         write_release(folder / "kb", pages, titles=titles, rows_per_shard=len(pages) // 3 + 1, n_shards=3)
         (folder / "dump.json").write_bytes(array(self._entities))
@@ -186,7 +186,7 @@ def random_maker(seed: int, *, n_works: int = 200, n_awkward: int = 0) -> Maker:
     said: dict[int, list[str]] = {number: [] for number in names}
     for work in range(101, 101 + n_works):
         name, own = _name(rng, n_awkward) if rng.random() < 0.9 else "Same Again", list[str]()
-        claims = [f"P31 Q{one}" for one in (1, 2, 3, 9) if rng.random() < 0.4]
+        claims = [f"P31 Q{type_number}" for type_number in (1, 2, 3, 9) if rng.random() < 0.4]
         author = min(rng.choices(people, k=2))
         for property_id, targets, words in (
             ("P50", people, "was written by"),

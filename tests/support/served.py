@@ -50,31 +50,35 @@ def _pages() -> list[Page]:
     )
     year = page(YEAR, "1984", "It was a year.")
     pages = sorn, replace(tey, revision_id=72, anchors=anchors), replace(year, revision_id=74)
-    return [replace(one, is_disambiguation=False) for one in pages]
+    return [replace(wiki_page, is_disambiguation=False) for wiki_page in pages]
 
 
-PAGES = {one.page_id: one for one in _pages()}
+PAGES = {wiki_page.page_id: wiki_page for wiki_page in _pages()}
 
 
 def write_served(folder: Path) -> tuple[str, str]:
     """Writes release and passages, and gives their folders."""
-    titles = [TitleRow(one.page_id, one.title, one.revision_id) for one in PAGES.values()]
+    titles = [TitleRow(wiki_page.page_id, wiki_page.title, wiki_page.revision_id) for wiki_page in PAGES.values()]
     manifest = write_release(folder, PAGES.values(), titles=[*titles, redirect_to(20, "The Sorn", "Sorn")])
     corpus, cut = str(folder / "corpus"), CUT.cutter("en")
     texts = [
         PageText(
-            one.page_id,
-            one.title,
-            tuple((number, element.text) for number, element in enumerate(one.elements) if element.kind == "paragraph"),
+            wiki_page.page_id,
+            wiki_page.title,
+            tuple(
+                (number, element.text)
+                for number, element in enumerate(wiki_page.elements)
+                if element.kind == "paragraph"
+            ),
         )
-        for one in PAGES.values()
+        for wiki_page in PAGES.values()
     ]
     options = {"max_words": 100, "split_long": False, "unit": "sentences", "formats": []}
     counts = {"pages": len(PAGES)}
     facts: dict[str, Any] = {"options": options, "counts": counts, "lang": "en", "release": manifest.facts()}
     with ReleaseFolder(corpus, kind=PASSAGES_CORPUS):
         entry = write_rows(
-            [one for text in texts for one in cut(text)], "passages", PASSAGES, output=corpus, group_rows=9
+            [passage for text in texts for passage in cut(text)], "passages", PASSAGES, output=corpus, group_rows=9
         )
         facts = with_counts(PASSAGES_CORPUS, [entry], facts, corpus)
         commit(PASSAGES_CORPUS, PASSAGES_CORPUS.listing([entry], facts), corpus)

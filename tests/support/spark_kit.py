@@ -146,24 +146,26 @@ def fetch_kit(folder: Path) -> list[str]:
     return [make_job_server(for_spark, folder, libraries=libraries), make_job_server(for_flink, folder)]
 
 
-def make_job_server(one: JobServer, folder: Path, *, libraries: Iterable[Path] = ()) -> str:
+def make_job_server(job_server: JobServer, folder: Path, *, libraries: Iterable[Path] = ()) -> str:
     """Fetches a job server, or puts it together from its parts and further libraries; says which it is."""
-    own, assembled = one.ready_made(folder), one.assembled(folder)
+    own, assembled = job_server.ready_made(folder), job_server.assembled(folder)
     if not own.exists():
         try:
-            whole = beam_jar(one.target, flag="--…_job_server_jar")
+            whole = beam_jar(job_server.target, flag="--…_job_server_jar")
         except SetupError as error:
             if not assembled.exists():
-                parts = one.parts_folder(folder)
+                parts = job_server.parts_folder(folder)
                 if not parts.exists():
-                    copy_dependencies(one.parts, ASSEMBLED_BEAM, parts)
+                    copy_dependencies(job_server.parts, ASSEMBLED_BEAM, parts)
                 check_parts(parts)
-                merge_jars(assembled, one.main_class, [*parts.iterdir(), *libraries])
+                merge_jars(assembled, job_server.main_class, [*parts.iterdir(), *libraries])
             reason = str(error).partition(". ")[0]
-            return f"{one.name}: {assembled.name}, put together from the parts of Beam {ASSEMBLED_BEAM}; {reason}."
+            return (
+                f"{job_server.name}: {assembled.name}, put together from the parts of Beam {ASSEMBLED_BEAM}; {reason}."
+            )
         shutil.copyfile(whole, f"{own}.tmp")
         os.replace(f"{own}.tmp", own)
-    return f"{one.name}: {own.name}, Beam's own from Maven Central."
+    return f"{job_server.name}: {own.name}, Beam's own from Maven Central."
 
 
 def copy_dependencies(artifact: str, version: str, target: Path) -> None:
@@ -260,7 +262,7 @@ def _fetch_spark(target: Path) -> None:
             raise SetupError(f"pyspark {SPARK} arrived with SHA-256 {found}, not {SPARK_SHA256}.")
         root = f"pyspark-{SPARK}/deps/"
         with tarfile.open(archive) as tar:
-            members = [one for one in tar if one.name.startswith((f"{root}jars", f"{root}bin"))]
+            members = [member for member in tar if member.name.startswith((f"{root}jars", f"{root}bin"))]
             tar.extractall(scratch, members, filter="data")
         os.rename(Path(scratch, root), target)
 

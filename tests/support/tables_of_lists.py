@@ -34,7 +34,7 @@ def made_list(
 
 def made_proofs(*tables: ListTable, without: Sequence[str] = ()) -> dict[str, ProofText]:
     """A proof, called like the fact, of every fact but some."""
-    keys = [one.key for one in table_facts(tables) if one.key not in without]
+    keys = [table_fact.key for table_fact in table_facts(tables) if table_fact.key not in without]
     return {key: ProofText(key, 1, "T", 2, 0, len(key), 0) for key in keys}
 
 
@@ -44,6 +44,6 @@ def asked_questions(
     """The texts of the questions with those of their answers, and what was not made by its key."""
     questions, unkept = make_questions(tables, made_proofs(*tables, without=without), seed=SEED, keep=keep)
     return (
-        {one.question_text: [answer.text for answer in one.answers] for one in questions},
-        {one.key: one for one in unkept},
+        {question.question_text: [answer.text for answer in question.answers] for question in questions},
+        {question.key: question for question in unkept},
     )

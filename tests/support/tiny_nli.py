@@ -56,7 +56,9 @@ def write_tokenizer(
     known = [NEGATION, *(text for pair, _ in facts() for text in (pair.premise, pair.hypothesis)), *texts]
     words = sorted({word for text in known for word in re.findall(r"\w+|[^\w\s]", text.lower())})
     letters = [chr(number) for number in range(ord("a"), ord("z") + 1)] + list("0123456789")
-    tokens = dict.fromkeys([*_MARKS, *further, *words, *letters, *".,;:?!'\"()-", *(f"##{one}" for one in letters)])
+    tokens = dict.fromkeys(
+        [*_MARKS, *further, *words, *letters, *".,;:?!'\"()-", *(f"##{letter}" for letter in letters)]
+    )
     (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
     tokenizer = BertTokenizerFast(vocab=str(folder / "vocab.txt"), do_lower_case=True, model_max_length=max_tokens)
     tokenizer.save_pretrained(folder)
@@ -91,7 +93,7 @@ def trained_model(folder: Path) -> Path:
     tokenizer = write_tokenizer(folder)
     pairs = facts()
     rows = tokenizer(
-        [one.premise for one, _ in pairs], [one.hypothesis for one, _ in pairs], padding=True, return_tensors="pt"
+        [pair.premise for pair, _ in pairs], [pair.hypothesis for pair, _ in pairs], padding=True, return_tensors="pt"
     )
     labels = torch.tensor([LABELS.index(label) for _, label in pairs])
     # With one thread the same numbers come out anywhere. Not every beginning leads somewhere.
@@ -183,7 +185,7 @@ def overlap_model(
     if is_quantised:
         nodes.insert(-8, node("DynamicQuantizeLinear", ["above"], ["level", "scale", "zero"]))
         nodes.insert(-8, node("DequantizeLinear", ["level", "scale", "zero"], ["rounded"]))
-        next(one for one in nodes if "entailed" in one.output).input[0] = "rounded"
+        next(model_node for model_node in nodes if "entailed" in model_node.output).input[0] = "rounded"
     labels: Sequence[str] = LABELS
     if is_ranker:
         labels, nodes[-1] = ("LABEL_0",), node("Identity", ["share"], ["logits"])

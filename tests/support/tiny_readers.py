@@ -29,7 +29,7 @@ def write_byte_pairs(folder: Path, texts: tuple[str, ...] = WORDS) -> Any:
     )
     tokenizer.train_from_iterator([f" {text}" for text in texts] * 5, trainer)
     trained = json.loads(tokenizer.to_str())["model"]
-    merges = [tuple(one.split(" ")) if isinstance(one, str) else tuple(one) for one in trained["merges"]]
+    merges = [tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge) for merge in trained["merges"]]
     (folder / "vocab.json").write_text(json.dumps(trained["vocab"]), encoding="utf-8")
     (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *map(" ".join, merges)]), encoding="utf-8")
     found = RobertaTokenizerFast(vocab=trained["vocab"], merges=merges, model_max_length=MAX_TOKENS)

@@ -31,7 +31,7 @@ def broken(folder: Path, **sources: Path | None) -> set[tuple[str, str]]:
     """The files and rules of what the verification finds."""
     report = verified(folder, **sources)
     assert report.is_sound == (not report.findings)
-    return {(one.file, one.rule) for one in report.findings}
+    return {(finding.file, finding.rule) for finding in report.findings}
 
 
 def manifest_bytes(values: dict[str, Any], *, form: str) -> bytes:

@@ -112,7 +112,7 @@ def read_value(value_type: str, value: Any) -> Row:
         return {"value": value["amount"].lstrip("+"), "unit": unit, **bounds}
     if value_type == "globecoordinate":
         degrees = [value["latitude"], value["longitude"]]
-        need(all(type(one) in (int, float) and abs(one) <= 360 for one in degrees), OddError())
+        need(all(type(degree) in (int, float) and abs(degree) <= 360 for degree in degrees), OddError())
         latitude, longitude = map(float, degrees)
         text = f"{latitude},{longitude}"
         return {"value": text, "latitude": latitude, "longitude": longitude, "globe": end_of(value["globe"])}
@@ -206,7 +206,7 @@ def read_entity(
         need(isinstance(entity["datatype"], str), refused)
 
     def is_wanted(language: str) -> bool:
-        return language == "mul" or any(language == one or language.startswith(f"{one}-") for one in languages)
+        return language == "mul" or any(language == lang or language.startswith(f"{lang}-") for lang in languages)
 
     terms = {}
     for name in ("labels", "descriptions"):
@@ -317,7 +317,7 @@ def closure(statements: list[Row]) -> list[Row]:
         distance = {class_id: 0}
         front = {class_id}
         while front:
-            front = {up for one in front for up in above[one]} - set(distance)
+            front = {up for item in front for up in above[item]} - set(distance)
             distance |= dict.fromkeys(front, 1 + max(distance.values()))
         rows += [{"class_id": class_id, "superclass_id": up, "distance": steps} for up, steps in distance.items()]
     return sorted(rows, key=lambda row: (int(row["class_id"][1:]), int(row["superclass_id"][1:])))

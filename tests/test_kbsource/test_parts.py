@@ -204,7 +204,10 @@ def test_what_is_left_out_is_what_a_slow_reading_says(lines: list[str], without:
                 break
             below.append(later)
         has_text = any(
-            page.elements[one].kind != "heading" and page.elements[one].text and one not in gone for one in below
+            page.elements[number_below].kind != "heading"
+            and page.elements[number_below].text
+            and number_below not in gone
+            for number_below in below
         )
         if not has_text and not is_boxed & {*below}:
             gone.add(number)

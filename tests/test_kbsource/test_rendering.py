@@ -139,7 +139,7 @@ def test_markdown_shows_the_text_and_nothing_else(page: Page) -> None:
     assert {child.type for child in inline} <= {"text", "strong_open", "strong_close", "text_special"}
     shown = "".join(child.content for child in inline)
     (table,) = page.tables
-    texts = ["T", table.caption or "", *(one.text for one in (*table.rows[0], *page.elements[1:]))]
+    texts = ["T", table.caption or "", *(row.text for row in (*table.rows[0], *page.elements[1:]))]
     assert re.sub(r"\s", "", shown) == re.sub(r"\s", "", "".join(texts))
 
 

@@ -49,7 +49,7 @@ assert {{key: os.environ.get(key) for key in {dict(OFF)}}} == {dict(OFF)}
 def test_images_switch_off_the_same() -> None:
     text = (ROOT / "docker" / "Dockerfile").read_text("utf-8").replace("\\\n", " ")
     stage = text.partition(" AS kbsource\n")[2].partition("\nFROM ")[0]  # which those below begin with
-    (line,) = (one for one in stage.splitlines() if one.startswith("ENV DO_NOT_TRACK"))
+    (line,) = (text_line for text_line in stage.splitlines() if text_line.startswith("ENV DO_NOT_TRACK"))
     assert dict(re.findall(r"(\w+)=(\S+)", line)) == dict(OFF)
 
 

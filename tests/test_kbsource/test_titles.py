@@ -180,7 +180,7 @@ def title_from_url(url: str, site: Site) -> tuple[str, str | None] | None:
 
 
 @pytest.mark.parametrize(
-    ("url", "title", "fragment"), [(url, *one) for url, one in GOLDEN["addresses"]["titles"].items()]
+    ("url", "title", "fragment"), [(url, *page_title) for url, page_title in GOLDEN["addresses"]["titles"].items()]
 )
 def test_an_address_with_a_title_gives_its_normal_form(url: str, title: str, fragment: str) -> None:
     assert ADDRESSES.parse(address(url)) == PageAddress(title, fragment or None, None, None)

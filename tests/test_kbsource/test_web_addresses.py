@@ -51,7 +51,11 @@ def test_anything_else_is_no_address(address: object) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    [one for one in HOSTILE if isinstance(one, str) and not one.startswith("//")],
+    [
+        written_address
+        for written_address in HOSTILE
+        if isinstance(written_address, str) and not written_address.startswith("//")
+    ],
     ids=lambda value: value[:40],
 )
 def test_a_wiki_with_such_a_base_has_none(address: str) -> None:

@@ -30,7 +30,7 @@ def found(outcome: str, page_id: int | None = 7, section: str | None = "Course")
 
 
 def fates(*outcomes: Alignment, pages: tuple[PageFacts | None, ...] | None = None) -> list[Fate]:
-    known = tuple(None if one.page_id is None else PAGE for one in outcomes) if pages is None else pages
+    known = tuple(None if outcome.page_id is None else PAGE for outcome in outcomes) if pages is None else pages
     return list(fates_of("nq-dev", [*map(Found, outcomes)], known, DATES[: len(outcomes)]))
 
 
@@ -51,39 +51,39 @@ def fates(*outcomes: Alignment, pages: tuple[PageFacts | None, ...] | None = Non
     ids=lambda value: "-".join(value) if isinstance(value, list) and isinstance(value[0], str) else "",
 )
 def test_evidence_falls_once_it_stands_no_more(outcomes: list[Alignment], expected: list[str]) -> None:
-    assert [f"{one.fate} fell" if one.fell else one.fate for one in fates(*outcomes)] == expected
+    assert [f"{fate.fate} fell" if fate.fell else fate.fate for fate in fates(*outcomes)] == expected
 
 
 def test_what_is_near_with_other_details_falls() -> None:
     rows = list(
         fates_of("nq-dev", [Found(found("near")), Found(found("near", section="End"), True)], [PAGE] * 2, DATES)
     )
-    assert [(one.fate, one.fell) for one in rows] == [("near", False), ("near_changed", True)]
+    assert [(row.fate, row.fell) for row in rows] == [("near", False), ("near_changed", True)]
 
 
 def test_evidence_that_was_moved_stands_in_its_new_page() -> None:
     own = [Found(found(outcome)) for outcome in ("exact", "weak", "weak", "exact")]
     other = {1: Found(found("exact", 8)), 2: Found(found("near", 8), True), 3: Found(found("exact", 8))}
     rows = list(fates_of("nq-dev", own, [PAGE] * 4, DATES, question="Who?", elsewhere=other))
-    assert [(one.fate, one.page_id, one.fell) for one in rows] == [
+    assert [(row.fate, row.page_id, row.fell) for row in rows] == [
         ("exact", 7, False),
         ("moved", 8, False),
         ("near_changed", 8, True),
         ("exact", 7, False),
     ]
-    assert {one.question for one in rows} == {"Who?"}
+    assert {row.question for row in rows} == {"Who?"}
 
 
 def test_what_is_gone_keeps_its_last_title() -> None:
     there, gone = structs.replace(found("exact"), title="River"), found("page_missing", None)
-    assert [one.last_title for one in fates(gone, there, gone)] == [None, "River", "River"]
+    assert [fate.last_title for fate in fates(gone, there, gone)] == [None, "River", "River"]
 
 
 def test_the_kind_of_a_page_is_that_of_where_it_was_first_found() -> None:
     later = PageFacts(2, 30_000, None)
     rows = fates(found("page_missing", None), found("exact"), found("exact"), pages=(None, PAGE, later))
-    assert {(one.infobox, one.size) for one in rows} == {("Infobox river", "1,000–5,000 characters")}
-    assert [one.is_searched for one in rows] == [False, True, True]
+    assert {(row.infobox, row.size) for row in rows} == {("Infobox river", "1,000–5,000 characters")}
+    assert [row.is_searched for row in rows] == [False, True, True]
 
 
 def test_a_page_is_searched_in_the_first_release_that_has_it_so() -> None:

@@ -50,7 +50,9 @@ def _corpus(folder: Path, *, split_long: bool = False) -> list[str]:
     more = [PageText(9, "Brack", ((2, TEXT),))]
     paths = []
     for number, group in enumerate((pages, more)):
-        rows: list[Passage] = [one for page in group for one in cut_page(page, max_words=5, split_long=split_long)]
+        rows: list[Passage] = [
+            passage for page in group for passage in cut_page(page, max_words=5, split_long=split_long)
+        ]
         file = shard_path("passages", number, 2)
         where: dict[str, Any] = {"output": str(folder), "file": file}
         write_rows(rows, "passages", PASSAGES, group_rows=2, **where)
@@ -128,9 +130,9 @@ def test_a_text_names_an_answer_but_for_a_few_edits(name: str, text: str, is_nam
     assert finder.is_in("", text) == finder.is_in(text, "") == is_named
 
 
-def _edits(one: str, other: str) -> int:
+def _edits(text: str, other: str) -> int:
     row = list(range(len(other) + 1))
-    for i, a in enumerate(one, start=1):
+    for i, a in enumerate(text, start=1):
         before, row[0] = row[0], i
         for j, b in enumerate(other, start=1):
             before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (a != b))
@@ -158,8 +160,10 @@ def test_hard_negatives_are_the_best_that_are_not_gold_and_name_no_answer() -> N
     ranked.insert(3, ranked[2])
     named = RankedPassage("8__0", "Sorn", "It rises.", 1.0)
     found = hard_negatives([named, *ranked], NameFinder(["Sorn"]), gold_ids={"1__1"}, most=2)
-    assert [one.passage_id for one in found] == ["1__2", "1__3"]
-    assert [one.passage_id for one in hard_negatives(ranked, NameFinder([]), gold_ids=(), most=9)] == [
+    assert [hard_negative.passage_id for hard_negative in found] == ["1__2", "1__3"]
+    assert [
+        hard_negative.passage_id for hard_negative in hard_negatives(ranked, NameFinder([]), gold_ids=(), most=9)
+    ] == [
         "1__0",
         "1__1",
         "1__2",
@@ -228,8 +232,8 @@ def test_a_record_for_readers_has_what_is_to_be_written() -> None:
 
 
 def _line(**values: Any) -> str:
-    one = {"id": "7__0", "title": "Sorn", "text": "The Sorn is a river.", **values}
-    return json.dumps({"qid": "q", "ctxs": [{key: value for key, value in one.items() if value is not ...}]})
+    ctx = {"id": "7__0", "title": "Sorn", "text": "The Sorn is a river.", **values}
+    return json.dumps({"qid": "q", "ctxs": [{key: value for key, value in ctx.items() if value is not ...}]})
 
 
 def _read(path: Path, gold: GoldPassages, *, most: int = 200) -> tuple[list[RankedPassage] | None, list[BadRecord]]:
@@ -241,7 +245,7 @@ def _read(path: Path, gold: GoldPassages, *, most: int = 200) -> tuple[list[Rank
 
 def test_scores_are_the_retrievers_or_one_over_the_rank(tmp_path: Path, gold: GoldPassages) -> None:
     given: tuple[dict[str, Any], ...] = ({"score": 3}, {"score": "2.5"}, {}, {"score": None})
-    ctxs = [{"id": f"7__{rank}", "title": "T", "text": "x", **one} for rank, one in enumerate(given)]
+    ctxs = [{"id": f"7__{rank}", "title": "T", "text": "x", **ctx} for rank, ctx in enumerate(given)]
     gold.find(_corpus(tmp_path))
     path = tmp_path / "ranked.jsonl.gz"
     ctxs.append({"id": "9__2", "title": "T", "text": "x", "score": 0})
@@ -293,7 +297,7 @@ def test_pages_of_the_corpus_are_counted_over_row_groups(tmp_path: Path, gold: G
     gold.find(_corpus(tmp_path))
     passage_ids = [f"{page_id}__{number}" for page_id in range(11) for number in range(6)]
     wanted = ["3__0", "7__0", "7__1", "7__2", "7__3", "9__0", "9__1", "9__2"]
-    assert [one for one in passage_ids if gold.is_passage(one)] == wanted
+    assert [passage_id for passage_id in passage_ids if gold.is_passage(passage_id)] == wanted
 
 
 def test_a_proof_whose_passage_says_something_else_is_in_none(tmp_path: Path, gold: GoldPassages) -> None:

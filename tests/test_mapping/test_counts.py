@@ -55,7 +55,7 @@ def count_paths(kind: Kind[Any]) -> Iterator[tuple[str, ...]]:
 @pytest.mark.parametrize("kind", COUNTED, ids=[kind.format for kind in COUNTED])
 def test_every_count_is_asked_of_tables_without_rows(every: dict[str, Path], kind: Kind[Any]) -> None:
     report = verify(str(every[kind.format]), KINDS)
-    assert not [one for one in report.findings if one.rule == "counts"]
+    assert not [finding for finding in report.findings if finding.rule == "counts"]
     if report.counts:  # a check of the kind's own may find that files are missing
         assert {count.summary for count in kind.counts if count.summary} <= report.counts.keys()
 
@@ -79,7 +79,7 @@ def test_another_number_in_the_manifest_is_found(
     inner[path[-1]] += 1
     file.write_bytes(sealed(values))
     try:
-        found = [one.example for one in verify(str(folder), KINDS).findings if one.rule == "counts"]
+        found = [finding.example for finding in verify(str(folder), KINDS).findings if finding.rule == "counts"]
     finally:
         file.write_bytes(content)
     # The first of several examples is shown: a sum may be broken, too.

@@ -60,7 +60,9 @@ def _decide(outputs: str, dataset: str, split: Split, threshold: float = 0.5) ->
 def _shown(decision: Decision) -> str:
     """Shows fates as ``+`` whole (with the number of spans written), ``~`` answer alone, ``-`` dropped."""
     signs = {"whole": "+", "answer_only": "~", "dropped": "-"}
-    return " ".join(signs[one.form] + (str(len(one.kept)) if one.form == "whole" else "") for one in decision.outputs)
+    return " ".join(
+        signs[output.form] + (str(len(output.kept)) if output.form == "whole" else "") for output in decision.outputs
+    )
 
 
 CASES: list[tuple[str, Split, str, str, str | None]] = [
@@ -192,9 +194,9 @@ def at(start: int, *, page_id: int = 1, score: float = 0.1, paragraph: int = 3) 
 def kept_of(evidences: list[Alignment], rescued: set[int], *, by_paragraph: bool = False) -> tuple[int, ...]:
     """Gives what is written of a set, and of the same evidences as partial ones."""
     placed = {
-        (index, place): replace(one, is_rescued=place in rescued)
+        (index, place): replace(evidence, is_rescued=place in rescued)
         for index in (0, PARTIAL)
-        for place, one in enumerate(evidences)
+        for place, evidence in enumerate(evidences)
     }
     places = tuple(range(len(evidences)))
     paragraphs: frozenset[EvidenceKey] = frozenset(placed) if by_paragraph else frozenset()
@@ -244,7 +246,7 @@ SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 
 def _standing(stands: list[bool]) -> list[int]:
-    return [ordinal for ordinal, one in enumerate(stands) if one]
+    return [ordinal for ordinal, standing in enumerate(stands) if standing]
 
 
 def test_the_first_that_stand_are_dev_and_as_many_after_them_are_test() -> None:
@@ -269,11 +271,11 @@ def test_each_record_is_in_one_split_and_sizes_are_exact(stands: list[bool], n_r
     written = {
         split: [
             ordinal
-            for ordinal, one in enumerate(stands)
+            for ordinal, standing in enumerate(stands)
             # The filter of dev and test drops what does not stand; that of train keeps it.
-            if cuts.takes(ordinal, split, stands=one) and (one or split == "train")
+            if cuts.takes(ordinal, split, stands=standing) and (standing or split == "train")
         ]
         for split in SPLITS
     }
     assert len(written["dev"]) == len(written["test"]) == n_records
-    assert sorted(ordinal for one in written.values() for ordinal in one) == list(range(len(stands)))
+    assert sorted(ordinal for ordinals in written.values() for ordinal in ordinals) == list(range(len(stands)))

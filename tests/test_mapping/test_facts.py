@@ -95,7 +95,7 @@ def test_a_fact_makes_a_question_where_each_release_proves_an_answer_and_one_tha
 
 @pytest.mark.parametrize("side", ["old", "new"])
 def test_a_record_has_the_answers_of_its_release_and_those_of_the_other_in_meta(side: Side) -> None:
-    one = fact([answer("B", "found"), A], [B])
+    changed_fact = fact([answer("B", "found"), A], [B])
     other = "new" if side == "old" else "old"
     span = {
         "wikipedia_id": "7",
@@ -118,7 +118,7 @@ def test_a_record_has_the_answers_of_its_release_and_those_of_the_other_in_meta(
         "new": [proved("B"), {"answer": "B Town"}],
     }
 
-    assert kilt_record(one, side) == {
+    assert kilt_record(changed_fact, side) == {
         "id": "Q1-P36",
         "input": "What is the capital of Isles?",
         "output": outputs[side],

@@ -86,7 +86,9 @@ def test_a_record_is_in_the_published_form_with_a_window_of_its_tokens() -> None
 def test_links_that_are_not_taken_are_counted_by_reason() -> None:
     spans = [(1, "Sorn", 2), (1, "river", None), (1, "Brack", 99), (1, "near", 4), (1, "Tey", 3), (2, "Headed", 2)]
     headed = linked(3, *spans, (3, " ", 2), (4, "tag", 2), texts=(TEXT, "Headed", "a b", "a [END_ENT] tag"))
-    elements = tuple(replace(one, kind="heading") if one.text == "Headed" else one for one in headed.elements)
+    elements = tuple(
+        replace(element, kind="heading") if element.text == "Headed" else element for element in headed.elements
+    )
     made = Page(**{name: getattr(headed, name) for name in headed.__slots__} | {"elements": elements})
     scanned = scan(made, linked(5, (1, "Sorn", 2)), disambiguation=(4,), excluded=(5,))
 
@@ -179,7 +181,7 @@ def test_aliases_are_summed_over_chunks_and_have_the_shares_of_their_links() -> 
     ]
     occurrences: Any = [{"Sorn": 8, f"{long}b": 4, f"{long}a": 1}, {"Sorn": 10}]
     titles = {number: str(number) for number in range(10)}
-    rows = [row for one, of in zip(counts, occurrences, strict=True) for row in mention_rows(one, titles, of)]
+    rows = [row for count, of in zip(counts, occurrences, strict=True) for row in mention_rows(count, titles, of)]
     rows.sort(key=lambda row: (row[0], row[1], row[3]))
     batches = [rows_batch(rows[:3], MENTIONS), rows_batch(rows[3:], MENTIONS)]
     made = [tuple(row.values()) for batch in alias_rows(batches) for row in batch.to_pylist()]

@@ -108,7 +108,9 @@ def test_an_extra_works_alone(extra: str, wheels: Path, environment: Path, relea
     # An editable installation that PYTHONPATH shows would count as installed.
     shown = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     report = subprocess.run([*pip, *own], check=True, cwd=tmp_path, env=shown, stdout=subprocess.PIPE).stdout
-    brought = [Path(unquote(urlsplit(one["download_info"]["url"]).path)) for one in json.loads(report)["install"]]
+    brought = [
+        Path(unquote(urlsplit(package["download_info"]["url"]).path)) for package in json.loads(report)["install"]
+    ]
     (packages,) = environment.glob("lib/python*/site-packages")
     (packages / "brought.pth").write_text("\n".join(str(wheel.with_suffix("")) for wheel in brought), "utf-8")
     encoder = str(tiny_encoder(tmp_path / "tiny")) if extra == "dense" else ""

@@ -260,12 +260,15 @@ def _input(measure: Measure, options: Options, *, by_name: bool) -> str:
         hyphen = "-" if options.is_adjective and by_name else " " if by_name else NBSP
         gap = "-" if options.is_adjective and by_name else " "
         pieces = [
-            f"{_written(number, options)}{hyphen}{_unit_text(unit, options, by_name=by_name, one=_is_one(number))}"
+            f"{_written(number, options)}{hyphen}"
+            f"{_unit_text(unit, options, by_name=by_name, is_singular=_is_one(number))}"
             for number, unit in measure.parts
         ]
         return gap.join(pieces) + options.middle
     values = [_written(number, options) for number in measure.numbers]
-    return _with_unit(values, measure.words, measure.unit, options, by_name=by_name, one=_is_one(measure.numbers[-1]))
+    return _with_unit(
+        values, measure.words, measure.unit, options, by_name=by_name, is_singular=_is_one(measure.numbers[-1])
+    )
 
 
 def _written(number: Number, options: Options) -> str:
@@ -288,12 +291,19 @@ def _is_one(number: Number) -> bool:
 
 
 def _with_unit(
-    values: list[str], words: list[str], unit: Unit, options: Options, *, by_name: bool, one: bool, output: bool = False
+    values: list[str],
+    words: list[str],
+    unit: Unit,
+    options: Options,
+    *,
+    by_name: bool,
+    is_singular: bool,
+    output: bool = False,
 ) -> str:
     """Returns values with their unit: the unit after the last value, or after each in ``2 m × 3 m``."""
     by_name = by_name and not unit.is_symbol_only
     is_bare = options.has_values_only or options.is_number_only
-    text = "" if is_bare else _unit_text(unit, options, by_name=by_name, one=one)
+    text = "" if is_bare else _unit_text(unit, options, by_name=by_name, is_singular=is_singular)
     gap = "" if is_bare else " " if by_name else NBSP
     if unit.multiple:
         if not by_name if output else options.abbr == "on":
@@ -322,10 +332,10 @@ def _with_unit(
     return f"{result}{gap}{text}{'' if output else options.middle}"
 
 
-def _unit_text(unit: Unit, options: Options, *, by_name: bool, one: bool) -> str:
+def _unit_text(unit: Unit, options: Options, *, by_name: bool, is_singular: bool) -> str:
     if not by_name or unit.is_symbol_only:
-        return unit.symbol_plural if unit.symbol_plural and not (one and not unit.multiple) else unit.symbol
-    name = unit.name if options.is_adjective or (one and not unit.multiple) else unit.plural
+        return unit.symbol_plural if unit.symbol_plural and not (is_singular and not unit.multiple) else unit.symbol
+    name = unit.name if options.is_adjective or (is_singular and not unit.multiple) else unit.plural
     return unit.american(name) if options.is_american else name
 
 
@@ -356,9 +366,11 @@ def _output(measure: Measure, units: tuple[Unit, ...], options: Options, *, by_n
     values = [_rounded(result, precision, options) for result in results]
     if options.spell in ("on", "On", "out"):
         values = [spell_number(float(value)) or value if value.isdecimal() else value for value in values]
-    one = values[-1] == "1" or values[-1].rstrip("0") == "1."
+    is_singular = values[-1] == "1" or values[-1].rstrip("0") == "1."
     shown_values = [_signed(result, value, options) for result, value in zip(results, values, strict=True)]
-    return _with_unit(shown_values, measure.words, smallest, options, by_name=by_name, one=one, output=True)
+    return _with_unit(
+        shown_values, measure.words, smallest, options, by_name=by_name, is_singular=is_singular, output=True
+    )
 
 
 def _signed(result: float, value: str, options: Options) -> str:
@@ -412,7 +424,7 @@ def _split_output(result: float, units: tuple[Unit, ...], precision: int, option
             value = _as_fraction(rest, options.fraction)
         else:
             value = round_digits(abs(rest), decimals)
-        name = _unit_text(unit, options, by_name=by_name, one=value == "1")
+        name = _unit_text(unit, options, by_name=by_name, is_singular=value == "1")
         pieces.append(f"{group_digits(value, options.lang) if '⁄' not in value else value}{hyphen}{name}")
     sign = MINUS if result < 0 else ""
     return sign + ("-" if options.is_adjective and by_name else " ").join(pieces)

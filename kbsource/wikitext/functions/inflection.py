@@ -41,7 +41,9 @@ def _relation(written: str) -> _Relation:
     match = _RELATION.fullmatch(written)
     assert match is not None, written
     ends = [(piece.partition("..")[0], piece.rpartition("..")[2]) for piece in match[4].split(",")]
-    return _Relation(match[1], int(match[2] or 0), bool(match[3]), tuple((int(one), int(two)) for one, two in ends))
+    return _Relation(
+        match[1], int(match[2] or 0), bool(match[3]), tuple((int(first), int(second)) for first, second in ends)
+    )
 
 
 @cache

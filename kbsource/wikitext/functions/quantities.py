@@ -285,10 +285,10 @@ def population_density(template: Template, page: PageFacts) -> str:
     if other is not None and other.kind == unit.kind:
         in_units.append((area.value * unit.scale / other.scale, other))
     texts = []
-    for size, one in in_units:
+    for size, area_unit in in_units:
         value = abs(people.value / size)
         digits = round_significant(value, 2) if decimals is None else round_digits(value, decimals)
-        texts.append(f"{group_digits(digits, page.lang)}/{one.symbol}")
+        texts.append(f"{group_digits(digits, page.lang)}/{area_unit.symbol}")
     return f"{texts[0]} ({texts[1]})" if len(texts) > 1 else texts[0]
 
 

@@ -36,7 +36,7 @@ def _rules(made: Path, folder: Path, table: str, change: Callable[[Rows], object
     counts[table] = {name: sum(row["outcome"] == name for row in rows) for name in counts[table]}
     seal(folder / "diff", counts=counts)
     sources = {"old": made / "old" / "release", "new": made / "new" / "release"} if compared else {}
-    return {one.rule for one in verified(folder / "diff", **sources).findings}
+    return {finding.rule for finding in verified(folder / "diff", **sources).findings}
 
 
 def _first(rows: Rows, **wanted: Any) -> dict[str, Any]:

@@ -46,7 +46,8 @@ def test_a_piece_within_a_block_is_the_same_and_any_other_lies_in_the_text(
     new_start, new_end = move_piece(old, new, start, end)
     assert 0 <= new_start <= new_end <= len(new)
     if start < end and any(
-        one.old_start <= start and end <= one.old_start + one.size for one in equal_blocks(old, new)
+        equal_block.old_start <= start and end <= equal_block.old_start + equal_block.size
+        for equal_block in equal_blocks(old, new)
     ):
         assert new[new_start:new_end] == old[start:end]
 
@@ -91,29 +92,29 @@ _PAGES = st.lists(
 @given(_PAGES, _PAGES)
 def test_pieces_cover_the_old_texts_and_what_is_said_to_be_the_same_is(old: list[str], new: list[str]) -> None:
     pieces, unclaimed = match_elements(old, new)
-    assert "".join(old[one.old_element][one.old_start : one.old_end] for one in pieces) == "".join(old)
-    assert [one[:2] for one in pieces] == sorted(one[:2] for one in pieces)
-    assert {one.old_element for one in pieces} == set(range(len(old)))
-    for one in pieces:
-        text = old[one.old_element][one.old_start : one.old_end]
-        if one.new_element is None:
-            assert (one.outcome, one.n_kept) == ("gone", 0)
+    assert "".join(old[piece.old_element][piece.old_start : piece.old_end] for piece in pieces) == "".join(old)
+    assert [piece[:2] for piece in pieces] == sorted(piece[:2] for piece in pieces)
+    assert {piece.old_element for piece in pieces} == set(range(len(old)))
+    for piece in pieces:
+        text = old[piece.old_element][piece.old_start : piece.old_end]
+        if piece.new_element is None:
+            assert (piece.outcome, piece.n_kept) == ("gone", 0)
             continue
-        if one.outcome != "edited":
-            assert new[one.new_element][one.new_start : one.new_end] == text
-            assert one.n_kept == len(text)
-        assert 0 <= one.n_kept <= len(text)
-    claimed = {one.new_element for one in pieces}
+        if piece.outcome != "edited":
+            assert new[piece.new_element][piece.new_start : piece.new_end] == text
+            assert piece.n_kept == len(text)
+        assert 0 <= piece.n_kept <= len(text)
+    claimed = {piece.new_element for piece in pieces}
     assert unclaimed == [number for number in range(1, len(new)) if number not in claimed]
 
 
 @given(_PAGES, _PAGES)
 def test_equal_texts_are_matched_as_often_as_both_pages_have_them(old: list[str], new: list[str]) -> None:
     pieces = match_elements(old, new).pieces
-    matched = [one for one in pieces if one.outcome in ("same", "moved") and one.old_element]
-    assert len({one.new_element for one in matched}) == len(matched)
-    assert Counter(old[one.old_element] for one in matched) == Counter(old[1:]) & Counter(new[1:])
-    in_order = [one.new_element or 0 for one in matched if one.outcome == "same"]
+    matched = [piece for piece in pieces if piece.outcome in ("same", "moved") and piece.old_element]
+    assert len({piece.new_element for piece in matched}) == len(matched)
+    assert Counter(old[piece.old_element] for piece in matched) == Counter(old[1:]) & Counter(new[1:])
+    in_order = [piece.new_element or 0 for piece in matched if piece.outcome == "same"]
     assert in_order == sorted(in_order)
 
 
@@ -131,7 +132,7 @@ def test_equal_texts_are_matched_as_often_as_both_pages_have_them(old: list[str]
 )
 def test_elements_are_found(old: list[str], new: list[str], wanted: list[tuple[str, int, int]]) -> None:
     pieces = match_elements(["T", *old], ["T", *new]).pieces
-    assert [(one.outcome, one.new_element, one.new_start) for one in pieces[1:]] == wanted
+    assert [(piece.outcome, piece.new_element, piece.new_start) for piece in pieces[1:]] == wanted
 
 
 def test_a_title_is_edited_however_it_is_called_now() -> None:
@@ -140,7 +141,7 @@ def test_a_title_is_edited_however_it_is_called_now() -> None:
 
 
 def test_of_a_page_that_is_gone_all_is_gone() -> None:
-    assert [tuple(one[:4]) for one in gone_elements(["T", "", "ab"])] == [
+    assert [tuple(gone_element[:4]) for gone_element in gone_elements(["T", "", "ab"])] == [
         (0, 0, 1, None), (1, 0, 0, None), (2, 0, 2, None)
     ]  # fmt: skip
 
@@ -159,8 +160,8 @@ def test_a_page_of_thousands_of_items_is_compared_near_by() -> None:
     old = ["T", *(f"Item {number} of the list of ships that were lost" for number in range(3000))]
     new = ["T", *(f"Item {number} of the long list of ships that were lost" for number in range(3000))]
     pieces = match_elements(old, new).pieces
-    assert {one.outcome for one in pieces[1:]} == {"edited"}
-    assert all(one.old_element == one.new_element for one in pieces)
+    assert {piece.outcome for piece in pieces[1:]} == {"edited"}
+    assert all(piece.old_element == piece.new_element for piece in pieces)
 
 
 LONG = "The river Tey rises in the hills and flows to the sea."
@@ -200,4 +201,4 @@ def _page(*parts: str) -> PageText:
 def test_sections_become(old: list[str], new: list[str], wanted: list[tuple[object, ...]]) -> None:
     before, after = _page(*old), _page(*new)
     found = match_sections(before, after, match_elements(before.texts, after.texts).pieces)
-    assert [(one.old_number, one.new_number, one.outcome, one.kept) for one in found] == wanted
+    assert [(section.old_number, section.new_number, section.outcome, section.kept) for section in found] == wanted

@@ -115,9 +115,9 @@ def test_ranges_of_a_dump_are_read_through_it(tmp_path: Path) -> None:
     site = read_header(str(path)).site
 
     def titles(of: DumpRange) -> list[str]:
-        return [one.title for one in read_range(of, site, files=lambda _: checked) if isinstance(one, RawPage)]
+        return [page.title for page in read_range(of, site, files=lambda _: checked) if isinstance(page, RawPage)]
 
-    assert [title for one in ranges for title in titles(one)] == [f"P{number}" for number in range(1, 40)]
+    assert [title for byte_range in ranges for title in titles(byte_range)] == [f"P{number}" for number in range(1, 40)]
     _change(path, ranges[1].start + 5)
     with pytest.raises(DataError, match=CHANGED):
         titles(ranges[1])

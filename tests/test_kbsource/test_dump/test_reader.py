@@ -165,9 +165,9 @@ def test_other_text_namespaces_change_nothing_but_texts() -> None:
     everything = read(XML)
     some = read(XML, text_namespaces=frozenset({0}))
     assert reasons(some) == reasons(everything)
-    for one, other in zip(pages(some), pages(everything), strict=True):
-        assert one.text == (other.text if other.namespace == 0 else "")
-        assert (one.page_id, one.title, one.revision_id, one.offset) == (
+    for page, other in zip(pages(some), pages(everything), strict=True):
+        assert page.text == (other.text if other.namespace == 0 else "")
+        assert (page.page_id, page.title, page.revision_id, page.offset) == (
             other.page_id,
             other.title,
             other.revision_id,

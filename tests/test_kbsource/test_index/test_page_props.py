@@ -115,7 +115,7 @@ def test_sitelinks_come_before_page_props(
 
 def settle(claims: list[tuple[int, int]]) -> dict[int, int]:
     """Gives the item of each page: of an item's pages the lowest, then of a page's items the lowest."""
-    won = {qid: min(page for one, page in claims if one == qid) for qid, _ in claims}
+    won = {qid: min(page for other_qid, page in claims if other_qid == qid) for qid, _ in claims}
     return {page: min(qid for qid in won if won[qid] == page) for page in won.values()}
 
 
@@ -132,8 +132,8 @@ def test_no_item_has_two_pages_and_claims_tell_who_said_what(
         (claims,) = read_index_file(report.claims_path)
         found = PageProps.open(folder)
     settled = settle(sitelinks)
-    linked_qids, linked_pages = ({one[place] for one in sitelinks} for place in (0, 1))
-    settled |= settle([one for one in props if one[0] not in linked_qids and one[1] not in linked_pages])
+    linked_qids, linked_pages = ({sitelink[place] for sitelink in sitelinks} for place in (0, 1))
+    settled |= settle([prop for prop in props if prop[0] not in linked_qids and prop[1] not in linked_pages])
     assert {page_id: found.qid(page_id) for page_id in range(1, 7)} == {
         page_id: f"Q{settled[page_id]}" if page_id in settled else None for page_id in range(1, 7)
     }
@@ -142,6 +142,6 @@ def test_no_item_has_two_pages_and_claims_tell_who_said_what(
     assert claims["page_id"].to_pylist() == sorted({page_id for _, page_id in [*sitelinks, *props]})
     for page_id, qid, wikidata, page_props in zip(*(column.to_pylist() for column in claims.columns), strict=True):
         assert found.qid(page_id) == (f"Q{qid}" if qid else None)
-        assert wikidata == min((one for one, page in sitelinks if page == page_id), default=0)
-        assert page_props == min((one for one, page in props if page == page_id), default=0)
+        assert wikidata == min((claimed_qid for claimed_qid, page in sitelinks if page == page_id), default=0)
+        assert page_props == min((claimed_qid for claimed_qid, page in props if page == page_id), default=0)
         assert (qid, page_id) in [*sitelinks, *props] or qid == 0

@@ -22,7 +22,7 @@ def page_items(folder: Path, items: list[dict[str, Any]], languages: tuple[str, 
     """Gives the table of pages whose ids are the numbers of their items."""
     (folder / "dump.json").write_bytes(array(items))
     make(folder / "dump.json", output=folder / "wikidata", languages=languages)
-    numbers = np.array([int(one["id"][1:]) for one in items])
+    numbers = np.array([int(entity["id"][1:]) for entity in items])
     claims, pages = str(folder / "claims.arrow"), str(folder / "pages.arrow")
     zeros = np.zeros(len(numbers))
     write_index_file(claims, CLAIMS, [pa.record_batch([numbers.astype(np.uint32)] * 4, schema=CLAIMS)])

@@ -57,7 +57,7 @@ def test_of_the_old_form_one_project_is_taken_unless_all_are_asked_for(tmp_path:
         "en.z A 1\nen.m.z A 2\nen A 3\nen.m A 4\nen.zero A 5\nen.wikipedia A desktop 6 A6\n"
     )
     found = {wanted: read_whole(tmp_path / "views", projects_of("en", all_access=wanted)) for wanted in (False, True)}
-    views = {wanted: [one.views for one in rows if isinstance(one, PageViews)] for wanted, rows in found.items()}
+    views = {wanted: [row.views for row in rows if isinstance(row, PageViews)] for wanted, rows in found.items()}
     assert views == {False: [1, 6], True: [1, 2, 3, 4, 5, 6]}
 
 
@@ -88,7 +88,7 @@ def test_damage_is_told_and_what_can_be_read_is(tmp_path: Path) -> None:
     content = bz2.compress(b"en.z A 1\n") + bz2.compress(b"en.z B 2\n")[:-12]
     found = read(tmp_path / "views", content)
     assert found[0] == PageViews("A", None, 1)
-    assert {one.reason for one in found if isinstance(one, BadRecord)} == {"truncated_dump"}
+    assert {row.reason for row in found if isinstance(row, BadRecord)} == {"truncated_dump"}
 
 
 def test_the_end_of_a_line_that_a_damage_cuts_is_no_line(tmp_path: Path) -> None:
@@ -96,16 +96,16 @@ def test_the_end_of_a_line_that_a_damage_cuts_is_no_line(tmp_path: Path) -> None
     broken = bytearray(streams[1])
     broken[20] ^= 0xFF
     found = read(tmp_path / "views", streams[0] + bytes(broken) + streams[2])
-    assert [one.title for one in found if isinstance(one, PageViews)] == ["A", "E"]
-    assert [one.reason for one in found if isinstance(one, BadRecord)] == ["line_cut", "damaged_block"]
+    assert [row.title for row in found if isinstance(row, PageViews)] == ["A", "E"]
+    assert [row.reason for row in found if isinstance(row, BadRecord)] == ["line_cut", "damaged_block"]
 
 
 @pytest.mark.parametrize("pack", [bytes, bz2.compress, gzip.compress])
 def test_a_line_without_end_is_given_up_and_the_next_one_read(pack: Any, tmp_path: Path) -> None:
     long = b"en.z A 5 " + b"en.z " * 700_000
     found = read(tmp_path / "views", pack(long + b"\nen.z B 1\nen.z"))
-    assert [one for one in found if isinstance(one, PageViews)] == [PageViews("B", None, 1)]
-    bad = [(one.reason, one.offset) for one in found if isinstance(one, BadRecord)]
+    assert [row for row in found if isinstance(row, PageViews)] == [PageViews("B", None, 1)]
+    bad = [(row.reason, row.offset) for row in found if isinstance(row, BadRecord)]
     assert [reason for reason, _ in bad] == ["line_too_large", "malformed_line"]
     if pack is not bz2.compress:
         assert [offset for _, offset in bad] == [0, len(long) + 10]
@@ -137,7 +137,7 @@ def test_any_cut_into_streams_gives_what_the_lines_say(lines: list[bytes], step:
         path = Path(folder) / "views"
         path.write_bytes(b"".join(map(pack, parts)) if content else pack(b"\n"))
         found = read_whole(path, EN)
-    assert [one.reason if isinstance(one, BadRecord) else tuple(one) for one in found] == expected
+    assert [row.reason if isinstance(row, BadRecord) else tuple(row) for row in found] == expected
 
 
 def test_real_days_add_up() -> None:

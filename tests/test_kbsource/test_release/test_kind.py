@@ -72,7 +72,10 @@ def test_a_release_is_sound_and_says_what_was_counted(tmp_path: Path) -> None:
 
 def test_the_laws_of_the_kind_are_checked(tmp_path: Path) -> None:
     folder = make(tmp_path / "herd", [*ROWS, ("g4", None), ("g5", None), ("g1", "Dot")])
-    assert [(one.file, one.rule, one.n_cases, one.example, one.meaning) for one in herd(folder).findings] == [
+    assert [
+        (finding.file, finding.rule, finding.n_cases, finding.example, finding.meaning)
+        for finding in herd(folder).findings
+    ] == [
         (TABLE, "nameless", 2, "g4", "a goat has no name"),
         (TABLE, "twins", 1, "g1", "two goats have one id"),
     ]

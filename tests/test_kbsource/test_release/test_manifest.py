@@ -36,7 +36,7 @@ def test_a_manifest_is_readable_json_with_sorted_keys(tmp_path: Path) -> None:
         (lambda value: value | {"format": "other"}, SetupError, "format is 'other'"),
         (lambda value: value | {"schema_version": 99}, SetupError, "schema version 99"),
         (lambda value: value | {"extra": 1}, DataError, "extra"),
-        (lambda value: {name: one for name, one in value.items() if name != "inputs"}, DataError, "inputs"),
+        (lambda value: {name: field for name, field in value.items() if name != "inputs"}, DataError, "inputs"),
         (lambda value: value | {"inputs": {}}, DataError, "inputs"),
         (lambda value: value | {"totals": value["totals"] | {"articles": "4"}}, DataError, r"totals\.articles"),
         (lambda value: value | {"page_order": "other"}, DataError, "changed since"),

@@ -72,7 +72,7 @@ def test_files_of_the_sizes_that_were_written_are_all_there(folder: Path) -> Non
     check_sizes(str(folder), ENTRIES)
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda one: one.file)
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda file_entry: file_entry.file)
 def test_a_file_that_is_cut_off_or_missing_is_named(folder: Path, entry: FileEntry) -> None:
     path = folder / entry.file
     path.write_bytes(b"x")

@@ -398,9 +398,9 @@ def test_spans_are_judged_as_python_slices_them(texts: list[str], spans: list[tu
         db.register("pages", page)
         ((broken,),) = db.execute(f"select len({law.broken}) from pages").fetchall()
     holds = [
-        0 <= one["element"] < len(texts)
-        and 0 <= one["start"] <= one["end"] <= len(texts[one["element"]])
-        and texts[one["element"]][one["start"] : one["end"]] == one["text"]
-        for one in claimed
+        0 <= span["element"] < len(texts)
+        and 0 <= span["start"] <= span["end"] <= len(texts[span["element"]])
+        and texts[span["element"]][span["start"] : span["end"]] == span["text"]
+        for span in claimed
     ]
     assert broken == holds.count(False)

@@ -234,7 +234,7 @@ def test_a_small_table_is_cut_into_files_of_equal_size(tmp_path: Path, rows_per_
     assert [entry.file for entry in entries] == names
     assert sorted(path.name for path in (tmp_path / "rejected").iterdir()) == [name[9:] for name in names]
     rows = [row for name in names for row in pq.read_table(tmp_path / name).to_pylist()]
-    assert rows == [asdict(one) for one in BAD]
+    assert rows == [asdict(bad_record) for bad_record in BAD]
 
 
 def test_a_table_without_rows_has_one_file(tmp_path: Path) -> None:

@@ -29,13 +29,15 @@ def test_ranges_hold_every_row_once_and_all_of_a_key(tmp_path: Path, given: list
     with SortedRuns(str(tmp_path / "runs"), SCHEMA, by="key") as runs:
         for batch in given:
             runs.add(np.array(batch, np.uint64), pa.array([str(key) for key in batch], pa.string()))
-        found = [runs.read(one)["key"].to_pylist() for one in runs.ranges()]
+        found = [runs.read(byte_range)["key"].to_pylist() for byte_range in runs.ranges()]
         batches = list(runs.read_sorted(4))
     expected = sorted(key for batch in given for key in batch)
     assert (
-        [key for one in found for key in sorted(one)] == expected == [key for b in batches for key in b[0].to_pylist()]
+        [key for key_range in found for key in sorted(key_range)]
+        == expected
+        == [key for b in batches for key in b[0].to_pylist()]
     )
-    assert sum(len(set(one)) for one in found) == len(set(expected))
+    assert sum(len(set(key_range)) for key_range in found) == len(set(expected))
     assert all(batch["text"].to_pylist() == [str(key) for key in batch["key"].to_pylist()] for batch in batches)
     assert [batch.num_rows for batch in batches[:-1]] == [4] * len(batches[:-1])
     assert not (tmp_path / "runs").exists()

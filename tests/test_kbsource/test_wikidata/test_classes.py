@@ -18,7 +18,7 @@ def closure(pairs: Pairs, **options: int) -> dict[tuple[int, int], int]:
         for row in block.to_pylist()
     ]
     assert rows == sorted(rows)
-    found = {(one, other): steps for one, other, steps in rows}
+    found = {(item, other): steps for item, other, steps in rows}
     assert len(found) == len(rows)
     return found
 

@@ -103,7 +103,7 @@ def test_statements_have_rank_and_wanted_qualifiers() -> None:
         ("P1", "deprecated", "Q3"),
     ]
     assert [[(property_id, snak[2]) for property_id, snak in row[-1]] for row in rows] == [[("P580", "Q7")], []]
-    assert [one[0] for one in read(item("Q1", claims=claims)).statements[0][-1]] == ["P580", "P999"]
+    assert [claim[0] for claim in read(item("Q1", claims=claims)).statements[0][-1]] == ["P580", "P999"]
 
 
 def test_an_array_with_gaps_is_an_object_to_php_and_an_array_here() -> None:

@@ -25,18 +25,18 @@ LINES = [b'{"id":"Q1"}', b'{"id":"Q2","x":"' + b"x" * 300 + b'"}', b'{"id":"Q3"}
 
 def read(path: Path, *, range_bytes: int = 1 << 40, **options: Any) -> list[Line | BadRecord]:
     return [
-        one
+        line
         for line_range in plan_lines([str(path)], range_bytes=range_bytes)
-        for one in read_lines(line_range, **options)
+        for line in read_lines(line_range, **options)
     ]
 
 
 def data_of(found: list[Line | BadRecord]) -> list[bytes]:
-    return [one.data for one in found if isinstance(one, Line)]
+    return [item.data for item in found if isinstance(item, Line)]
 
 
 def reasons(found: list[Line | BadRecord]) -> list[str]:
-    return [one.reason for one in found if isinstance(one, BadRecord)]
+    return [item.reason for item in found if isinstance(item, BadRecord)]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_block_that_cannot_be_decoded_costs_the_lines_that_touch_it(tmp_path: 
     found = read(path)
 
     assert data_of(found) == [LINES[0], LINES[2]]
-    assert [(one.reason, one.key) for one in found if isinstance(one, BadRecord)] == [
+    assert [(item.reason, item.key) for item in found if isinstance(item, BadRecord)] == [
         ("line_cut", "Q2"),
         ("damaged_block", ""),
     ]
@@ -155,7 +155,7 @@ def test_a_line_without_end_is_given_up_and_the_next_one_read(tmp_path: Path) ->
     path.write_bytes(array(LINES))
     found = read(path, max_bytes=100)
     assert data_of(found) == [LINES[0], LINES[2]]
-    assert [(one.reason, one.key) for one in found if isinstance(one, BadRecord)] == [("line_too_large", "Q2")]
+    assert [(item.reason, item.key) for item in found if isinstance(item, BadRecord)] == [("line_too_large", "Q2")]
 
 
 @pytest.mark.parametrize("content", [b"<mediawiki>", b"\x1f\x8bxxxxxxxx", bz2.compress(b"[]")[:20], b""])
@@ -190,7 +190,7 @@ def test_reading_ahead_gives_the_same_and_never_takes_much_more_than_it_should(
     given_back: list[Line | BadRecord] = []
     for line in read_ahead(source(), ahead_bytes=ahead_bytes):
         waiting = taken[len(given_back) : -1]
-        assert sum(len(one.data) for one in waiting if isinstance(one, Line)) < ahead_bytes
+        assert sum(len(item.data) for item in waiting if isinstance(item, Line)) < ahead_bytes
         assert bad not in waiting  # it counts as more than fits
         given_back.append(line)
     assert given_back == lines

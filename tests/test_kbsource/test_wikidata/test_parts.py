@@ -80,7 +80,7 @@ def test_every_row_is_what_the_statement_says(entities: dict[str, list[ReadState
             "property_id": property_id,
             "rank": RANKS[rank],
             **value_row(snak),
-            "qualifiers": [{"property_id": name, **value_row(one)} for name, one in qualifiers],
+            "qualifiers": [{"property_id": name, **value_row(value)} for name, value in qualifiers],
         }
         for entity_id, statements in entities.items()
         for property_id, rank, snak, qualifiers in statements

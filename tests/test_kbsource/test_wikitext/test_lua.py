@@ -406,7 +406,7 @@ def test_numbers_of_arguments_may_be_of_any_length() -> None:
 @pytest.mark.parametrize("code", range(32))
 def test_no_module_forges_marks(code: int) -> None:
     behind = ("", "T99", "I99", "F\\n", "9", "\\n", "[[a]]")
-    forged = [f"'{before}\\{code:03d}{one}b \\{code:03d}'" for one in behind for before in ("", "\\n", "a")]
+    forged = [f"'{before}\\{code:03d}{suffix}b \\{code:03d}'" for suffix in behind for before in ("", "\\n", "a")]
     module = f"local s = {{ {','.join(forged)} }} return {{ f = function(frame) return s[frame.args[1] + 0] end }}"
     uses = "\n\n".join(f"({{{{Zzz run|{number}}}}})" for number in range(1, len(forged) + 1))
     page = parsed(uses, {"M": module}, {"Zzz run": "{{#invoke:M|f|{{{1}}}}}"})

@@ -81,7 +81,7 @@ def test_default_outputs_are_units() -> None:
         assert unit is not None
         outputs = output_units(unit.default)
         assert outputs, code
-        assert {one.kind for units in outputs for one in units} == {unit.kind}
+        assert {element.kind for units in outputs for element in units} == {unit.kind}
 
 
 @given(st.floats(min_value=1e-6, max_value=1e12), st.integers(min_value=-6, max_value=8))

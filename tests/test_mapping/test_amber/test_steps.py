@@ -63,7 +63,7 @@ def chosen(rows: list[tuple[int, bool]], **options: str) -> object:
     """The members with their head flags, or the reason, for (views, is of the collection)."""
     bearers = [Bearer(number, views, is_member) for number, (views, is_member) in enumerate(rows)]
     reason, found = choose_members(bearers, AmberOptions(**options))  # type: ignore[arg-type]  # literals
-    return reason or [(one.views, is_head) for one, is_head in found]
+    return reason or [(bearer.views, is_head) for bearer, is_head in found]
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ def test_the_beginning_of_a_page_names_a_value(alias: str, text: str, is_found: 
     entity = SetEntity("Q1", 1.0, True, (), (), (), (of_tuple(value("Q2", "nowhere", alias)),))
     aligned = align_entity(entity, [Passage(PAGE, text)])
     assert aligned.wikipedia == (PAGE,)
-    assert [one.provenance for one in aligned.tuples] == ([(PAGE,)] if is_found else [])
-    assert all(one.values[0].found_in_passage for one in aligned.tuples)
+    assert [amber_tuple.provenance for amber_tuple in aligned.tuples] == ([(PAGE,)] if is_found else [])
+    assert all(amber_tuple.values[0].found_in_passage for amber_tuple in aligned.tuples)
 
 
 def test_a_set_needs_a_head_that_is_told_apart() -> None:
@@ -152,10 +152,12 @@ def test_a_set_needs_a_head_that_is_told_apart() -> None:
 
 
 def test_false_objects_are_called_like_no_true_value() -> None:
-    one = of_tuple(value("Q1", "Mets", "New York Mets"), FullValue(QUANTITY, None, "+2", "1", ("2",), ("two",), None))
-    assert false_object(one, ["Mets", "New York Mets", "2.0", "Cubs"]) == "Cubs"
-    assert false_object(one, ["Mets", "2"]) is None
-    assert answers(one) == ("Mets", "New York Mets", "2", "two")
+    amber_tuple = of_tuple(
+        value("Q1", "Mets", "New York Mets"), FullValue(QUANTITY, None, "+2", "1", ("2",), ("two",), None)
+    )
+    assert false_object(amber_tuple, ["Mets", "New York Mets", "2.0", "Cubs"]) == "Cubs"
+    assert false_object(amber_tuple, ["Mets", "2"]) is None
+    assert answers(amber_tuple) == ("Mets", "New York Mets", "2", "two")
 
 
 def test_objects_are_ranked_by_frequency_then_by_who_came_first() -> None:
@@ -169,8 +171,8 @@ def test_objects_are_ranked_by_frequency_then_by_who_came_first() -> None:
 
 
 def test_claims_and_typed_questions() -> None:
-    one = of_tuple(value("Q1", "Mets"), value("Q2", "Cubs", is_found=True))
-    entity = SetEntity("Q91", 1.0, True, (), (), (), (one,))
+    amber_tuple = of_tuple(value("Q1", "Mets"), value("Q2", "Cubs", is_found=True))
+    entity = SetEntity("Q91", 1.0, True, (), (), (), (amber_tuple,))
     claims = list(make_queries("N", entity, "fc", HUMAN, AmberOptions(), {"P54": ["Cubs", "Jets"]}))
     assert [(query.input, query.answer) for query in claims] == [
         ("N is a player on the Cubs.", "SUPPORTS"),
@@ -243,8 +245,10 @@ def test_an_unknown_collection_is_named() -> None:
 
 
 def test_records_give_their_sets_back_and_are_counted() -> None:
-    one = of_tuple(value("Q2", "x", is_found=True), FullValue(QUANTITY, None, "+2", "1", ("2",), ("two",), None))
-    head = SetEntity("Q1", 1.5, True, ("N",), ("Q5",), (PAGE,), (structs.replace(one, provenance=(PAGE,)),))
+    amber_tuple = of_tuple(
+        value("Q2", "x", is_found=True), FullValue(QUANTITY, None, "+2", "1", ("2",), ("two",), None)
+    )
+    head = SetEntity("Q1", 1.5, True, ("N",), ("Q5",), (PAGE,), (structs.replace(amber_tuple, provenance=(PAGE,)),))
     made = AmberSet("N", (head, replace_qid(head, "Q3")))
     assert set_of(json.loads(json.dumps(tuples_record(made)))) == made
     statistics = CollectionStatistics(HUMAN)
@@ -264,7 +268,7 @@ def amber_sets(
     entities: Iterable[Entity], documents: Mapping[str, list[Passage]], collection: Collection, options: AmberOptions
 ) -> list[AmberSet]:
     """The sets of a collection, by name: the steps that the pipeline takes for each name, in a loop in memory."""
-    known = {one.qid: one for one in entities}
+    known = {entity.qid: entity for entity in entities}
     named: dict[str, list[Entity]] = {}
     for entity in known.values():
         for alias in dict.fromkeys(entity.aliases):
@@ -272,13 +276,16 @@ def amber_sets(
     found = []
     for name, of_name in sorted(named.items()):
         bearers = [
-            Bearer(int(one.qid[1:]), one.views, any(kind in collection.types for kind in one.types)) for one in of_name
+            Bearer(int(entity.qid[1:]), entity.views, any(kind in collection.types for kind in entity.types))
+            for entity in of_name
         ]
-        _, chosen = choose_members(sorted(bearers, key=lambda one: (-one.views, one.item)), options)
-        members = [(known[f"Q{one.item}"], is_head) for one, is_head in chosen]
+        _, chosen = choose_members(sorted(bearers, key=lambda bearer: (-bearer.views, bearer.item)), options)
+        members = [(known[f"Q{bearer.item}"], is_head) for bearer, is_head in chosen]
         made = make_set(name, members, known, collection, options)
         aligned = made._replace(
-            entities=tuple(align_entity(one, documents[one.qid]) for one in made.entities if documents.get(one.qid))
+            entities=tuple(
+                align_entity(entity, documents[entity.qid]) for entity in made.entities if documents.get(entity.qid)
+            )
         )
         if lacking(aligned, "found") is None:
             found.append(aligned)
@@ -384,29 +391,29 @@ def _collections(options: AmberOptions) -> list[Collection]:
     return list(load_collections(None, [], options.templates))
 
 
-def _record(one: AmberSet) -> Any:
+def _record(amber_set: AmberSet) -> Any:
     """A set as the file of tuples has it."""
-    return json.loads(json.dumps(tuples_record(one)))
+    return json.loads(json.dumps(tuples_record(amber_set)))
 
 
 def _made(world: World, collection: Collection, options: AmberOptions) -> tuple[list[AmberSet], Any]:
     sets = amber_sets(world.product_entities(), world.product_passages(), collection, options)
     counts = ValueCounts()
-    for one in sets:
-        counts.add(one)
+    for made_set in sets:
+        counts.add(made_set)
     ranked = counts.ranked()
     queries: dict[str, list[Any]] = {task: [] for task in TASKS}
-    for one, task in itertools.product(sets, TASKS):
-        for entity in one.entities:
-            for query in make_queries(one.name, entity, task, collection, options, ranked):
+    for made_set, task in itertools.product(sets, TASKS):
+        for entity in made_set.entities:
+            for query in make_queries(made_set.name, entity, task, collection, options, ranked):
                 answer = query.answer if isinstance(query.answer, str) else list(query.answer)
-                key = (one.name, entity.qid, query.tuple.property_id)
+                key = (made_set.name, entity.qid, query.tuple.property_id)
                 queries[task].append((*key, query.query_id, query.input, answer))
     return sets, queries
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chosen", CHOICES, ids=lambda one: "-".join(one) or "default")
+@pytest.mark.parametrize("chosen", CHOICES, ids=lambda record: "-".join(record) or "default")
 def test_random_worlds_give_the_same_sets_and_queries(chosen: dict[str, Any]) -> None:
     options, default = AmberOptions(**chosen), asdict(AmberOptions())
     collections = _collections(options)
@@ -423,7 +430,7 @@ def test_random_worlds_give_the_same_sets_and_queries(chosen: dict[str, Any]) ->
             }
             expected = amber_oracle.make_tuples(world.entities, world.pages, data, asdict(options))
             sets, queries = _made(world, collection, options)
-            assert [_record(one) for one in sets] == expected, f"seed {seed}"
+            assert [_record(made_set) for made_set in sets] == expected, f"seed {seed}"
             wanted = amber_oracle.make_queries(expected, data, world.entities, asdict(options))
             assert queries == wanted, f"seed {seed}"
             usual = amber_oracle.make_tuples(world.entities, world.pages, data, default)

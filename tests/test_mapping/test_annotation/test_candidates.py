@@ -52,7 +52,12 @@ def test_systems_take_turns_and_the_best_come_first() -> None:
     options = CandidateOptions()
     found = choose_candidates("q", ["lake"], runs, None, options=options, stop_words=())
     # Round 1: pages 1 and 5; round 2: the first of them again, and 6; round 3: page 2, then four are there.
-    assert {one.passage.page_id: one.systems for one in found} == {"1": (0, 1), "5": (2,), "6": (2,), "2": (0,)}
+    assert {candidate.passage.page_id: candidate.systems for candidate in found} == {
+        "1": (0, 1),
+        "5": (2,),
+        "6": (2,),
+        "2": (0,),
+    }
     assert found == choose_candidates("q", ["lake"], runs, None, options=options, stop_words=())
     other = choose_candidates("q", ["lake"], runs, None, options=CandidateOptions(seed="2"), stop_words=())
     assert sorted(found) == sorted(other)
@@ -63,15 +68,15 @@ def test_the_gold_passage_is_one_of_them() -> None:
     runs = [[passage(str(number), "lake") for number in range(9)]]
     gold = passage("g", "not a word of it")
     found = choose_candidates("q", ["lake"], runs, gold, options=CandidateOptions(), stop_words=())
-    assert [one.passage for one in found if one.is_gold] == [gold]
+    assert [candidate.passage for candidate in found if candidate.is_gold] == [gold]
     assert len(found) == 4
 
 
 def test_pages_that_a_run_calls_by_their_titles_alone_are_told_apart() -> None:
     runs = [[Passage("", title, (1, 1), "A lake.") for title in "AB"]]
     found = choose_candidates("q", ["lake"], runs, None, options=CandidateOptions(), stop_words=())
-    assert {one.passage.title for one in found} == {"A", "B"}
-    assert len({one.passage_id for one in found}) == 2
+    assert {candidate.passage.title for candidate in found} == {"A", "B"}
+    assert len({candidate.passage_id for candidate in found}) == 2
 
 
 def test_kappa_of_two() -> None:
@@ -86,7 +91,7 @@ def test_pairs_with_few_passages_in_common_do_not_count() -> None:
     labels = {f"p{number}": {"a": number % 2 == 0, "b": number % 2 == 0} for number in range(10)}
     labels["p0"]["c"] = True
     pairs = pair_kappas(labels)
-    assert [(one.first, one.second, one.n_common, one.kappa) for one in pairs] == [
+    assert [(pair.first, pair.second, pair.n_common, pair.kappa) for pair in pairs] == [
         ("a", "b", 10, 1.0),
         ("a", "c", 1, None),
         ("b", "c", 1, None),

@@ -64,7 +64,7 @@ def crowd_questions() -> list[Question]:
 
 def task_ids(tasks: Path) -> dict[str, str]:
     """The id of the task about each answer, by aid."""
-    return {one["aid"]: one["task_id"] for one in read_lines(tasks / "validation_key.jsonl") if not one["is_wrong"]}
+    return {line["aid"]: line["task_id"] for line in read_lines(tasks / "validation_key.jsonl") if not line["is_wrong"]}
 
 
 @pytest.fixture
@@ -80,24 +80,24 @@ def tasks(tmp_path: Path, release: Path) -> Path:
 
 def test_every_answer_of_the_pool_is_a_task_and_some_are_wrong(release: Path, tasks: Path) -> None:
     shown, key = read_lines(tasks / "validation.jsonl"), read_lines(tasks / "validation_key.jsonl")
-    right = [one for one in key if not one["is_wrong"]]
-    wrong = [one for one in key if one["is_wrong"]]
-    assert [one["task_id"] for one in shown] == [one["task_id"] for one in key]
-    assert len({one["task_id"] for one in key}) == len(key)
-    assert {one["aid"] for one in right} == {f"{qid}__{n}" for qid in (DEV, OTHER, TEST) for n in range(6)}
+    right = [line for line in key if not line["is_wrong"]]
+    wrong = [line for line in key if line["is_wrong"]]
+    assert [line["task_id"] for line in shown] == [line["task_id"] for line in key]
+    assert len({line["task_id"] for line in key}) == len(key)
+    assert {line["aid"] for line in right} == {f"{qid}__{n}" for qid in (DEV, OTHER, TEST) for n in range(6)}
     # The composition stands alone in its subset, so nothing is wrong for it.
     assert len(wrong) == round(18 * 0.2 / 0.8)
-    for one in wrong:
-        assert (one["qid"], one["aid"].rpartition("__")[0]) in {(DEV, TEST), (TEST, DEV)}
-    assert all(set(one) == {"task_id", "qid", "question_text", "answer_text", "links", "proofs"} for one in shown)
+    for line in wrong:
+        assert (line["qid"], line["aid"].rpartition("__")[0]) in {(DEV, TEST), (TEST, DEV)}
+    assert all(set(line) == {"task_id", "qid", "question_text", "answer_text", "links", "proofs"} for line in shown)
 
 
 def test_a_task_shows_the_answer_with_its_pages_and_proofs(tasks: Path) -> None:
     task_id = task_ids(tasks)[f"{OTHER}__0"]
-    (shown,) = (one for one in read_lines(tasks / "validation.jsonl") if one["task_id"] == task_id)
+    (shown,) = (line for line in read_lines(tasks / "validation.jsonl") if line["task_id"] == task_id)
     source = crowd_questions()[1]
     answer = source.answers[0]
-    pages = [f"https://en.wikipedia.org/wiki/{one.title.replace(' ', '_')}" for one in answer.proofs]
+    pages = [f"https://en.wikipedia.org/wiki/{proof.title.replace(' ', '_')}" for proof in answer.proofs]
 
     assert shown == {
         "task_id": task_id,
@@ -105,7 +105,7 @@ def test_a_task_shows_the_answer_with_its_pages_and_proofs(tasks: Path) -> None:
         "question_text": source.question_text,
         "answer_text": "Brack Falls",
         "links": pages,
-        "proofs": [{"text": one.text, "url": page} for one, page in zip(answer.proofs, pages, strict=True)],
+        "proofs": [{"text": proof.text, "url": page} for proof, page in zip(answer.proofs, pages, strict=True)],
     }
 
 
@@ -119,8 +119,8 @@ def test_links_open_in_a_browser() -> None:
 def test_questions_of_the_pool_and_drawn_training_ones_are_written_anew(tasks: Path) -> None:
     asked = read_lines(tasks / "paraphrase.jsonl")
     train = crowd_questions()[3:5]
-    first = min(train, key=lambda one: draw_key(candidate_of(one), OPTIONS.seed, "paraphrase"))
-    assert [one["qid"] for one in asked] == [DEV, OTHER, TEST, first.qid]
+    first = min(train, key=lambda drawn_candidate: draw_key(candidate_of(drawn_candidate), OPTIONS.seed, "paraphrase"))
+    assert [paraphrase["qid"] for paraphrase in asked] == [DEV, OTHER, TEST, first.qid]
     assert asked[0] == {
         "qid": DEV,
         "question_text": "What is by Lake Miravel (P50__Q1)?",
@@ -149,51 +149,56 @@ def test_no_wrong_answer_has_a_name_of_a_right_one(names: list[list[str]], share
     pool = [drawn(question(f"P50__Q{number}", given_names), number, "dev") for number, given_names in enumerate(names)]
     found = validation_tasks(pool, TaskOptions(wrong_share=share))
     n_right = sum(map(len, names))
-    assert sum(not one.is_wrong for one in found) == n_right
+    assert sum(not task.is_wrong for task in found) == n_right
     assert len(found) - n_right <= round(n_right * share / (1 - share))
-    assert len({one.task_id for one in found}) == len(found)
-    for one in found:
-        has_it = one.answer.text in [answer.text for answer in one.asked.answers]
-        assert has_it != one.is_wrong
-        owner = next(other for other in pool if other.qid == one.aid.rpartition("__")[0])
-        assert owner.answers[int(one.aid.rpartition("__")[2])] == one.answer
+    assert len({task.task_id for task in found}) == len(found)
+    for task in found:
+        has_it = task.answer.text in [answer.text for answer in task.asked.answers]
+        assert has_it != task.is_wrong
+        owner = next(other for other in pool if other.qid == task.aid.rpartition("__")[0])
+        assert owner.answers[int(task.aid.rpartition("__")[2])] == task.answer
 
 
-def _without_pages(one: Question) -> Question:
-    return structs.replace(one, answers=tuple(structs.replace(answer, title=None) for answer in one.answers))
+def _without_pages(question_with_pages: Question) -> Question:
+    return structs.replace(
+        question_with_pages,
+        answers=tuple(structs.replace(answer, title=None) for answer in question_with_pages.answers),
+    )
 
 
 @pytest.mark.parametrize(("share", "n_wrong"), [(0.5, 12), (0.25, 4), (0.1, 1), (0, 0)])
 def test_the_share_of_wrong_answers_is_that_of_all_tasks(share: float, n_wrong: int) -> None:
     asked = [_without_pages(question(f"P50__Q{number}", names)) for number, names in enumerate((FIRST, SECOND))]
-    pool = [drawn(one, number, "dev") for number, one in enumerate(asked)]
+    pool = [drawn(question_drawn, number, "dev") for number, question_drawn in enumerate(asked)]
     found = validation_tasks(pool, TaskOptions(wrong_share=share))
-    assert Counter(one.is_wrong for one in found) == Counter({False: 12, True: n_wrong})
+    assert Counter(task.is_wrong for task in found) == Counter({False: 12, True: n_wrong})
 
 
 @pytest.mark.parametrize(("share", "n_wrong"), [(0.6, 27), (0.9, 36)])
 def test_more_wrong_answers_than_right_ones_are_given_as_long_as_there_are_any(share: float, n_wrong: int) -> None:
-    asked = [_without_pages(question(f"P50__Q{number}", one)) for number, one in enumerate((FIRST, SECOND, THIRD))]
-    pool = [drawn(one, number, "dev") for number, one in enumerate(asked)]
+    asked = [_without_pages(question(f"P50__Q{number}", names)) for number, names in enumerate((FIRST, SECOND, THIRD))]
+    pool = [drawn(question_drawn, number, "dev") for number, question_drawn in enumerate(asked)]
     found = validation_tasks(pool, TaskOptions(wrong_share=share))
-    assert Counter(one.is_wrong for one in found) == {False: 18, True: n_wrong}
-    assert len({one.task_id for one in found}) == len(found)
+    assert Counter(task.is_wrong for task in found) == {False: 18, True: n_wrong}
+    assert len({task.task_id for task in found}) == len(found)
 
 
 def test_a_right_answer_under_another_name_is_no_wrong_answer() -> None:
     first, second = question("P50__Q1", FIRST[:1]), question("P50__Q2", ["The Mill"])
     assert first.answers[0].title == second.answers[0].title
-    for one, n_wrong in ((second, 0), (_without_pages(second), 1)):
-        pool = [drawn(first, 0, "dev"), drawn(one, 1, "dev")]
+    for second_question, n_wrong in ((second, 0), (_without_pages(second), 1)):
+        pool = [drawn(first, 0, "dev"), drawn(second_question, 1, "dev")]
         found = validation_tasks(pool, TaskOptions(wrong_share=0.9))
         assert sum(task.is_wrong for task in found if task.asked is pool[0]) == n_wrong
 
 
 def test_what_is_asked_about_is_no_wrong_answer() -> None:
     others = [question("P50__Q1", FIRST, entity="Tey Falls"), question("P50__Q2", ["Lake Miravel", "The Tey Falls"])]
-    pool = [drawn(_without_pages(one), number, "dev") for number, one in enumerate(others)]
-    wrong = [one for one in validation_tasks(pool, TaskOptions(wrong_share=0.9)) if one.is_wrong]
-    assert {(one.asked.key, one.answer.text) for one in wrong if one.asked is pool[0]} == {("P50__Q1", "Lake Miravel")}
+    pool = [drawn(_without_pages(other), number, "dev") for number, other in enumerate(others)]
+    wrong = [task for task in validation_tasks(pool, TaskOptions(wrong_share=0.9)) if task.is_wrong]
+    assert {(task.asked.key, task.answer.text) for task in wrong if task.asked is pool[0]} == {
+        ("P50__Q1", "Lake Miravel")
+    }
 
 
 @pytest.mark.parametrize(
@@ -213,7 +218,7 @@ def _apply(
 ) -> dict[str, Any]:
     def write(name: str, lines: Iterable[Any]) -> str:
         path = tmp_path / name
-        path.write_text("".join(f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in lines))
+        path.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines))
         return str(path)
 
     given_verdicts = [*verdicts]
@@ -234,7 +239,10 @@ def _questions(folder: Path) -> Iterator[Question]:
 
 
 def _after(tmp_path: Path) -> dict[str, Question]:
-    return {f"{one.subset} {one.key}": one for one in _questions(tmp_path / "judged")}
+    return {
+        f"{question_read.subset} {question_read.key}": question_read
+        for question_read in _questions(tmp_path / "judged")
+    }
 
 
 def test_answers_judged_wrong_are_dropped_and_the_last_verdict_counts(tmp_path: Path, tasks: Path) -> None:
@@ -251,11 +259,11 @@ def test_answers_judged_wrong_are_dropped_and_the_last_verdict_counts(tmp_path: 
     after = _after(tmp_path)
     kept = after[f"{SIMPLE} P50__Q1"]
 
-    assert [one.text for one in kept.answers] == [FIRST[0], *FIRST[2:]]
+    assert [answer.text for answer in kept.answers] == [FIRST[0], *FIRST[2:]]
     assert (kept.n_dropped, kept.split, kept.qid) == (1, "dev", DEV)
     assert after[f"{COMPOSITION} P86__P50__Q2"] == crowd_questions()[1]
     released = read_lines(tmp_path / "judged" / data_path("dev"))
-    assert [one["aid"] for one in released[0]["answer_list"]] == [f"{DEV}__{number}" for number in range(5)]
+    assert [answer["aid"] for answer in released[0]["answer_list"]] == [f"{DEV}__{number}" for number in range(5)]
     assert report["answers"] == {"judged": 3, "missing": 15, "overturned": 1, "dropped": 1}
     assert report["workers"] == {
         "": {"verdicts": 1, "wrong_judged": 0, "wrong_accepted": 0},
@@ -266,8 +274,8 @@ def test_answers_judged_wrong_are_dropped_and_the_last_verdict_counts(tmp_path: 
 
 
 def test_wrong_answers_tell_who_does_not_read(tmp_path: Path, tasks: Path) -> None:
-    wrong = [one["task_id"] for one in read_lines(tasks / "validation_key.jsonl") if one["is_wrong"]]
-    report = _apply(tmp_path, verdicts=[_verdict(one, "correct", worker="ann") for one in wrong])
+    wrong = [line["task_id"] for line in read_lines(tasks / "validation_key.jsonl") if line["is_wrong"]]
+    report = _apply(tmp_path, verdicts=[_verdict(task_id, "correct", worker="ann") for task_id in wrong])
     assert report["wrong_answers"] == {"judged": len(wrong), "missing": 0, "accepted": len(wrong)}
     assert report["workers"] == {
         "ann": {"verdicts": len(wrong), "wrong_judged": len(wrong), "wrong_accepted": len(wrong)}
@@ -279,12 +287,16 @@ def test_a_question_with_too_few_answers_is_replaced_by_the_next_that_is_drawn(t
     ids = task_ids(tasks)
     report = _apply(tmp_path, verdicts=[_verdict(ids[f"{qid}__{number}"]) for qid in (DEV, TEST) for number in (0, 5)])
     after = _after(tmp_path)
-    before = {one.key: one for one in crowd_questions()}
+    before = {pool_question.key: pool_question for pool_question in crowd_questions()}
     gone = sorted(
-        [before["P50__Q1"], before["P50__Q3"]], key=lambda one: draw_key(candidate_of(one), FORM.seed, "pool")
+        [before["P50__Q1"], before["P50__Q3"]],
+        key=lambda pool_question: draw_key(candidate_of(pool_question), FORM.seed, "pool"),
     )
     # P51__Q2, P50__Q30 and P50__Q31 would come before these.
-    come = sorted((before[key] for key in SPARE), key=lambda one: draw_key(candidate_of(one), FORM.seed, "pool"))
+    come = sorted(
+        (before[key] for key in SPARE),
+        key=lambda pool_question: draw_key(candidate_of(pool_question), FORM.seed, "pool"),
+    )
 
     assert report["questions"] == {"replaced": 2, "not_replaced": 0}
     numbers = {"dev": "2__wikidata_simple__dev", "test": "5__wikidata_simple__test"}
@@ -293,9 +305,9 @@ def test_a_question_with_too_few_answers_is_replaced_by_the_next_that_is_drawn(t
         assert (left.side, left.split, left.qid, left.n_dropped) == ("test", None, None, 2)
         split = str(old.split)
         assert after[f"{SIMPLE} {new.key}"] == structs.replace(new, split=old.split, qid=numbers[split])
-    for one in come[2:]:
-        assert after[f"{SIMPLE} {one.key}"] == one
-    assert sorted(one["qid"] for one in read_lines(tmp_path / "judged" / data_path("dev"))) == [OTHER, numbers["dev"]]
+    for pool_question in come[2:]:
+        assert after[f"{SIMPLE} {pool_question.key}"] == pool_question
+    assert sorted(line["qid"] for line in read_lines(tmp_path / "judged" / data_path("dev"))) == [OTHER, numbers["dev"]]
 
 
 def test_what_was_written_anew_is_not_kept_with_a_question_that_goes_back(tmp_path: Path) -> None:
@@ -312,7 +324,7 @@ def test_nothing_is_drawn_from_another_subset_or_relation(tmp_path: Path, tasks:
     ids = task_ids(tasks)
     report = _apply(tmp_path, verdicts=[_verdict(ids[f"{OTHER}__{number}"]) for number in range(6)])
     assert report["questions"] == {"replaced": 0, "not_replaced": 1}
-    assert [one.qid for one in _after(tmp_path).values() if one.split == "dev"] == [DEV]
+    assert [question_read.qid for question_read in _after(tmp_path).values() if question_read.split == "dev"] == [DEV]
     left = _after(tmp_path)[f"{COMPOSITION} P86__P50__Q2"]
     assert (left.answers, left.qid) == ((), None)
 
@@ -347,7 +359,7 @@ def test_the_paraphrase_of_a_question_that_is_replaced_is_not_used(tmp_path: Pat
         paraphrases=[{"qid": DEV, "paraphrase": "What lies at Lake Miravel?"}],
     )
     assert report["paraphrases"] == {"used": 0, "missing": 3, "of_replaced": 1, "without_entity": 0}
-    assert all(one.paraphrase is None for one in _after(tmp_path).values())
+    assert all(question_read.paraphrase is None for question_read in _after(tmp_path).values())
 
 
 def test_lines_that_cannot_be_used_are_rejected_with_their_reason(tmp_path: Path, tasks: Path) -> None:
@@ -394,7 +406,9 @@ def test_lines_that_cannot_be_used_are_rejected_with_their_reason(tmp_path: Path
     assert report["answers"]["judged"] == 1
     assert report["workers"] == {"": {"verdicts": 1, "wrong_judged": 0, "wrong_accepted": 0}}
     assert report["paraphrases"]["used"] == 1
-    assert [one.paraphrase for one in _after(tmp_path).values() if one.paraphrase is not None] == ["What is?"]
+    assert [
+        question_read.paraphrase for question_read in _after(tmp_path).values() if question_read.paraphrase is not None
+    ] == ["What is?"]
 
 
 def test_the_new_release_is_whole_and_names_the_old_one(tmp_path: Path, release: Path, tasks: Path) -> None:
@@ -408,14 +422,14 @@ def test_the_new_release_is_whole_and_names_the_old_one(tmp_path: Path, release:
     )
     assert manifest["tasks"]["manifest_sha256"] == json.loads((tasks / "manifest.json").read_text())["manifest_sha256"]
     assert manifest["release"] == {"manifest_sha256": "1"}
-    assert [one["name"] for one in manifest["inputs"]["verdicts"]] == ["verdicts.jsonl"]
+    assert [verdict["name"] for verdict in manifest["inputs"]["verdicts"]] == ["verdicts.jsonl"]
     assert json.loads((tmp_path / "judged" / "report.json").read_text()) == report
     queries = [[*read_table(str(folder), "queries")] for folder in (release, tmp_path / "judged")]
     assert queries[0] == queries[1]
     counts = export_tasks(str(tmp_path / "judged"), str(tmp_path / "next"), OPTIONS)
     assert counts["answers"] == 18
-    known = {one["task_id"] for one in read_lines(tasks / "validation_key.jsonl") if not one["is_wrong"]}
-    again = {one["task_id"] for one in read_lines(tmp_path / "next" / "validation_key.jsonl") if not one["is_wrong"]}
+    known = {line["task_id"] for line in read_lines(tasks / "validation_key.jsonl") if not line["is_wrong"]}
+    again = {line["task_id"] for line in read_lines(tmp_path / "next" / "validation_key.jsonl") if not line["is_wrong"]}
     assert len(known & again) == 12
 
 

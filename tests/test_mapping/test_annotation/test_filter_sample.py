@@ -46,18 +46,18 @@ def test_the_shares_that_a_threshold_removes(release: str, tmp_path: Path) -> No
     assert counts == {"proofs": 40, "drawn": 21}
     assert verified(tmp_path / "sample").is_sound
     shown, key = (read_lines(tmp_path / "sample" / name) for name in ("validation.jsonl", "filter_key.jsonl"))
-    assert [one["task_id"] for one in shown] == [one["task_id"] for one in key]
+    assert [task["task_id"] for task in shown] == [task["task_id"] for task in key]
     assert set(shown[0]) == {"task_id", "question_text", "answer_text", "links", "proofs"}
-    assert all(one["proofs"][0]["text"] == line["premise"] for one, line in zip(shown, key, strict=True))
+    assert all(task["proofs"][0]["text"] == line["premise"] for task, line in zip(shown, key, strict=True))
 
     # Every fourth is incorrect, the first and the one that the model refuses among them; one is not judged.
     said = [
-        {"task_id": one["task_id"], "verdict": "correct" if number % 4 else "incorrect"}
-        for number, one in enumerate(key)
+        {"task_id": line["task_id"], "verdict": "correct" if number % 4 else "incorrect"}
+        for number, line in enumerate(key)
         if number != 7
     ]
     path = tmp_path / "said.jsonl"
-    path.write_text("".join(json.dumps(one) + "\n" for one in said))
+    path.write_text("".join(json.dumps(verdict) + "\n" for verdict in said))
     report = report_filter(
         str(tmp_path / "sample"), [str(path)], Lengths(), FilterOptions(least_entailment=0.04), reject=pytest.fail
     )
@@ -99,7 +99,7 @@ def test_the_commands(release: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     ).read_bytes()
     key = read_lines(tmp_path / "sample" / "filter_key.jsonl")
     path = tmp_path / "said.jsonl"
-    path.write_text("".join(json.dumps({"task_id": one["task_id"], "verdict": "correct"}) + "\n" for one in key))
+    path.write_text("".join(json.dumps({"task_id": line["task_id"], "verdict": "correct"}) + "\n" for line in key))
     model = ["--model", str(overlap_model(tmp_path / "model")), "--backend", "onnx"]
     capsys.readouterr()
     assert main(["qampari-tasks", "filter-report", sample, "--verdicts", str(path), *model, "--json"]) == 0

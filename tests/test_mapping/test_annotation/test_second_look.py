@@ -66,14 +66,14 @@ def _key(folder: str) -> list[dict[str, Any]]:
 
 
 def _shown(folder: Path) -> list[str]:
-    return [one["task_id"] for one in read_lines(folder / "validation.jsonl")]
+    return [line["task_id"] for line in read_lines(folder / "validation.jsonl")]
 
 
 def test_all_that_is_judged_incorrect_is_asked_again_and_a_share_of_the_correct(
     release: str, tasks: str, tmp_path: Path
 ) -> None:
-    right = [one["task_id"] for one in _key(tasks) if not one["is_wrong"]]
-    incorrect, silent, wrong = right[:5], right[-2:], [one["task_id"] for one in _key(tasks) if one["is_wrong"]]
+    right = [task["task_id"] for task in _key(tasks) if not task["is_wrong"]]
+    incorrect, silent, wrong = right[:5], right[-2:], [task["task_id"] for task in _key(tasks) if task["is_wrong"]]
     said = [
         {"task_id": task_id, "verdict": INCORRECT if task_id in incorrect else CORRECT, "worker": "ann"}
         for task_id in [*right, *wrong]
@@ -90,8 +90,8 @@ def test_all_that_is_judged_incorrect_is_asked_again_and_a_share_of_the_correct(
     assert len(asked) == 7 + n_correct
     assert {*incorrect, *silent} <= {*asked}
     assert not {*asked} & {*wrong}
-    first = {one["task_id"]: one for one in read_lines(Path(tasks) / "validation.jsonl")}
-    assert all(first[one["task_id"]] == one for one in read_lines(tmp_path / "second" / "validation.jsonl"))
+    first = {line["task_id"]: line for line in read_lines(Path(tasks) / "validation.jsonl")}
+    assert all(first[line["task_id"]] == line for line in read_lines(tmp_path / "second" / "validation.jsonl"))
     assert asked == [task_id for task_id in first if task_id in asked]
     assert verified(tmp_path / "second").is_sound
     second_look(release, tasks, str(tmp_path / "same"), LookOptions(), **given)
@@ -114,21 +114,21 @@ def test_what_rejected_people_said_is_taken_out_and_asked_again(
     options: WorkerOptions, release: str, tasks: str, tmp_path: Path
 ) -> None:
     key = _key(tasks)
-    by_hasty = {one["task_id"] for one in key[::2]}
+    by_hasty = {task["task_id"] for task in key[::2]}
     said = [
         {
-            "task_id": one["task_id"],
+            "task_id": task["task_id"],
             # Who is hasty takes all wrong answers, and no right one.
-            "verdict": CORRECT if one["is_wrong"] == (one["task_id"] in by_hasty) else INCORRECT,
-            "worker": "hasty" if one["task_id"] in by_hasty else "careful",
+            "verdict": CORRECT if task["is_wrong"] == (task["task_id"] in by_hasty) else INCORRECT,
+            "worker": "hasty" if task["task_id"] in by_hasty else "careful",
         }
-        for one in key
+        for task in key
     ]
     said = [
-        one | {"verdict": CORRECT} if one["worker"] == "careful" and not wrong else one
-        for one, wrong in zip(said, (one["is_wrong"] for one in key), strict=True)
+        verdict | {"verdict": CORRECT} if verdict["worker"] == "careful" and not wrong else verdict
+        for verdict, wrong in zip(said, (task["is_wrong"] for task in key), strict=True)
     ]
-    qids = [one["qid"] for one in read_lines(Path(tasks) / "paraphrase.jsonl")]
+    qids = [line["qid"] for line in read_lines(Path(tasks) / "paraphrase.jsonl")]
     written = [
         {"qid": qid, "paraphrase": f"What else is {qid}?", "worker": "hasty" if number < 3 else "careful"}
         for number, qid in enumerate(qids)
@@ -154,11 +154,11 @@ def test_what_rejected_people_said_is_taken_out_and_asked_again(
     )
     assert {*_shown(tmp_path / "second")} == by_hasty
     assert counts["unjudged"] == len(by_hasty)
-    assert [one["qid"] for one in read_lines(tmp_path / "second" / "paraphrase.jsonl")] == qids[:3]
+    assert [line["qid"] for line in read_lines(tmp_path / "second" / "paraphrase.jsonl")] == qids[:3]
 
 
 def test_half_of_the_paraphrases_of_each_person_are_checked(release: str, tasks: str, tmp_path: Path) -> None:
-    qids = [one["qid"] for one in read_lines(Path(tasks) / "paraphrase.jsonl")]
+    qids = [line["qid"] for line in read_lines(Path(tasks) / "paraphrase.jsonl")]
     workers = {qid: "ann" if number < 6 else "bo" for number, qid in enumerate(qids)}
     written = [{"qid": qid, "paraphrase": f"Which are {qid}?", "worker": worker} for qid, worker in workers.items()]
     files = [_lines(tmp_path / "written.jsonl", written)]
@@ -167,10 +167,10 @@ def test_half_of_the_paraphrases_of_each_person_are_checked(release: str, tasks:
     )
 
     checked = read_lines(tmp_path / "second" / "paraphrase_check.jsonl")
-    assert sorted(workers[one["qid"]] for one in checked) == ["ann", "ann", "ann", "bo"]
-    assert all(one["paraphrase"] == f"Which are {one['qid']}?" and "worker" not in one for one in checked)
+    assert sorted(workers[line["qid"]] for line in checked) == ["ann", "ann", "ann", "bo"]
+    assert all(line["paraphrase"] == f"Which are {line['qid']}?" and "worker" not in line for line in checked)
     verdicts = [
-        {"qid": one["qid"], "verdict": INCORRECT if number == 0 else CORRECT} for number, one in enumerate(checked)
+        {"qid": line["qid"], "verdict": INCORRECT if number == 0 else CORRECT} for number, line in enumerate(checked)
     ]
     report = apply_crowd(
         release,
@@ -180,16 +180,18 @@ def test_half_of_the_paraphrases_of_each_person_are_checked(release: str, tasks:
         checks=_lines(tmp_path / "checks.jsonl", verdicts),
     )
     assert report["paraphrase_checks"] == {"checked": 4, "rejected": 1}
-    after = {one.qid: one.paraphrase for one in _read(tmp_path / "judged") if one.qid}
+    after = {
+        question_read.qid: question_read.paraphrase for question_read in _read(tmp_path / "judged") if question_read.qid
+    }
     assert after == {qid: None if qid == checked[0]["qid"] else f"Which are {qid}?" for qid in qids}
 
 
 def test_rounds_go_on_until_the_number_of_questions_is_reached(
     release: str, tasks: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown = {one["task_id"]: one for one in read_lines(Path(tasks) / "validation.jsonl")}
-    bad = [one["task_id"] for one in _key(tasks) if not one["is_wrong"] and int(one["key"].rpartition("Q")[2]) < 2]
-    said = [{"task_id": one, "verdict": INCORRECT if one in bad else CORRECT} for one in shown]
+    shown = {line["task_id"]: line for line in read_lines(Path(tasks) / "validation.jsonl")}
+    bad = [task["task_id"] for task in _key(tasks) if not task["is_wrong"] and int(task["key"].rpartition("Q")[2]) < 2]
+    said = [{"task_id": task_id, "verdict": INCORRECT if task_id in bad else CORRECT} for task_id in shown]
     argv = ["--verdicts", _lines(tmp_path / "said.jsonl", said), "--output", str(tmp_path / "first")]
     assert main(["qampari-tasks", "apply", release, tasks, *argv]) == 0
     assert (
@@ -201,18 +203,20 @@ def test_rounds_go_on_until_the_number_of_questions_is_reached(
     assert main(["qampari-tasks", "export", *argv]) == 0
     more = _key(str(tmp_path / "more"))
     spare = {f"P50__Q{number}" for number in range(20, 24)}
-    assert len({one["key"] for one in more}) == 2
-    assert {one["key"] for one in more} <= spare
-    assert not {one["task_id"] for one in more} & shown.keys()
-    assert sum(one["is_wrong"] for one in more) == 3
-    assert {one["qid"] for one in read_lines(tmp_path / "more" / "paraphrase.jsonl")} == {one["qid"] for one in more}
+    assert len({task["key"] for task in more}) == 2
+    assert {task["key"] for task in more} <= spare
+    assert not {task["task_id"] for task in more} & shown.keys()
+    assert sum(task["is_wrong"] for task in more) == 3
+    assert {task["qid"] for task in read_lines(tmp_path / "more" / "paraphrase.jsonl")} == {
+        task["qid"] for task in more
+    }
 
-    said = [{"task_id": one["task_id"], "verdict": CORRECT} for one in more]
+    said = [{"task_id": task["task_id"], "verdict": CORRECT} for task in more]
     argv = ["--verdicts", _lines(tmp_path / "more.jsonl", said), "--output", str(tmp_path / "last")]
     capsys.readouterr()
     assert main(["qampari-tasks", "apply", str(tmp_path / "first"), str(tmp_path / "more"), *argv]) == 0
     assert "Next: kbsource verify" in capsys.readouterr().out
-    assert sum(one.split in ("dev", "test") for one in _read(tmp_path / "last")) == N_QUESTIONS
+    assert sum(question_read.split in ("dev", "test") for question_read in _read(tmp_path / "last")) == N_QUESTIONS
 
 
 def test_instructions_say_that_text_alone_counts(tasks: str) -> None:
@@ -253,15 +257,15 @@ def test_an_extended_set_of_drawn_test_questions(
     rejected: list[BadRecord] = []
     report = import_extended(str(folder), [_lines(tmp_path / "said.jsonl", said)], str(output), reject=rejected.append)
 
-    assert [one.reason for one in rejected] == ["known_answer", "no_proof", "unknown_question"]
+    assert [bad_record.reason for bad_record in rejected] == ["known_answer", "no_proof", "unknown_question"]
     assert report["questions"] == {"asked": 3, "done": 2, "missing": 1}
     assert report["added"] == {"answers": 2, "share_of_none": 0.5, "median": 1, "mean": 1, "most": 2}
-    made = {one["qid"]: one["answer_list"] for one in read_lines(output)}
-    assert [one["answer_text"] for one in made[first]] == ["A new one", "Another"]
+    made = {line["qid"]: line["answer_list"] for line in read_lines(output)}
+    assert [answer["answer_text"] for answer in made[first]] == ["A new one", "Another"]
     assert made[second] == []
 
     gold = Path(release) / "qampari_data" / "test_data.jsonl"
-    predictions = [{"qid": one["qid"], "predictions": ["Another"]} for one in read_lines(gold)]
+    predictions = [{"qid": line["qid"], "predictions": ["Another"]} for line in read_lines(gold)]
     argv = ["--predictions", _lines(tmp_path / "predictions.jsonl", predictions), "--extended", str(output), "--json"]
     capsys.readouterr()
     assert main(["evaluate", "qampari", str(gold), *argv]) == 0

@@ -89,7 +89,7 @@ def _question_folders(at: Path) -> Iterable[tuple[str, list[Read]]]:
     release = str(write_qampari(at / "release", asked, facts={"model": None}))
     export_tasks(release, str(at / "crowd"), TaskOptions(wrong_share=0.2, n_train_paraphrases=0))
     key = [json.loads(line) for line in (at / "crowd" / "validation_key.jsonl").read_text().splitlines()]
-    verdicts = _lines(at / "verdicts.jsonl", ({"task_id": one["task_id"], "verdict": "incorrect"} for one in key))
+    verdicts = _lines(at / "verdicts.jsonl", ({"task_id": task["task_id"], "verdict": "incorrect"} for task in key))
     written = _lines(at / "written.jsonl", [{"qid": key[0]["qid"], "paraphrase": "Who?", "worker": "ann"}])
     look = LookOptions(paraphrase_share=1.0)
 
@@ -114,7 +114,7 @@ def _question_folders(at: Path) -> Iterable[tuple[str, list[Read]]]:
     )
     export_filter_sample(release, str(at / "sample"), FilterSampleOptions(answers=2))
     ids = [json.loads(line)["task_id"] for line in (at / "sample" / "filter_key.jsonl").read_text().splitlines()]
-    said = _lines(at / "said.jsonl", ({"task_id": one, "verdict": "correct"} for one in ids))
+    said = _lines(at / "said.jsonl", ({"task_id": task_id, "verdict": "correct"} for task_id in ids))
     yield (
         str(at / "sample"),
         [lambda folder, _: report_filter(folder, [said], _Certain(), FilterOptions(), reject=lambda _: None)],

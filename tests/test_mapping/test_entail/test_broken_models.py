@@ -67,22 +67,22 @@ def changes(path: Path) -> Iterator[tuple[str, Callable[[Path], object]]]:
     """What may be wrong with a file."""
     content = path.read_bytes()
     yield "missing", os.remove
-    yield "folder", lambda one: (one.unlink(), one.mkdir())
+    yield "folder", lambda model_file: (model_file.unlink(), model_file.mkdir())
     for name, other in (
         ("empty", b""),
         ("half", content[: len(content) // 2]),
         ("noise", random.Random(1).randbytes(3000)),
     ):
-        yield name, lambda one, other=other: one.write_bytes(other)
+        yield name, lambda model_file, other=other: model_file.write_bytes(other)
     if path.suffix != ".json":
         return
     for text in DOCUMENTS:
-        yield text[:9], lambda one, text=text: one.write_text(text, "utf-8", "surrogateescape")
+        yield text[:9], lambda model_file, text=text: model_file.write_text(text, "utf-8", "surrogateescape")
     values = json.loads(content)
     for key in values:
         for wrong in WRONG_VALUES:
             changed = json.dumps({**values, key: wrong})
-            yield f"{key}={wrong!r:.20}", lambda one, changed=changed: one.write_text(changed)
+            yield f"{key}={wrong!r:.20}", lambda model_file, changed=changed: model_file.write_text(changed)
 
 
 def told(use: Callable[[Path], None], folder: Path) -> str | None:
@@ -101,7 +101,7 @@ def test_one_wrong_file_of_a_model_is_told_in_a_line(kind: str, tmp_path: Path) 
     whole = make(tmp_path / "whole")
     use(whole)
     wrong = []
-    for path in sorted(one for one in whole.rglob("*") if one.is_file()):
+    for path in sorted(path for path in whole.rglob("*") if path.is_file()):
         for name, change in changes(path):
             copy = shutil.copytree(whole, tmp_path / "copy")
             change(copy / path.relative_to(whole))

@@ -124,7 +124,11 @@ def test_what_is_said_in_the_same_words_is_entailed(model: CrossEncoder) -> None
         Pair("The weather was fine.", "Ada was born in Arlin."),
     ]
     found = model.judge(pairs)
-    assert [one.label for one in found if isinstance(one, Verdict)] == ["entailment", "contradiction", "neutral"]
+    assert [verdict.label for verdict in found if isinstance(verdict, Verdict)] == [
+        "entailment",
+        "contradiction",
+        "neutral",
+    ]
     assert found[0] == Verdict(0.993307, 0.006693, 0.0)
 
 
@@ -143,7 +147,7 @@ def test_pairs_that_cannot_be_judged_are_refused_with_the_reason(model: CrossEnc
     assert found[3] == Refused("hypothesis_too_long", "61 tokens; 60 fit")
     assert isinstance(found[1], Verdict)
     assert isinstance(found[4], Verdict)
-    assert {one.reason for one in found if isinstance(one, Refused)} == set(REFUSALS)
+    assert {verdict.reason for verdict in found if isinstance(verdict, Refused)} == set(REFUSALS)
 
 
 def encoded_text(encoder: PairEncoder, tokenizer: Any, pair: Pair) -> tuple[str, str]:
@@ -151,8 +155,8 @@ def encoded_text(encoder: PairEncoder, tokenizer: Any, pair: Pair) -> tuple[str,
     (batch,), refused = encoder.encode([pair])
     assert not refused
     ids, types = batch.arrays["input_ids"][0].tolist(), batch.arrays["token_type_ids"][0].tolist()
-    first = [one for one, type_ in zip(ids, types, strict=True) if type_ == 0]
-    second = [one for one, type_ in zip(ids, types, strict=True) if type_ == 1]
+    first = [token_id for token_id, type_ in zip(ids, types, strict=True) if type_ == 0]
+    second = [token_id for token_id, type_ in zip(ids, types, strict=True) if type_ == 1]
     return tokenizer.decode(first, skip_special_tokens=True), tokenizer.decode(second, skip_special_tokens=True)
 
 
@@ -244,7 +248,7 @@ def test_batches_are_computed_at_once_and_given_in_their_order() -> None:
     batches = [{"x": np.array([[number]])} for number in range(6)]
     found = compute_at_once(compute, batches, n_threads=2, prepare=lambda: prepared.append(threading.get_ident()))
 
-    assert [int(one[0, 0]) for one in found] == list(range(6))
+    assert [int(outputs[0, 0]) for outputs in found] == list(range(6))
     assert len(set(prepared)) == 2
     assert threading.get_ident() not in prepared
 

@@ -49,21 +49,21 @@ def exported(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def verdicts(model: CrossEncoder, pairs: list[Pair]) -> list[Verdict]:
     found = model.judge(pairs)
-    assert all(isinstance(one, Verdict) for one in found)
-    return [one for one in found if isinstance(one, Verdict)]
+    assert all(isinstance(verdict, Verdict) for verdict in found)
+    return [verdict for verdict in found if isinstance(verdict, Verdict)]
 
 
-def apart(one: list[Verdict], other: list[Verdict]) -> float:
+def apart(verdicts_of_one: list[Verdict], other: list[Verdict]) -> float:
     return max(
         abs(left - right)
-        for a, b in zip(one, other, strict=True)
+        for a, b in zip(verdicts_of_one, other, strict=True)
         for left, right in zip(a, b, strict=True)
         if left is not None and right is not None
     )
 
 
 def test_entailment_is_told_from_contradiction(model: CrossEncoder) -> None:
-    assert [one.label for one in verdicts(model, PAIRS)] == [label for _, label in facts()]
+    assert [verdict.label for verdict in verdicts(model, PAIRS)] == [label for _, label in facts()]
 
 
 def test_both_backends_give_the_same_numbers(model: CrossEncoder, exported: Path) -> None:
@@ -85,7 +85,7 @@ def test_the_number_of_cores_does_not_count_at_all(
 
     place = str(folder if backend == "torch" else exported)
     encoder = PairEncoder(write_tokenizer(exported.parent / "words"), max_tokens=64, batch_pairs=8)
-    batches = [one.arrays for one in encoder.encode(PAIRS)[0]]
+    batches = [batch.arrays for batch in encoder.encode(PAIRS)[0]]
     computer: type[TorchComputer | OnnxComputer] = TorchComputer if backend == "torch" else OnnxComputer
     found = []
     n_own = torch.get_num_threads()
@@ -108,8 +108,8 @@ def test_the_pipeline_of_transformers_gives_the_same_numbers(model: CrossEncoder
     found = []
     for pair in PAIRS:
         scores = {
-            one["label"]: one["score"]
-            for one in classify({"text": pair.premise, "text_pair": pair.hypothesis}, top_k=None)
+            verdict["label"]: verdict["score"]
+            for verdict in classify({"text": pair.premise, "text_pair": pair.hypothesis}, top_k=None)
         }
         found.append(Verdict(**scores))
     assert apart(verdicts(model, PAIRS), found) <= TOLERANCE
@@ -140,7 +140,9 @@ def test_a_model_of_two_labels_knows_no_contradiction(tmp_path: Path) -> None:
     labels = ("not_entailment", "entailment")
     BertForSequenceClassification(config(len(tokenizer), labels=labels)).save_pretrained(tmp_path)
     found = verdicts(open_model(ModelOptions(str(tmp_path))), PAIRS[:3])
-    assert all((one.neutral, one.contradiction) == (None, None) and 0 <= one.entailment <= 1 for one in found)
+    assert all(
+        (verdict.neutral, verdict.contradiction) == (None, None) and 0 <= verdict.entailment <= 1 for verdict in found
+    )
 
 
 def test_pickled_weights_are_not_read(folder: Path, tmp_path: Path) -> None:
@@ -183,7 +185,7 @@ def test_a_gpu_gives_the_same_numbers(model: CrossEncoder, folder: Path) -> None
 def test_a_gpu_has_bfloat16_for_all_layers(model: CrossEncoder, folder: Path) -> None:
     gpu_or_skip()
     lower = verdicts(open_model(ModelOptions(str(folder), device="cuda", precision="bfloat16")), PAIRS)
-    assert [one.label for one in lower] == [label for _, label in facts()]
+    assert [verdict.label for verdict in lower] == [label for _, label in facts()]
     assert TOLERANCE < apart(verdicts(model, PAIRS), lower) < 0.05
 
 
@@ -223,8 +225,8 @@ def test_models_of_another_kind_agree_too(roberta: Path, tmp_path: Path) -> None
     found = [
         Verdict(
             **{
-                one["label"]: one["score"]
-                for one in classify(
+                verdict["label"]: verdict["score"]
+                for verdict in classify(
                     {"text": pair.premise, "text_pair": pair.hypothesis},
                     top_k=None,
                     truncation="only_first",
@@ -235,12 +237,12 @@ def test_models_of_another_kind_agree_too(roberta: Path, tmp_path: Path) -> None
         for pair in (*PAIRS, long)
     ]
 
-    one = verdicts(open_model(ModelOptions(str(roberta), device="cpu")), [*PAIRS, long])
+    of_torch = verdicts(open_model(ModelOptions(str(roberta), device="cpu")), [*PAIRS, long])
     other = verdicts(open_model(ModelOptions(str(Path(path).parent), backend="onnx", device="cpu")), [*PAIRS, long])
 
-    assert apart(one, found) <= TOLERANCE
-    assert apart(one, other) <= TOLERANCE
-    assert len(set(one)) > 10
+    assert apart(of_torch, found) <= TOLERANCE
+    assert apart(of_torch, other) <= TOLERANCE
+    assert len(set(of_torch)) > 10
 
 
 ENCODER = {
@@ -307,7 +309,7 @@ def test_the_first_token_alone_gives_the_outputs_of_any_model(kind: str, setting
 
 def test_bfloat16_gives_the_same_labels_and_nearly_the_same_numbers(model: CrossEncoder, folder: Path) -> None:
     lower = verdicts(open_model(ModelOptions(str(folder), device="cpu", precision="bfloat16")), PAIRS)
-    assert [one.label for one in lower] == [label for _, label in facts()]
+    assert [verdict.label for verdict in lower] == [label for _, label in facts()]
     assert TOLERANCE < apart(verdicts(model, PAIRS), lower) < 0.05
 
 
@@ -325,7 +327,7 @@ def test_a_model_without_what_judges_is_refused(tmp_path: Path, folder: Path) ->
 
     other = shutil.copytree(folder, tmp_path / "other")
     tensors = load_file(other / "model.safetensors")
-    kept = {name: one for name, one in tensors.items() if not name.startswith("classifier")}
+    kept = {name: tensor for name, tensor in tensors.items() if not name.startswith("classifier")}
     save_file(kept, other / "model.safetensors", {"format": "pt"})
     with pytest.raises(SetupError, match=r"lacks 2 weights of its model, such as classifier\.bias; get it again"):
         open_model(ModelOptions(str(other), device="cpu"))

@@ -80,7 +80,7 @@ def page(title: str, *paragraphs: str) -> Page:
     """A page of paragraphs."""
     elements = [
         Element("title", 1, None, "", (), title),
-        *(Element("paragraph", 0, None, "", (), one) for one in paragraphs),
+        *(Element("paragraph", 0, None, "", (), text) for text in paragraphs),
     ]
     empty: tuple[()] = ()
     return Page(1, title, None, False, 1, None, "", "", tuple(elements), *(empty,) * 8, "ok")  # type: ignore[arg-type]
@@ -147,10 +147,13 @@ def test_a_span_comes_with_two_sentences_on_either_side(words: str, premise: str
 
 
 def test_context_is_of_the_elements_of_the_span_alone() -> None:
-    one = page("T", "One aa.", "", "Two bb。", "Three cc.", "Four dd.")
-    found = [span_premise(one, Span(first, 0, last, end, 1.0, "exact")) for first, last, end in ((3, 3, 3), (1, 4, 5))]
-    assert [each.text for each in found] == ["Two bb。", "One aa.\n\nTwo bb。\nThree cc."]
-    assert [each.text[slice(*each.core)] for each in found] == ["Two", "One aa.\n\nTwo bb。\nThree"]
+    premise_page = page("T", "One aa.", "", "Two bb。", "Three cc.", "Four dd.")
+    found = [
+        span_premise(premise_page, Span(first, 0, last, end, 1.0, "exact"))
+        for first, last, end in ((3, 3, 3), (1, 4, 5))
+    ]
+    assert [sentence.text for sentence in found] == ["Two bb。", "One aa.\n\nTwo bb。\nThree cc."]
+    assert [sentence.text[slice(*sentence.core)] for sentence in found] == ["Two", "One aa.\n\nTwo bb。\nThree"]
 
 
 @given(st.lists(st.text(alphabet="aB.。؟א\U0001f600 \n", max_size=20), min_size=1, max_size=4), st.data())
@@ -168,15 +171,19 @@ def test_the_core_of_a_premise_is_the_span_over_any_elements(texts: list[str], d
 
 
 def test_the_sentences_with_most_of_the_words_are_tried_in_the_order_of_the_page() -> None:
-    one = page("Four dd gg", *ELEMENTS[1:])
-    one = replace(one, elements=(*one.elements, Element("heading", 2, None, "", ("Four",), "Four dd gg hh")))
-    found = likely_sentences(one, "Four dd, Two and gg.", elements=range(len(one.elements)), n_most=2)
+    headed_page = page("Four dd gg", *ELEMENTS[1:])
+    headed_page = replace(
+        headed_page, elements=(*headed_page.elements, Element("heading", 2, None, "", ("Four",), "Four dd gg hh"))
+    )
+    found = likely_sentences(headed_page, "Four dd, Two and gg.", elements=range(len(headed_page.elements)), n_most=2)
     assert [(sentence.element, sentence.text) for sentence in found] == [(1, "Two bb."), (1, "Four dd.")]
     assert likely_sentences(page("T", "他出生于北京。他死了。"), "孔子出生于曲阜。", elements=(1,), n_most=1)[
         0
     ].text == ("他出生于北京。")
-    assert likely_sentences(one, "zebra", elements=range(3), n_most=9) == []
-    assert [sentence.text for sentence in likely_sentences(one, "Four gg", elements=(2,), n_most=9)] == ["Seven gg."]
+    assert likely_sentences(headed_page, "zebra", elements=range(3), n_most=9) == []
+    assert [sentence.text for sentence in likely_sentences(headed_page, "Four gg", elements=(2,), n_most=9)] == [
+        "Seven gg."
+    ]
 
 
 SAYS, REFUTED = "entailment", "contradiction"
@@ -302,13 +309,17 @@ def test_a_sentence_stands_behind_its_title_which_ends_once() -> None:
         replace(city, elements=city.elements[1:]), Tokeniser("en"), SearchSettings(numbering="elements")
     )
     found = list(questions(aligned("scored", hypothesis="It has rivers."), search, n_sentences=9))
-    assert [one.premise for one in found] == [f"Arlin, A.C. {text}" for text in texts]
-    assert [one.premise[one.core_start : one.core_end] for one in found] == [one.text for one in found] == list(texts)
-    assert [one.place for one in found] == [Place(n, 0, n, len(text)) for n, text in enumerate(texts)]
+    assert [premise.premise for premise in found] == [f"Arlin, A.C. {text}" for text in texts]
+    assert (
+        [premise.premise[premise.core_start : premise.core_end] for premise in found]
+        == [premise.text for premise in found]
+        == list(texts)
+    )
+    assert [premise.place for premise in found] == [Place(n, 0, n, len(text)) for n, text in enumerate(texts)]
 
 
 def counted(rows: list[Alignment]) -> dict[str, Any]:
-    numbered = (replace(one, ordinal=ordinal, example_id=f"e{ordinal}") for ordinal, one in enumerate(rows))
+    numbered = (replace(row, ordinal=ordinal, example_id=f"e{ordinal}") for ordinal, row in enumerate(rows))
     return verification_values(numbered, threshold=0.5)
 
 
@@ -341,7 +352,7 @@ def test_the_two_signals_are_crossed() -> None:
 
 def test_contradictions_come_first() -> None:
     found = counted(ROWS)["disagreements"]
-    assert [(one["example_id"], one["disagreement"]) for one in found] == [
+    assert [(disagreement["example_id"], disagreement["disagreement"]) for disagreement in found] == [
         ("e1", "contradicted"),
         ("e2", "contradicted"),
         ("e3", "not_supported"),
@@ -355,13 +366,13 @@ def test_the_strongest_disagreements_come_first_in_each_kind() -> None:
     rows = [judged(SAYS, less, 0.1), judged(SAYS, surer, 0.1)]
     rows += [judged(SAYS, answer, 0.9) for answer in (denied, doubted, OPEN)]
     found = counted(rows)["disagreements"]
-    assert [one["example_id"] for one in found] == ["e3", "e2", "e4", "e1", "e0"]
+    assert [disagreement["example_id"] for disagreement in found] == ["e3", "e2", "e4", "e1", "e0"]
 
 
 def test_no_more_disagreements_are_listed_than_are_read() -> None:
     rows = [judged(SAYS, Verdict(n / 300, 0.0, 1 - n / 300), 0.2) for n in range(300)]
     found = counted(rows)["disagreements"]
-    assert [one["ordinal"] for one in found] == [*range(299, 299 - LISTED, -1)]
+    assert [disagreement["ordinal"] for disagreement in found] == [*range(299, 299 - LISTED, -1)]
 
 
 def test_the_report_is_shown_for_reading() -> None:

@@ -100,7 +100,9 @@ def test_a_changed_bit_of_an_index_shows_no_other_page(tmp_path: Path, monkeypat
         try:
             with opened_release(str(folder)) as release:
                 found = map(client_of(release).get, asked)
-                return [(one.status_code, one.headers.get("location", ""), one.text) for one in found]
+                return [
+                    (response.status_code, response.headers.get("location", ""), response.text) for response in found
+                ]
         except SetupError as error:
             return str(error)
 
@@ -111,10 +113,10 @@ def test_a_changed_bit_of_an_index_shows_no_other_page(tmp_path: Path, monkeypat
         for place in range(5, len(content), len(content) // 7):
             file.write_bytes(flip(content, place, bits=2))
             found = answers()
-            for one, sound in zip([found] if isinstance(found, str) else found, known, strict=False):
-                text = one if isinstance(one, str) else one[2]
+            for told, sound in zip([found] if isinstance(found, str) else found, known, strict=False):
+                text = told if isinstance(told, str) else told[2]
                 is_told = re.search(rf"{file.name}.* again", text) is not None
                 n_told += is_told
-                assert is_told or one == sound, (file.name, place)
+                assert is_told or told == sound, (file.name, place)
         file.write_bytes(content)
     assert n_told > 20

@@ -85,7 +85,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     made = [
         write_qampari(
             folder / "qampari",
-            [drawn(each, number, "train") for number, each in enumerate(questions)],
+            [drawn(drawn_question, number, "train") for number, drawn_question in enumerate(questions)],
             facts={"release": manifest.facts()},
         ),
         write_age(folder / "age", ["First", HOSTILE_RTL.replace("\0", "")], made_from=manifest),

@@ -149,7 +149,7 @@ def test_nothing_of_a_release_is_markup(toy: Opened) -> None:
 
 def test_pages_are_also_json(toy: Opened) -> None:
     client = client_of(toy)
-    sections = {one["title"]: one["blocks"] for one in client.get("/r/toy/?format=json").json()["sections"]}
+    sections = {section["title"]: section["blocks"] for section in client.get("/r/toy/?format=json").json()["sections"]}
     assert sections["Sums"] == [
         {"kind": "facts", "values": [{"name": "goods", "value": 3}, {"name": "their prices", "value": 17}]}
     ]
@@ -164,7 +164,9 @@ def test_pages_are_also_json(toy: Opened) -> None:
         {"name": "files", "value": None},
     ]
     assert sections["Each shop corner"][0]["rows"] == [[2]]
-    shown = {one["title"]: one["blocks"] for one in client.get("/r/toy/measures?format=json").json()["sections"]}
+    shown = {
+        section["title"]: section["blocks"] for section in client.get("/r/toy/measures?format=json").json()["sections"]
+    }
     assert shown["Dear and cheap"][0]["columns"] == ["shop", "dear", "cheap"]
     assert shown["Dear and cheap"][0]["rows"] == [[HOSTILE, 1, None], ["corner", 1, 1]]
     assert shown["Names"][0]["rows"] == [
@@ -189,7 +191,7 @@ def test_its_laws_are_checked_and_a_release_without_rows_is_shown(tmp_path: Path
 def test_answers_are_bounded(toy: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measures, "MOST_ROWS", 1)
     monkeypatch.setattr(measures, "_LONGEST", 6)
-    [section] = [one for one in about(toy) if one.title == "Shops"]
+    [section] = [shown_section for shown_section in about(toy) if shown_section.title == "Shops"]
     tables = [block for block in section.blocks if hasattr(block, "rows")]
     assert [row[0].value for row in tables[0].rows] == ["<scri…"]
     assert "There are more: these are the first 1 row" in str(section.blocks)
@@ -269,7 +271,7 @@ def test_measures_are_in_order_and_need_what_they_read(kind: Kind[Any]) -> None:
             if isinstance(target, ToRows):
                 assert {*target.where} <= {*kind.declared[target.table][0].names}, measure.caption
     headings = [measure.heading for measure in kind.measures]
-    assert len({*headings}) == len([at for at, one in enumerate(headings) if headings[at - 1 : at] != [one]])
+    assert len({*headings}) == len([at for at, heading in enumerate(headings) if headings[at - 1 : at] != [heading]])
 
 
 def test_a_report_has_what_the_views_have(toy: Opened) -> None:
@@ -281,7 +283,7 @@ def test_a_report_has_what_the_views_have(toy: Opened) -> None:
 
 
 def test_facts_without_a_problem_are_questions() -> None:
-    [measure] = [one for one in FACTS.measures if one.spread]
+    [measure] = [spread_measure for spread_measure in FACTS.measures if spread_measure.spread]
     with connected() as db:
         db.execute("create table facts as from (values ('stayed', null), ('stayed', null), ('went', 'old_no_page'))")
         db.execute("alter table facts rename col0 to outcome")

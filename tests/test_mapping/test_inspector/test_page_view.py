@@ -265,8 +265,8 @@ def test_search_names_its_release_and_asks_all_that_are_open(pages_path: str, tm
     )
     releases = open_releases([pages_path, other])
     try:
-        for one in releases:
-            one.finder.titles.wait()
+        for release in releases:
+            release.finder.titles.wait()
         client = client_of(releases[0])
         assert 'URL in release"' in client.get("/r/release/").text
         assert "Pages for “<bdi>art</bdi>” in release</h1>" in client.get("/r/release/search?q=art").text
@@ -278,9 +278,12 @@ def test_search_names_its_release_and_asks_all_that_are_open(pages_path: str, tm
         exact = client.get("/r/release-2/search", params={"q": f"New {title_of(3)}"})
         assert (exact.status_code, exact.headers["location"]) == (303, "/r/release-2/page/10")
         both = client.get("/r/release/titles.json?q=article").json()["found"]
-        assert {one["note"].split(" · ")[-1] for one in both} == {"release"}
+        assert {link["note"].split(" · ")[-1] for link in both} == {"release"}
         (name, *more) = client.get("/r/release/titles.json?q=the").json()["found"]
-        assert (name["note"], [one["url"] for one in more]) == (f"→ {title_of(0)} · release", ["/r/release-2/page/1"])
+        assert (name["note"], [source["url"] for source in more]) == (
+            f"→ {title_of(0)} · release",
+            ["/r/release-2/page/1"],
+        )
     finally:
         close_releases(releases)
 

@@ -261,9 +261,9 @@ def test_a_query_is_stopped_and_no_more_wait_than_may(opened: Opened) -> None:
     with pytest.raises(RecordError, match="busy"):
         submit(box, opened, "select 1")
     begun = time.monotonic()
-    for number, one in enumerate(running):
+    for number, running_query in enumerate(running):
         box.stop(str(number))
-        assert one.answer.cancelled() or one.answer.result(5).fault == "Stopped."
+        assert running_query.answer.cancelled() or running_query.answer.result(5).fault == "Stopped."
     assert time.monotonic() - begun < 5
     box.stop("0")
     after = ask(box, opened, "select 1")
@@ -352,11 +352,11 @@ def test_other_views_answer_while_queries_run(opened: Opened) -> None:
         assert httpx.get(f"{url}/r/release/").status_code == 200
         asked = [threads.submit(ask_forever, number) for number in range(8)]
         slowest = 0.0
-        while not all(one.done() for one in asked):
+        while not all(query.done() for query in asked):
             begun = time.monotonic()
             assert httpx.get(f"{url}/r/release/").status_code == 200
             slowest = max(slowest, time.monotonic() - begun)
-        assert sorted(one.result() for one in asked) == [0] * MOST_QUERIES + [503] * (8 - MOST_QUERIES)
+        assert sorted(query.result() for query in asked) == [0] * MOST_QUERIES + [503] * (8 - MOST_QUERIES)
         assert slowest < 4
         begun = time.monotonic()
         form = {**own, "query": "select 6 * 7 as answer", "run": "9"}

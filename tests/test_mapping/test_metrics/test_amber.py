@@ -19,7 +19,7 @@ Record = dict[str, Any]
 
 
 def _pages(*ids: object) -> list[Record]:
-    return [{"wikipedia_id": one, "wikipedia_title": f"Page {one}"} for one in ids]
+    return [{"wikipedia_id": item_id, "wikipedia_title": f"Page {item_id}"} for item_id in ids]
 
 
 def _query(query_id: str, *gold: object, answer: Any = ("Vietnam War",)) -> Record:
@@ -95,7 +95,7 @@ def test_another_entity_above_the_gold_page_is_confusion(evaluate: Any) -> None:
 
 
 def test_heads_are_told_before_tails(evaluate: Any) -> None:
-    turned = [{**one, "qids": dict(reversed(one["qids"].items()))} for one in GOLD]
+    turned = [{**gold_record, "qids": dict(reversed(gold_record["qids"].items()))} for gold_record in GOLD]
     assert [*evaluate(turned, PREDICTED)["entity_confusion"]] == ["all", "head", "tail"]
 
 
@@ -114,7 +114,9 @@ def test_a_missing_prediction_scores_nothing_and_is_counted(evaluate: Any) -> No
 def test_gaps_are_binned_by_pairs_with_queries(evaluate: Any) -> None:
     said = evaluate(GOLD, PREDICTED)["popularity_gap"]
     # (5 - 4) / 4 = 25 % with h1, h2 against t1; (4 - 3) / 3 = 33 % with h3 against t2; Q93 has no query.
-    assert [(one["from"], one["head_queries"], one["tail_queries"]) for one in said["bins"]] == [
+    assert [
+        (percent_bin["from"], percent_bin["head_queries"], percent_bin["tail_queries"]) for percent_bin in said["bins"]
+    ] == [
         (0, 0, 0),
         (20, 3, 2),
         (40, 0, 0),
@@ -123,7 +125,7 @@ def test_gaps_are_binned_by_pairs_with_queries(evaluate: Any) -> None:
     ]
     assert (said["bins"][1]["difference"], said["bins"][0]["difference"], said["all"]) == (66.6667, None, 66.6667)
     views = evaluate(GOLD, PREDICTED, "--gap-on", "views")["popularity_gap"]["bins"]
-    assert [one["head_queries"] for one in views] == [0, 0, 0, 0, 3]
+    assert [view["head_queries"] for view in views] == [0, 0, 0, 0, 3]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,7 @@ def test_answers_have_the_f1_of_the_best_name(evaluate: Any) -> None:
 def test_labels_have_an_accuracy(evaluate: Any) -> None:
     queries = _query("a", 1, answer="SUPPORTS"), _query("b", 1, answer="REFUTES")
     gold = [{"name": "A", "qids": {"Q1": _entity(True, 3, 1, *queries), "Q2": _entity(False, 2, 2)}}]
-    predicted = [{"id": one, "output": {"answer": "SUPPORTS"}} for one in "ab"]
+    predicted = [{"id": query_id, "output": {"answer": "SUPPORTS"}} for query_id in "ab"]
     assert evaluate(gold, predicted)["answer_accuracy"] == {"all": 50.0, "head": 50.0}
 
 

@@ -119,15 +119,15 @@ def test_laws_of_a_score(lists: tuple[list[str], list[GoldNames]], data: st.Data
         harmonic = 2 * score.precision * score.recall / (score.precision + score.recall)
         assert score.f1 == pytest.approx(harmonic)
     assert score_list(data.draw(st.permutations(predictions)), answers, matching="maximum") == score
-    assert score_list([f"The {one}!" for one in predictions], answers, matching="maximum") == score
+    assert score_list([f"The {prediction}!" for prediction in predictions], answers, matching="maximum") == score
     more = score_list([*predictions, data.draw(NAMES)], answers, matching="maximum")
     assert score.covered <= more.covered <= score.covered + 1
 
 
-@given(st.lists(GOLD, min_size=1, max_size=6, unique_by=lambda one: one.text))
+@given(st.lists(GOLD, min_size=1, max_size=6, unique_by=lambda answer: answer.text))
 def test_predicting_the_answers_is_perfect(answers: list[GoldNames]) -> None:
-    named = [one for one in answers if one.text != "a"]
-    score = score_list([one.text for one in named], answers, matching="maximum")
+    named = [answer for answer in answers if answer.text != "a"]
+    score = score_list([answer.text for answer in named], answers, matching="maximum")
     assert (score.covered, score.predicted) == (len(named), len(named))
 
 
@@ -144,7 +144,9 @@ def test_greedy_as_slow_and_obvious_code_has_it(predictions: list[str], answers:
     for form in map(answer_form, predictions):
         if form and form not in seen:
             seen.add(form)
-            named = [i for i in left if form in {answer_form(one) for one in (answers[i].text, *answers[i].aliases)}]
+            named = [
+                i for i in left if form in {answer_form(alias) for alias in (answers[i].text, *answers[i].aliases)}
+            ]
             left.remove(named[0]) if named else None
     assert score_list(predictions, answers) == (len(answers) - len(left), len(seen), len(answers))
 

@@ -60,7 +60,7 @@ def _answer(is_right: bool) -> str:
 
 
 def _qampari(n_wrong: int) -> list[Record]:
-    return [{"qid": one["qid"], "predictions": [_answer(n >= n_wrong)]} for n, one in enumerate(QAMPARI_GOLD)]
+    return [{"qid": question["qid"], "predictions": [_answer(n >= n_wrong)]} for n, question in enumerate(QAMPARI_GOLD)]
 
 
 def _kilt(n_wrong: int) -> list[Record]:
@@ -134,7 +134,8 @@ def test_without_resamples_there_is_neither_interval_nor_test(family: str, tmp_p
 def test_a_second_file_is_checked_as_the_first(family: str, tmp_path: Path) -> None:
     predicted, *_ = FAMILIES[family]
     others = [
-        {key: f"other {value}" if key in ("id", "qid") else value for key, value in one.items()} for one in predicted(0)
+        {key: f"other {value}" if key in ("id", "qid") else value for key, value in record.items()}
+        for record in predicted(0)
     ]
     with pytest.raises(SetupError, match="have no id in common"):
         _run(family, tmp_path, predicted(20), others)
@@ -143,9 +144,9 @@ def test_a_second_file_is_checked_as_the_first(family: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_second_file_that_predicts_nothing_is_refused(family: str, tmp_path: Path) -> None:
     predicted, *_ = FAMILIES[family]
-    silent = [{key: value for key, value in one.items() if key in ("id", "qid")} for one in predicted(0)]
+    silent = [{key: value for key, value in record.items() if key in ("id", "qid")} for record in predicted(0)]
     with pytest.raises(SetupError, match="second has no record with"):
-        _run(family, tmp_path, predicted(20), [{**one, "output": []} for one in silent])
+        _run(family, tmp_path, predicted(20), [{**silent_record, "output": []} for silent_record in silent])
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -154,7 +155,7 @@ def test_a_system_is_as_good_as_itself(family: str, tmp_path: Path) -> None:
     found = _run(family, tmp_path, predicted(7), predicted(7), resamples=50)
     assert found.second is not None
     assert found.first.columns == found.second.columns
-    assert {one.mean for one in found.differences.values()} == {0.0}
+    assert {difference.mean for difference in found.differences.values()} == {0.0}
     assert found.differences[name].p == 1
 
 
@@ -186,7 +187,7 @@ def test_values_of_every_item_are_written(family: str, tmp_path: Path, capsys: p
 
 
 def test_consistency_is_of_sets_and_accuracy_of_queries(tmp_path: Path) -> None:
-    predicted = [one for one in _amber(0) if one["id"] != "0t"]
+    predicted = [query for query in _amber(0) if query["id"] != "0t"]
     scores = _run("amber", tmp_path, predicted, None, resamples=100).first
     assert isinstance(scores, AmberScores)
     rows = {row["id"]: row for row in scores.rows()}
@@ -199,14 +200,14 @@ def test_consistency_is_of_sets_and_accuracy_of_queries(tmp_path: Path) -> None:
 
 
 def test_a_second_system_of_questions_with_many_answers_gives_answers_passages_or_both(tmp_path: Path) -> None:
-    passages = [{"qid": one["qid"], "ctxs": [{"title": "x", "text": "x"}]} for one in QAMPARI_GOLD]
+    passages = [{"qid": gold_record["qid"], "ctxs": [{"title": "x", "text": "x"}]} for gold_record in QAMPARI_GOLD]
     paths = {
         name: str(write_records(tmp_path / name, rows))
         for name, rows in {
             "gold": QAMPARI_GOLD,
             "answers": _qampari(20),
             "passages": passages,
-            "both": [{**one, **other} for one, other in zip(_qampari(0), passages, strict=True)],
+            "both": [{**prediction, **other} for prediction, other in zip(_qampari(0), passages, strict=True)],
         }.items()
     }
     first = {"predictions": paths["answers"], "retrieved": paths["passages"]}
@@ -233,12 +234,12 @@ def test_only_items_that_count_for_both_are_compared() -> None:
     pairs = {}
     for name, step in (("a", 1), ("b", 2), ("c", 3)):
         of_first, of_second = range(0, 60, step), range(0, 60, 4)
-        one, other = ([draw.random() for _ in items] for items in (of_first, of_second))
-        first.columns[name], second.columns[name] = _column([*of_first], one), _column([*of_second], other)
+        first_values, other = ([draw.random() for _ in items] for items in (of_first, of_second))
+        first.columns[name], second.columns[name] = _column([*of_first], first_values), _column([*of_second], other)
         common = sorted({*of_first} & {*of_second})
         pairs[name] = [
             np.array([[dict(zip(items, values, strict=True))[item]] for item in common])
-            for items, values in ((of_first, one), (of_second, other))
+            for items, values in ((of_first, first_values), (of_second, other))
         ]
     first.columns["d"] = _column([1], [1.0])
     second.columns["d"] = _column([2], [1.0])

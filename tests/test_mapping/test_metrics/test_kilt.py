@@ -293,7 +293,7 @@ def pages(*page_ids: str | int, answer: str | None = None) -> Record:
 def test_worked_examples(
     case: str, gold_sets: list[str], predicted: str, expected: dict[str, float], tmp_path: Path
 ) -> None:
-    record = gold("1", *(pages(*one, answer="x") for one in gold_sets))
+    record = gold("1", *(pages(*gold_set, answer="x") for gold_set in gold_sets))
     scores, _ = evaluated(tmp_path, [record], [{"id": "1", "output": [pages(*predicted)]}])
     assert {name: scores.first.mean(name) for name in expected} == expected
 
@@ -347,7 +347,7 @@ def test_every_value_is_that_of_a_slow_evaluation(keys: tuple[str, ...], tmp_pat
     )
     expected = [scores_of(record, guess, ks, keys) for record, guess in pairs]
     assert set(scores.first.columns) == expected[0].keys()
-    assert all(sum(one[name] for one in expected) > 0 for name in scores.first.columns)
+    assert all(sum(gold_scores[name] for gold_scores in expected) > 0 for name in scores.first.columns)
     for row, values in zip(scores.first.rows(), expected, strict=True):
         del row["id"]
         assert row == pytest.approx(values, abs=1e-9)
@@ -459,7 +459,9 @@ def test_a_bad_gold_record_is_named_and_its_prediction_is_not(tmp_path: Path) ->
     scores, rejected = evaluated(tmp_path, [{"id": "a", "output": 3}, good], guesses)
 
     assert scores.first.ids == ["b"]
-    assert [(one.reason, one.stage, one.key) for one in rejected] == [("wrong_type", "gold", "a")]
+    assert [(bad_record.reason, bad_record.stage, bad_record.key) for bad_record in rejected] == [
+        ("wrong_type", "gold", "a")
+    ]
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:

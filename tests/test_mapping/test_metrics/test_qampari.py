@@ -116,10 +116,10 @@ def _alone(scores: Evaluated[QampariScores]) -> dict[str, Any]:
 def test_kinds_have_the_scores_that_they_have_alone(tmp_path: Path) -> None:
     retrieved = [*RETRIEVED, {"qid": OTHER, "ctxs": []}]
     both, _ = _evaluate(tmp_path, [*GOLD, *SINGLE], PREDICTIONS, retrieved, ks=(1, 3))
-    for one, kind in zip(GOLD, ("wikidata_simple", "wikidata_comp"), strict=True):
-        alone, _ = _evaluate(tmp_path, [one], PREDICTIONS, retrieved, ks=(1, 3))
+    for gold_record, kind in zip(GOLD, ("wikidata_simple", "wikidata_comp"), strict=True):
+        alone, _ = _evaluate(tmp_path, [gold_record], PREDICTIONS, retrieved, ks=(1, 3))
         assert both.to_json()["by_kind"][kind] == _alone(alone)
-    assert sum(one["questions"] for one in both.to_json()["by_kind"].values()) == len(GOLD)
+    assert sum(of_kind["questions"] for of_kind in both.to_json()["by_kind"].values()) == len(GOLD)
 
 
 def test_further_answers_are_scored_beside_the_gold_ones(tmp_path: Path) -> None:
@@ -259,11 +259,14 @@ def test_a_single_answer_is_retrieved_by_any_of_its_names_and_has_no_evidence(tm
 def test_names_of_many_answers_are_not_taken_for_one_answer(tmp_path: Path) -> None:
     as_read = {"id": "x", "answers": ["Ullane", "Brack"], "ans_mappings": {"Ullane": ["Ullane"], "Brack": ["Brack"]}}
     _, rejected = _evaluate(tmp_path, [*GOLD, as_read], PREDICTIONS)
-    assert [(one.key, one.reason) for one in rejected] == [("x", "missing_field")]
+    assert [(bad_record.key, bad_record.reason) for bad_record in rejected] == [("x", "missing_field")]
 
 
 def test_a_released_file_with_predictions_is_gold_and_predictions(tmp_path: Path) -> None:
-    both = [one | {"predictions": [answer["answer_text"] for answer in one["answer_list"]]} for one in GOLD]
+    both = [
+        gold_record | {"predictions": [answer["answer_text"] for answer in gold_record["answer_list"]]}
+        for gold_record in GOLD
+    ]
     path = tmp_path / "both.jsonl.gz"
     path.write_bytes(gzip.compress("\n".join(map(json.dumps, both)).encode()))
     rejected: list[BadRecord] = []
@@ -330,7 +333,10 @@ def test_every_reason_and_quirk_is_documented() -> None:
 def test_ids_are_needed_where_evidence_is_found_by_id(tmp_path: Path) -> None:
     unnamed = {"qid": SIMPLE, "ctxs": [{"title": "T", "text": "t"}]}
     _, bad = _evaluate(tmp_path, GOLD, retrieved=[unnamed], evidence_match="id")
-    assert [(one.stage, one.reason) for one in bad] == [("retrieved", "missing_field"), ("gold", "missing_field")]
+    assert [(bad_record.stage, bad_record.reason) for bad_record in bad] == [
+        ("retrieved", "missing_field"),
+        ("gold", "missing_field"),
+    ]
 
 
 def test_a_file_of_something_else_stops_the_evaluation(tmp_path: Path) -> None:

@@ -129,8 +129,8 @@ def _walked(evidence: str, passage: str) -> int:
     return max((_n_same(passage[i:], evidence[j:]) for i, j in firsts), default=0)
 
 
-def _n_same(one: str, other: str) -> int:
-    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+def _n_same(text: str, other: str) -> int:
+    return next((n for n, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other)))
 
 
 @given(TEXTS, TEXTS)

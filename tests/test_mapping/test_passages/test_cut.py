@@ -50,7 +50,7 @@ def _cut(*texts: str, max_words: int = 100, split_long: bool = False) -> list[st
     page = PageText(1, "T", tuple(enumerate(texts, start=1)))
     passages = cut_page(page, max_words=max_words, split_long=split_long)
     check_passages(page, passages, join_pieces)
-    return [one.text for one in passages]
+    return [passage.text for passage in passages]
 
 
 @pytest.mark.parametrize(
@@ -217,16 +217,18 @@ def test_nothing_is_lost_and_no_passage_could_take_more(texts: list[str], max_wo
     check_passages(page, passages, join_pieces)
 
     sentences = [(number, *span) for number, text in page.elements for span in sentence_spans(text)]
-    sizes = {one: count_words(texts[one[0]][one[1] : one[2]]) for one in sentences}
-    held = [[one for one in sentences if passage.holds(*one)] for passage in passages]
-    assert [one for group in held for one in group] == sentences
+    sizes = {sentence: count_words(texts[sentence[0]][sentence[1] : sentence[2]]) for sentence in sentences}
+    held = [[sentence for sentence in sentences if passage.holds(*sentence)] for passage in passages]
+    assert [sentence for group in held for sentence in group] == sentences
     for passage, group in zip(passages, held, strict=True):
-        assert [passage.piece(*one) for one in group] == [texts[number][start:end] for number, start, end in group]
+        assert [passage.piece(*sentence) for sentence in group] == [
+            texts[number][start:end] for number, start, end in group
+        ]
     for passage, group in zip(passages, held, strict=True):
-        assert passage.n_words == sum(sizes[one] for one in group)
+        assert passage.n_words == sum(sizes[sentence] for sentence in group)
         assert passage.n_words <= max_words or len(group) == 1
     for group, after in pairwise(held):
-        assert sum(sizes[one] for one in group) + sizes[after[0]] > max_words
+        assert sum(sizes[sentence] for sentence in group) + sizes[after[0]] > max_words
 
 
 @given(_TEXTS, st.integers(1, 8))
@@ -234,13 +236,13 @@ def test_with_sentences_cut_no_passage_is_too_long(texts: list[str], max_words: 
     page = PageText(1, "T", tuple(enumerate(texts)))
     passages = cut_page(page, max_words=max_words, split_long=True)
     check_passages(page, passages, join_pieces)
-    assert all(0 < one.n_words <= max_words for one in passages)
+    assert all(0 < passage.n_words <= max_words for passage in passages)
 
 
 def test_scripts_without_blanks_are_cut_between_letters_and_never_before_a_mark() -> None:
     texts = _cut("กรุงเทพมหานครเป็นเมืองหลวงและนครที่มีประชากรมากที่สุด" * 9, max_words=5, split_long=True)
     assert len(texts) > 9
-    assert not any(unicodedata.category(one[0]).startswith("M") for one in texts)
+    assert not any(unicodedata.category(text[0]).startswith("M") for text in texts)
 
 
 @pytest.mark.parametrize("text", ["a\rb. C.", "a\r", "\ra\tb", "a\nb", 'a"\r"b', "\x0b\x1c\x85\u2028"])
@@ -285,7 +287,7 @@ def _page(*parts: tuple[str, str]) -> PageText:
 def test_words_are_cut_wherever_a_passage_is_full() -> None:
     page = _page(("", "One two. Three"), ("A", "four five six  seven"), ("B", "eight"))
     passages = cut_words(page, n_words=3)
-    assert [(one.text, one.n_words, one.section) for one in passages] == [
+    assert [(passage.text, passage.n_words, passage.section) for passage in passages] == [
         ("One two. Three", 3, ()),
         ("four five six", 3, ("A",)),
         ("seven eight", 2, ("A",)),
@@ -299,8 +301,8 @@ def test_all_words_are_there_in_passages_that_are_full(texts: list[str], n_words
     page = PageText(1, "T", tuple(enumerate(texts)))
     passages = cut_words(page, n_words=n_words)
     check_passages(page, passages, " ".join)
-    assert "".join("".join(texts).split()) == "".join("".join(one.text for one in passages).split())
-    assert all(one.n_words == n_words for one in passages[:-1])
+    assert "".join("".join(texts).split()) == "".join("".join(passage.text for passage in passages).split())
+    assert all(passage.n_words == n_words for passage in passages[:-1])
 
 
 @pytest.mark.parametrize(
@@ -320,7 +322,7 @@ def test_all_words_are_there_in_passages_that_are_full(texts: list[str], n_words
 def test_sentences_of_one_section_make_a_chunk(parts: list[tuple[str, str]], wanted: list[str]) -> None:
     page = _page(*parts)
     passages = cut_chunks(page, n_tokens=6, count=_words)
-    assert [one.text for one in passages] == wanted
+    assert [passage.text for passage in passages] == wanted
     check_passages(page, passages, " ".join)
 
 
@@ -346,13 +348,15 @@ def test_chunks_are_those_of_the_slow_way(parts: list[tuple[str, list[int]]]) ->
     sentences = [(heading, [" ".join(["Xx"] * (n - 1) + ["Yy."]) for n in sizes]) for heading, sizes in parts]
     page = _page(*((heading, " ".join(own)) for heading, own in sentences))
     slow = _page(*((heading, "|".join(own)) for heading, own in sentences))
-    assert [one.text for one in cut_chunks(page, n_tokens=6, count=_words)] == _slow_chunks(slow, 6)
+    assert [chunk.text for chunk in cut_chunks(page, n_tokens=6, count=_words)] == _slow_chunks(slow, 6)
 
 
 def test_tokens_are_those_of_the_language() -> None:
     page = _page(("", "It's red, isn't it? Yes."))
-    assert [one.n_words for one in CutOptions(unit="tokens-9").cutter("en")(page)] == [8, 2]
-    assert [one.n_words for one in CutOptions(unit="tokens-100").cutter("zh")(_page(("", "北京是首都。")))] == [6]
+    assert [passage.n_words for passage in CutOptions(unit="tokens-9").cutter("en")(page)] == [8, 2]
+    assert [passage.n_words for passage in CutOptions(unit="tokens-100").cutter("zh")(_page(("", "北京是首都。")))] == [
+        6
+    ]
 
 
 @pytest.mark.parametrize(
@@ -396,7 +400,7 @@ def _chunks() -> list[Passage]:
 
 def test_a_chunk_of_kilt_says_where_text_and_anchors_stand() -> None:
     pages = KiltPages([page(3, "Other", "x"), _sorn()], "pages")
-    lead, course = (orjson.loads(kilt_line(one, pages)) for one in _chunks())
+    lead, course = (orjson.loads(kilt_line(chunk, pages)) for chunk in _chunks())
     record = kilt_record(_sorn())
 
     assert list(lead) == [
@@ -406,13 +410,13 @@ def test_a_chunk_of_kilt_says_where_text_and_anchors_stand() -> None:
     assert (lead["section"], lead["text"], lead["chunk_id"]) == ("Section::::Abstract.", TEXTS[0], "7__0")
     assert (course["section"], course["text"]) == ("Section::::Course.", f"{TEXTS[1]} {TEXTS[2]}")
     for chunk in (lead, course):
-        texts = [record["text"][one["paragraph_id"]][one["start"] : one["end"]] for one in chunk["sources"]]
+        texts = [record["text"][span["paragraph_id"]][span["start"] : span["end"]] for span in chunk["sources"]]
         assert " ".join(texts) == chunk["text"]
         for anchor in chunk["anchors"]:
             source = anchor["source"]
             assert chunk["text"][anchor["start"] : anchor["end"]] == anchor["text"]
             assert record["text"][source["paragraph_id"]][source["start"] : source["end"]] == anchor["text"]
-    assert [one["text"] for one in course["anchors"]] == ["Tey", "old"]
+    assert [anchor["text"] for anchor in course["anchors"]] == ["Tey", "old"]
     assert course["anchors"][0]["wikipedia_id"] == "9"
 
 
@@ -459,4 +463,4 @@ def test_a_corpus_for_beir_has_page_and_section_beside_the_text() -> None:
 
 
 def test_every_form_has_a_folder_of_its_own() -> None:
-    assert all({form.folder for form in one.files} == {name} for name, one in FORMS.items())
+    assert all({form.folder for form in lines_form.files} == {name} for name, lines_form in FORMS.items())

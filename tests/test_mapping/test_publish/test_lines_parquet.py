@@ -73,7 +73,7 @@ def test_splits_of_other_columns_are_loaded_by_themselves(tmp_path: Path) -> Non
         for split, is_verified in (("dev", True), ("train", False))
     ]
     path = str(write_alignments(tmp_path, parts))
-    found = {one.name: list(one.splits) for one in configs_of(Subject(parts=read_parts(path, KINDS)), path)}
+    found = {config.name: list(config.splits) for config in configs_of(Subject(parts=read_parts(path, KINDS)), path)}
     assert found["own-alignments"] == ["validation"]
     assert found["own-alignments-train"] == ["train"]
     assert found["own-records"] == ["validation", "train"]

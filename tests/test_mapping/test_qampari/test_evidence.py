@@ -30,7 +30,7 @@ ULLANE = Sought(("River Ullane", "Ullane"), 7)
 
 
 def _found(page: Page, sought: Sought = ULLANE, **options: int) -> list[tuple[str, str]]:
-    return [(one.text, one.found) for one in find_candidates(page, sought, **options)]
+    return [(candidate.text, candidate.found) for candidate in find_candidates(page, sought, **options)]
 
 
 def test_a_sentence_comes_behind_two_before_it() -> None:
@@ -64,7 +64,7 @@ def test_candidates_are_ordered_by_name_then_link_then_place() -> None:
         links=((3, "stream", 7), (3, "Ullane", 7), (2, "Ullane", 8)),
     )  # fmt: skip
 
-    assert [(one.element, one.found) for one in find_candidates(page, ULLANE)] == [
+    assert [(candidate.element, candidate.found) for candidate in find_candidates(page, ULLANE)] == [
         (2, "River Ullane"),
         (2, "Ullane"),
         (3, "Ullane"),
@@ -94,9 +94,9 @@ def test_the_answers_page_comes_first_and_either_may_be_missing() -> None:
     here, there = page_of(5, "It lies on the Ullane."), page_of(7, "Halvane lies on it.")
     halvane = Sought(("Halvane",), 5)
 
-    assert [one.page_id for one in fact_candidates(here, halvane, there, ULLANE)] == [5, 7]
-    assert [one.page_id for one in fact_candidates(None, halvane, there, ULLANE)] == [7]
-    assert [one.page_id for one in fact_candidates(here, halvane, None, ULLANE)] == [5]
+    assert [fact_candidate.page_id for fact_candidate in fact_candidates(here, halvane, there, ULLANE)] == [5, 7]
+    assert [fact_candidate.page_id for fact_candidate in fact_candidates(None, halvane, there, ULLANE)] == [7]
+    assert [fact_candidate.page_id for fact_candidate in fact_candidates(here, halvane, None, ULLANE)] == [5]
     assert fact_candidates(None, halvane, None, ULLANE) == []
 
 
@@ -188,8 +188,8 @@ def test_names_of_numbers(amount: str, names: tuple[str, ...]) -> None:
 
 
 def test_names_of_years_and_texts() -> None:
-    assert [year_names(one) for one in (1852, 999, -1852, 9999, 10000)] == [("1852",), (), (), ("9999",), ()]
-    assert [text_names(one) for one in (" Per mare ", "12", "123", " ")] == [("Per mare",), (), ("123",), ()]
+    assert [year_names(year) for year in (1852, 999, -1852, 9999, 10000)] == [("1852",), (), (), ("9999",), ()]
+    assert [text_names(text) for text in (" Per mare ", "12", "123", " ")] == [("Per mare",), (), ("123",), ()]
 
 
 def test_released_proofs_are_in_lower_case() -> None:
@@ -202,13 +202,13 @@ def test_every_candidate_slices_to_its_name(text: str, n_before: int) -> None:
     sought = Sought(("Ull", "X"))
     found = find_candidates(page, sought, n_before=n_before)
 
-    for one in found:
-        assert text[one.start_char : one.end_char] == one.text
-        assert one.found in text[one.sentence_char : one.end_char]
-        before = sentence_spans(text[one.start_char : one.sentence_char])
+    for candidate in found:
+        assert text[candidate.start_char : candidate.end_char] == candidate.text
+        assert candidate.found in text[candidate.sentence_char : candidate.end_char]
+        before = sentence_spans(text[candidate.start_char : candidate.sentence_char])
         assert len(before) <= n_before
     assert bool(found) == bool(re.search(r"(?i)\b(Ull|X)\b", text))
-    assert len({(one.element, one.sentence_char, one.end_char) for one in found}) == len(found)
+    assert len({(candidate.element, candidate.sentence_char, candidate.end_char) for candidate in found}) == len(found)
 
 
 class Reader:
@@ -220,12 +220,14 @@ class Reader:
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
         self.judged += pairs
         return [
-            Verdict(float(one.premise), None, None) if one.premise else Refused("empty_premise", "") for one in pairs
+            Verdict(float(pair.premise), None, None) if pair.premise else Refused("empty_premise", "") for pair in pairs
         ]
 
 
 def _fact(*premises: str, number: int = 1) -> Fact:
-    candidates = tuple(Candidate(1, number, 10, 10, 10 + len(one), one, "", "A") for number, one in enumerate(premises))
+    candidates = tuple(
+        Candidate(1, number, 10, 10, 10 + len(premise), premise, "", "A") for number, premise in enumerate(premises)
+    )
     return Fact(number, "A was directed by X.", candidates)
 
 
@@ -253,7 +255,7 @@ def test_candidates_are_tried_in_order_until_one_is_above_the_threshold(
 def test_the_threshold_of_the_released_code_is_the_default() -> None:
     proofs = prove_facts([_fact("0.0019540872"), _fact("0.0019541")], Reader())
 
-    assert [one.candidate is not None for one in proofs] == [False, True]
+    assert [proof.candidate is not None for proof in proofs] == [False, True]
 
 
 def test_the_sentence_that_names_it_is_cut_last() -> None:
@@ -272,5 +274,5 @@ def test_how_many_are_worked_on_together_changes_nothing(facts: list[list[str]],
     proofs = list(prove_facts(made, together, least=0.5))
     assert list(prove_facts(made, apart, least=0.5, n_at_once=n_at_once)) == proofs
     assert sorted(apart.judged) == sorted(together.judged)
-    assert [one.fact for one in proofs] == made
-    assert sum(one.n_judged for one in proofs) == len(together.judged)
+    assert [proof.fact for proof in proofs] == made
+    assert sum(proof.n_judged for proof in proofs) == len(together.judged)

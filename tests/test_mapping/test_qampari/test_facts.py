@@ -40,13 +40,13 @@ LINES = [
     item("Q107", labels=terms(en="saga", mul="film")),
     item("Q1", item_snak("P31", "Q101"), item_snak("P57", "Q9"),
         _time("P577", "+1999-01-01T00:00:00Z"), _time("P577", "+2001-00-00T00:00:00Z")),
-    item("Q2", *(item_snak("P31", one) for one in ("Q103", "Q100", "Q104")), item_snak("P57", "Q9"),
+    item("Q2", *(item_snak("P31", type_id) for type_id in ("Q103", "Q100", "Q104")), item_snak("P57", "Q9"),
         item_snak("P57", "Q8")),
     item("Q3", item_snak("P31", "Q104"), item_snak("P57", "Q9"), _amount("P1082", "+12.5"),
         _text("P1451", "de", "Hier"), _text("P1451", "en", "Here"), _text("P1451", "en", "There")),
     item("Q4", claims={
         "P31": [
-            *(statement(item_snak("P31", one)) for one in ("Q104", "Q105", "Q106", "Q107", "Q107", "Q107")),
+            *(statement(item_snak("P31", type_id)) for type_id in ("Q104", "Q105", "Q106", "Q107", "Q107", "Q107")),
             statement(item_snak("P31", "Q100"), rank="deprecated"),
         ],
         "P57": [
@@ -97,7 +97,10 @@ def test_of_two_classes_with_as_many_instances_the_lower_number_is_meant_and_of_
         item("Q30", labels=terms(en="opera")),
         item("Q31", labels=terms(en="song")),
         item("Q1", item_snak("P31", "Q100"), item_snak("P31", "Q20")),
-        item("Q2", claims={"P31": [statement(item_snak("P31", one), rank="deprecated") for one in ("Q31", "Q100")]}),
+        item(
+            "Q2",
+            claims={"P31": [statement(item_snak("P31", type_id), rank="deprecated") for type_id in ("Q31", "Q100")]},
+        ),
     ]
     (tmp_path / "dump.json").write_bytes(array(lines))
     make(tmp_path / "dump.json", output=tmp_path / "release")
@@ -112,8 +115,8 @@ def test_what_properties_and_lexemes_are_or_have_is_none_of_the_items_of_their_n
             "P57": [statement(item_snak("P57", "Q9"))], "P1451": [statement(_text("P1451", "en", "Here"))],
         }},
         item("Q7", *(
-            snak("P57", "wikibase-property", "wikibase-entityid", {"entity-type": kind, "id": one})
-            for kind, one in (("property", "P9"), ("lexeme", "L9"), ("form", "L9-F1"))
+            snak("P57", "wikibase-property", "wikibase-entityid", {"entity-type": kind, "id": entity_id})
+            for kind, entity_id in (("property", "P9"), ("lexeme", "L9"), ("form", "L9-F1"))
         )),
     ]  # fmt: skip
     (tmp_path / "dump.json").write_bytes(array(lines))

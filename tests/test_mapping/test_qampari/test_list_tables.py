@@ -32,7 +32,7 @@ LIST_PAGE = 900
 
 def _cell(text: str, *targets: int | None, colspan: int = 1, rowspan: int = 1, is_header: bool = False) -> Cell:
     """A cell whose links lead to these pages."""
-    links = tuple(CellLink(0, len(text), f"Title {one}", None, one) for one in targets)
+    links = tuple(CellLink(0, len(text), f"Title {target}", None, target) for target in targets)
     return Cell(text, is_header, colspan, rowspan, links)
 
 
@@ -42,13 +42,13 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[Cell]], *, element: in
 
 def _lakes(n_rows: int = 5, *, first: int = 1, element: int = 0, header: Sequence[str] = ("Lake", "County")) -> Table:
     numbers = range(first, first + n_rows)
-    return _table(header, [[_cell(f"Lake {one}", one), _cell("Skåne")] for one in numbers], element=element)
+    return _table(header, [[_cell(f"Lake {number}", number), _cell("Skåne")] for number in numbers], element=element)
 
 
 def _page(*tables: Table, title: str = "List of lakes of Sweden", sections: Sequence[tuple[str, ...]] = ()) -> Page:
     """A page whose elements are its title and one heading for each of ``sections``."""
     elements = [Element("title", 1, None, "", (), title)]
-    elements += [Element("heading", 2, None, "", one, one[-1]) for one in sections]
+    elements += [Element("heading", 2, None, "", section, section[-1]) for section in sections]
     values: dict[str, Any] = dict.fromkeys(Page.__struct_fields__, ())
     return Page(**values | {"page_id": LIST_PAGE, "title": title, "elements": tuple(elements), "tables": tables})
 
@@ -60,7 +60,7 @@ def _only(page: Page, **options: Any) -> ListTable:
 
 
 def test_the_last_column_can_be_kept_from_being_the_key() -> None:
-    rows = [[_cell("Skåne"), _cell(f"Lake {one}", one)] for one in range(1, 6)]
+    rows = [[_cell("Skåne"), _cell(f"Lake {number}", number)] for number in range(1, 6)]
     page = _page(_table(("County", "Lake"), rows))
 
     assert _only(page).key_column == 1
@@ -149,7 +149,7 @@ def test_rows_of_header_cells_and_rows_of_one_cell_are_no_rows() -> None:
 
 
 def test_the_key_column_is_the_left_most_that_is_linked_and_distinct() -> None:
-    rows = [[_cell("Skåne", 50), _cell(f"Town {one}"), _cell(f"Lake {one}", one)] for one in range(1, 6)]
+    rows = [[_cell("Skåne", 50), _cell(f"Town {number}"), _cell(f"Lake {number}", number)] for number in range(1, 6)]
     table = _only(_page(_table(("County", "Town", "Lake"), rows)))
 
     assert (table.key_column, table.value_columns) == (2, (0, 1))
@@ -158,9 +158,9 @@ def test_the_key_column_is_the_left_most_that_is_linked_and_distinct() -> None:
 @pytest.mark.parametrize(("n_linked", "is_used"), [(7, False), (8, True)])
 def test_four_fifths_of_a_key_column_have_exactly_one_link(n_linked: int, is_used: bool) -> None:
     others: list[Cell] = [_cell("Lake 98"), _cell("Lake 99", 98, 99), _cell("Lake 97", None)]
-    keys = [_cell(f"Lake {one}", one) for one in range(1, n_linked + 1)] + others[: 10 - n_linked]
+    keys = [_cell(f"Lake {number}", number) for number in range(1, n_linked + 1)] + others[: 10 - n_linked]
 
-    tables, left_out = list_tables(_page(_table(("Lake",), [[one] for one in keys])))
+    tables, left_out = list_tables(_page(_table(("Lake",), [[key] for key in keys])))
     assert (len(tables), left_out) == ((1, {}) if is_used else (0, {"no_key_column": 1}))
     if is_used:
         assert [row.key.page_id for row in tables[0].rows[8:]] == [None, None]
@@ -168,21 +168,21 @@ def test_four_fifths_of_a_key_column_have_exactly_one_link(n_linked: int, is_use
 
 @pytest.mark.parametrize("last", [_cell("Lake 1", 9), _cell("Lake 9", 1)], ids=["text", "page"])
 def test_two_rows_of_a_table_with_one_text_or_page_make_no_key_column(last: Cell) -> None:
-    rows = [[_cell(f"Lake {one}", one)] for one in range(1, 9)] + [[last]]
+    rows = [[_cell(f"Lake {number}", number)] for number in range(1, 9)] + [[last]]
 
     assert list_tables(_page(_table(("Lake",), rows))) == ([], Counter(no_key_column=1))
 
 
 @pytest.mark.parametrize("name", ["Rank", "World ranking", "Score", "Note", "Notes", "NOTES"])
 def test_columns_called_rank_score_or_notes_are_neither_keys_nor_values(name: str) -> None:
-    rows = [[_cell(f"{one}", 100 + one), _cell(f"Lake {one}", one)] for one in range(1, 6)]
+    rows = [[_cell(f"{number}", 100 + number), _cell(f"Lake {number}", number)] for number in range(1, 6)]
     table = _only(_page(_table((name, "Lake"), rows)))
 
     assert (table.key_column, table.value_columns) == (1, ())
 
 
 def test_columns_without_a_name_of_their_own_are_not_asked_about() -> None:
-    rows = [[_cell(f"Lake {one}", one), *(_cell("x") for _ in range(5))] for one in range(1, 6)]
+    rows = [[_cell(f"Lake {number}", number), *(_cell("x") for _ in range(5))] for number in range(1, 6)]
     table = _only(_page(_table(("Lake", "", "Area", "Notebook", "area", "Endnotes"), rows)))
 
     assert table.value_columns == (3, 5)
@@ -205,8 +205,8 @@ def test_a_given_key_column_must_be_there(column: int) -> None:
 
 def test_texts_are_one_line_and_links_to_the_list_itself_do_not_count() -> None:
     rows = [
-        [_cell(f" Lake\n{one} ", LIST_PAGE, one), _cell("a\n\nb", LIST_PAGE, None, 70, 71), _cell(" — ", 5)]
-        for one in range(1, 6)
+        [_cell(f" Lake\n{number} ", LIST_PAGE, number), _cell("a\n\nb", LIST_PAGE, None, 70, 71), _cell(" — ", 5)]
+        for number in range(1, 6)
     ]
     row = _only(_page(_table(("Lake", "Rivers", "Use"), rows))).rows[0]
 
@@ -215,7 +215,7 @@ def test_texts_are_one_line_and_links_to_the_list_itself_do_not_count() -> None:
 
 
 def test_a_key_without_text_is_called_like_its_page() -> None:
-    rows = [[_cell("" if one == 3 else f"Lake {one}", one)] for one in range(1, 6)]
+    rows = [[_cell("" if number == 3 else f"Lake {number}", number)] for number in range(1, 6)]
 
     assert _only(_page(_table(("Lake",), rows))).rows[2].key == LinkedText("Title 3", 3, "Title 3")
 
@@ -275,7 +275,7 @@ def test_rows_are_as_wide_as_the_header_and_hold_every_cell_whatever_the_spans(
         assert len(expanded) == len(written)
         for row, cells in zip(expanded, written, strict=True):
             assert len(row) == width
-            assert all(any(one is cell for one in row) for cell in cells)
+            assert all(any(table_row is cell for table_row in row) for cell in cells)
 
 
 _TABLES = st.builds(
@@ -291,7 +291,7 @@ def test_every_table_of_a_list_page_is_used_or_counted(tables: list[Table], titl
     page = _page(*tables, title=title, sections=[("Lakes",), ("Ponds",)])
 
     found, left_out = list_tables(page, least_rows=1, least_linked=0.5)
-    assert sum(len(one.numbers) for one in found) + left_out.total() == len(tables)
+    assert sum(len(list_table.numbers) for list_table in found) + left_out.total() == len(tables)
     assert left_out.keys() <= REASONS.keys()
 
 

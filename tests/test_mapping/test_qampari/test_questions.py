@@ -141,18 +141,20 @@ def test_verbs_behind_that_are_in_the_plural_or_as_in_the_released_questions(
 
 
 def test_no_verb_behind_a_noun_in_the_plural_is_in_the_singular(relations: Relations) -> None:
-    for one in relations.simple.values():
-        if not one.types:
-            said = composition_question(relations, CompositionQuery("P577", SimpleQuery(one.property_id, "Q1")), "X")
-            verbs = said.partition(f"{one.plural} that ")[2].split()
+    for relation in relations.simple.values():
+        if not relation.types:
+            said = composition_question(
+                relations, CompositionQuery("P577", SimpleQuery(relation.property_id, "Q1")), "X"
+            )
+            verbs = said.partition(f"{relation.plural} that ")[2].split()
             at_or = verbs.index("or") if "or" in verbs else -1
             for verb in {verbs[0], verbs[at_or + 1]}:
                 assert not verb.endswith("s"), said
 
 
 def test_no_relation_leaves_a_hole_in_a_question(relations: Relations) -> None:
-    for one in relations.simple.values():
-        base = SimpleQuery(one.property_id, "Q1", one.types[0] if one.types else None)
+    for relation in relations.simple.values():
+        base = SimpleQuery(relation.property_id, "Q1", relation.types[0] if relation.types else None)
         said = [simple_question(relations, base, "NAME"), *(
             composition_question(relations, CompositionQuery(other, base), "NAME") for other in relations.composition
         )]  # fmt: skip
@@ -171,8 +173,8 @@ def test_keys_and_order() -> None:
 
     numbers = QueryNumbers(["film", "album"])
     assert sorted([other, large, typed, small], key=numbers.number) == [small, typed, large, other]
-    assert [numbers.query(numbers.number(one)) for one in (small, typed)] == [small, typed]
-    assert [one.key for one in (small, typed)] == ["P57__Q9", "P57__Q9__film"]
+    assert [numbers.query(numbers.number(query)) for query in (small, typed)] == [small, typed]
+    assert [query.key for query in (small, typed)] == ["P57__Q9", "P57__Q9__film"]
     assert IntersectionQuery(typed, other).key == "P57__Q9__film__P136__Q1"
     assert CompositionQuery("P86", typed).key == "P86__P57__Q9__film"
 
@@ -182,7 +184,7 @@ def test_what_an_answer_rests_on() -> None:
     other = SimpleQuery("P50", "Q2")
 
     queries = (base, CompositionQuery("P86", base), IntersectionQuery(base, other))
-    assert [one.property_ids for one in queries] == [("P57",), ("P57", "P86"), ("P57", "P50")]
+    assert [query.property_ids for query in queries] == [("P57",), ("P57", "P86"), ("P57", "P50")]
 
 
 @pytest.mark.parametrize(
@@ -243,21 +245,21 @@ def test_the_lists_are_complete(relations: Relations) -> None:
     assert len(relations.simple) == 153
     assert len(relations.composition) == 270
     assert len(relations.simple.keys() | relations.composition.keys()) == 274
-    assert sum(bool(one.types) for one in relations.simple.values()) == 73
+    assert sum(bool(relation.types) for relation in relations.simple.values()) == 73
     assert len(relations.wanted_types) == len(set(relations.wanted_types)) == 105
     assert len(relations.type_words) == 9
 
 
 def test_all_but_one_are_enabled(relations: Relations) -> None:
-    assert [one.property_id for one in relations.simple.values() if not one.is_enabled] == ["P275"]
-    assert all(one.is_enabled for one in relations.composition.values())
+    assert [relation.property_id for relation in relations.simple.values() if not relation.is_enabled] == ["P275"]
+    assert all(relation.is_enabled for relation in relations.composition.values())
 
 
 def test_nothing_of_a_template_is_left_in_words(relations: Relations) -> None:
-    for one in relations.simple.values():
-        shown = one.hypothesis("ANSWER", "ENTITY")
-        assert (shown.count("ANSWER"), shown.count("ENTITY"), shown.count("{")) == (1, 1, 0), one
-        assert bool(one.types) == (one.plural is None), one
+    for relation in relations.simple.values():
+        shown = relation.hypothesis("ANSWER", "ENTITY")
+        assert (shown.count("ANSWER"), shown.count("ENTITY"), shown.count("{")) == (1, 1, 0), relation
+        assert bool(relation.types) == (relation.plural is None), relation
     for two in relations.composition.values():
         shown = two.hypothesis("VALUE", "ENTITY")
         assert (shown.count("VALUE"), shown.count("ENTITY"), shown.count("{")) == (1, 1, 0), two
@@ -401,7 +403,7 @@ def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
 
 def test_the_lists_of_relations_that_the_paper_and_the_released_code_have(relations: Relations) -> None:
     enabled = {
-        name: [sum(one.is_enabled for one in many.values()) for many in (listed.simple, listed.composition)]
+        name: [sum(relation.is_enabled for relation in many.values()) for many in (listed.simple, listed.composition)]
         for name in get_args(RelationList)
         if (listed := listed_relations(relations, name))
     }

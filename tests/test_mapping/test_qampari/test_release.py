@@ -116,7 +116,7 @@ def test_a_paraphrase_is_asked_in_place_of_the_text() -> None:
 
 def test_proofs_can_be_written_in_the_case_of_released_ones() -> None:
     proofs = _record(is_released_case=True)["answer_list"][0]["proof"]
-    assert [one["proof_text"] for one in proofs] == ["The ullane is long. It ends."] * 2
+    assert [proof["proof_text"] for proof in proofs] == ["The ullane is long. It ends."] * 2
 
 
 def test_meta_is_one_more_field() -> None:
@@ -212,25 +212,26 @@ def test_the_metrics_read_what_was_written(tmp_path: Path, form: Form) -> None:
     gold = folder / data_path("dev")
     records = [json.loads(line) for line in gold.read_text("ascii").splitlines()]
     predictions = [
-        {"qid": one["qid"], "predictions": [answer["aliases"][-1] for answer in one["answer_list"]]} for one in records
+        {"qid": record["qid"], "predictions": [answer["aliases"][-1] for answer in record["answer_list"]]}
+        for record in records
     ]
     retrieved = [
         {
-            "qid": one["qid"],
+            "qid": record["qid"],
             "ctxs": [
                 {
                     "id": proof["pid"],
                     "title": proof["found_in_url"],
                     "text": f"{proof['proof_text']} {answer['answer_text']}",
                 }
-                for answer in one["answer_list"]
+                for answer in record["answer_list"]
                 for proof in answer["proof"]
             ],
         }
-        for one in records
+        for record in records
     ]
     for name, lines in (("predictions", predictions), ("retrieved", retrieved)):
-        (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+        (tmp_path / f"{name}.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     rejected: list[BadRecord] = []
     files = QampariFiles(
         str(gold), predictions=str(tmp_path / "predictions.jsonl"), retrieved=str(tmp_path / "retrieved.jsonl")
@@ -298,8 +299,8 @@ def test_a_release_that_breaks_off_leaves_no_file(tmp_path: Path) -> None:
 
 
 def _question(n: int, subset: str, n_answers: int, split: Split | None) -> Question:
-    one = question(f"P50__Q{n}", [f"Answer {place}" for place in range(n_answers)], subset=subset)
-    return undrawn(one) if split is None else drawn(one, n, split)
+    made_question = question(f"P50__Q{n}", [f"Answer {place}" for place in range(n_answers)], subset=subset)
+    return undrawn(made_question) if split is None else drawn(made_question, n, split)
 
 
 def _counted(questions: Iterable[Question]) -> dict[str, Any]:
@@ -345,7 +346,7 @@ def test_the_published_sets_stand_beside_what_was_made() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(SUBSETS), st.integers(1, 12), st.sampled_from((*SPLITS, None))), max_size=12))
 def test_mean_and_median_are_those_of_the_answers_one_by_one(given: list[tuple[str, int, Split | None]]) -> None:
-    values = _counted(_question(n, *one) for n, one in enumerate(given))
+    values = _counted(_question(n, *arguments) for n, arguments in enumerate(given))
 
     groups: dict[str, list[int]] = {subset: [] for subset in SUBSETS}
     groups |= {"train": [], "dev and test": []}
@@ -363,4 +364,6 @@ def test_mean_and_median_are_those_of_the_answers_one_by_one(given: list[tuple[s
         assert (found["published_mean"], found["published_median"]) == PUBLISHED[name]
         assert sum(found["distribution"].values()) == len(counts)
     assert sum(values["kept"].values()) == len(given)
-    assert sum(sum(one.values()) for one in values["drawn"].values()) == sum(split is not None for *_, split in given)
+    assert sum(sum(counts.values()) for counts in values["drawn"].values()) == sum(
+        split is not None for *_, split in given
+    )

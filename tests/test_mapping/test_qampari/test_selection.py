@@ -157,7 +157,7 @@ def test_simple_questions_are_dealt_by_relation_in_turn() -> None:
     pool = draw_pool(_simple({"P1": 2, "P30": 50, "P4": 50}), _sizes(wikidata_simple=11), "seed")
 
     # The odd one is of the property with the lower number.
-    assert Counter(one.property_ids[0] for one in pool) == {"P1": 2, "P4": 5, "P30": 4}
+    assert Counter(candidate.property_ids[0] for candidate in pool) == {"P1": 2, "P4": 5, "P30": 4}
 
 
 @pytest.mark.parametrize("n", [0, 5, 1000])
@@ -165,7 +165,7 @@ def test_many_candidates_are_drawn_as_if_all_were_held(n: int) -> None:
     candidates = _simple({"P1": 5000})
     pool = draw_pool(candidates, _sizes(wikidata_simple=n), "seed")
 
-    assert pool == sorted(candidates, key=lambda one: draw_key(one, "seed", "pool"))[:n]
+    assert pool == sorted(candidates, key=lambda candidate: draw_key(candidate, "seed", "pool"))[:n]
 
 
 EIGHT_RELATIONS = [f"P{number}" for number in range(1, 9)]
@@ -177,10 +177,10 @@ def _candidates(n: int) -> list[PoolQuestion]:
     """So many candidates of each subset, with every pair of relations."""
     found = []
     for number in range(n):
-        one, other = EIGHT_RELATIONS[number % 8], EIGHT_RELATIONS[(number // 8 + number + 1) % 8]
+        relation, other = EIGHT_RELATIONS[number % 8], EIGHT_RELATIONS[(number // 8 + number + 1) % 8]
         key = f"Q{number}"
-        found += [PoolQuestion(key, SIMPLE, (one,)), PoolQuestion(key, INTERSECTION, (one, other))]
-        found += [PoolQuestion(key, COMPOSITION, (one, "P569" if number % 2 else other))]
+        found += [PoolQuestion(key, SIMPLE, (relation,)), PoolQuestion(key, INTERSECTION, (relation, other))]
+        found += [PoolQuestion(key, COMPOSITION, (relation, "P569" if number % 2 else other))]
         found += [PoolQuestion(key, subset) for subset in TABLES]
     return found
 
@@ -192,7 +192,7 @@ def _draw(
     with tempfile.TemporaryDirectory() as scratch:
         draws = draw_questions(iter(candidates), EIGHT_RELATIONS, sizes=sizes, seed=seed, mixed=mixed, scratch=scratch)
     assert len(draws) == len(candidates)
-    return {(one.subset, one.key): drawn for one, drawn in zip(candidates, draws, strict=True)}
+    return {(candidate.subset, candidate.key): drawn for candidate, drawn in zip(candidates, draws, strict=True)}
 
 
 @given(
@@ -211,28 +211,28 @@ def test_laws_of_the_draw(candidates: list[PoolQuestion], n: int, train: int, se
     pool: Counter[str] = Counter()
     n_test_side: Counter[str] = Counter()
     of_relation: Counter[str] = Counter()
-    for one in candidates:
-        side, split = drawn[one.subset, one.key]
+    for candidate in candidates:
+        side, split = drawn[candidate.subset, candidate.key]
         of_split[split] += 1
-        own = side_of(one, sides, mixed=mixed)
-        n_test_side[one.subset] += own == "test"
-        if one.subset in TABLES:
+        own = side_of(candidate, sides, mixed=mixed)
+        n_test_side[candidate.subset] += own == "test"
+        if candidate.subset in TABLES:
             # Those that the pool has no room for are for training, which has no limit for them.
             assert (side, split) in (("test", "dev"), ("test", "test"), ("train", "train"))
         else:
             assert side == own
             assert split in {"test": ("dev", "test", None), "train": ("train", None), None: (None,)}[own]
-        pool[one.subset] += split in ("dev", "test")
+        pool[candidate.subset] += split in ("dev", "test")
         if split == "train":
-            of_relation.update(set(one.property_ids))
+            of_relation.update(set(candidate.property_ids))
     assert len(drawn) == len(candidates)
     for subset in SUBSETS:
         assert pool[subset] == min(n, n_test_side[subset])
     assert of_split["test"] - of_split["dev"] in (0, 1)
     assert max(of_relation.values(), default=0) <= train
-    for one in candidates:
-        if drawn[one.subset, one.key] == ("train", None):  # no room for it
-            assert any(of_relation[name] == train for name in one.property_ids)
+    for candidate in candidates:
+        if drawn[candidate.subset, candidate.key] == ("train", None):  # no room for it
+            assert any(of_relation[name] == train for name in candidate.property_ids)
 
 
 def test_another_seed_draws_others_and_a_larger_pool_has_the_smaller_one() -> None:
@@ -240,7 +240,7 @@ def test_another_seed_draws_others_and_a_larger_pool_has_the_smaller_one() -> No
 
     def pool(n: int, seed: str) -> set[tuple[str, str]]:
         drawn = _draw(candidates, n=n, seed=seed)
-        return {key for key, one in drawn.items() if one.split in ("dev", "test")}
+        return {key for key, side in drawn.items() if side.split in ("dev", "test")}
 
     assert pool(6, "s") != pool(6, "t")
     assert pool(6, "s") < pool(9, "s")

@@ -35,7 +35,9 @@ TYPES = ClassTypes(("film", "album", "song"), np.empty(0, np.int64), np.empty((0
 UNTYPED = SimpleRelation("P50", "author", "Which", "books", "books", "{entity}", "{entity}")
 TYPED = SimpleRelation("P57", "director", "Which", None, None, "{entity}", "{entity}", ("song", "film", "series"))
 OFF = SimpleRelation("P275", "license", "Which", "things", "things", "{entity}", "{entity}", is_enabled=False)
-RELATIONS = Relations({one.property_id: one for one in (UNTYPED, TYPED, OFF)}, {}, ("film", "series", "song"))
+RELATIONS = Relations(
+    {relation.property_id: relation for relation in (UNTYPED, TYPED, OFF)}, {}, ("film", "series", "song")
+)
 
 # property, value, subject
 TRIPLES = st.lists(st.tuples(st.sampled_from([50, 57, 275]), st.integers(1, 4), st.integers(1, 9)), max_size=60)
@@ -73,7 +75,7 @@ def test_simple_queries(triples: list[tuple[int, int, int]], masks: list[int]) -
             expected.append((query, subjects))
             continue
         for label in ("song", "film"):
-            typed = [one for one in subjects if masks[one] >> TYPES.labels.index(label) & 1]
+            typed = [subject for subject in subjects if masks[subject] >> TYPES.labels.index(label) & 1]
             if len(typed) >= 2:
                 expected.append((query._replace(type_label=label), typed))
 
@@ -105,12 +107,18 @@ def test_types_are_tried_in_the_order_of_the_relation() -> None:
 @given(SETS)
 def test_intersections_are_of_two_families(sets: list[set[int]]) -> None:
     expected = [
-        (first, second, sorted(one & other))
-        for (first, one), (second, other) in combinations(enumerate(sets), 2)
-        if len(one & other) >= 2 and not one <= other and not other <= one and first // 2 != second // 2
+        (first, second, sorted(answer_set & other))
+        for (first, answer_set), (second, other) in combinations(enumerate(sets), 2)
+        if len(answer_set & other) >= 2
+        and not answer_set <= other
+        and not other <= answer_set
+        and first // 2 != second // 2
     ]
-    queries = ((number, number // 2, np.array(sorted(one))) for number, one in enumerate(sets))
-    found = [(one.first, one.second, one.subjects.tolist()) for one in intersections(queries, least=2)]
+    queries = ((number, number // 2, np.array(sorted(answer_set))) for number, answer_set in enumerate(sets))
+    found = [
+        (intersection.first, intersection.second, intersection.subjects.tolist())
+        for intersection in intersections(queries, least=2)
+    ]
 
     assert sorted(found) == expected
 
@@ -128,7 +136,9 @@ def test_compositions(sets: list[set[int]], values: list[tuple[int, int, str]]) 
     expected = [
         (*key, tuple(sorted(pairs))) for key, pairs in grouped.items() if len({value for _, value in pairs}) >= 2
     ]
-    queries = ((number, ("P50", "P57")[number % 2], np.array(sorted(one))) for number, one in enumerate(sets))
+    queries = (
+        (number, ("P50", "P57")[number % 2], np.array(sorted(answer_set))) for number, answer_set in enumerate(sets)
+    )
     found = compositions(queries, [_batch(values, VALUES)], least=2)
 
     assert sorted(found) == sorted(expected)
@@ -166,11 +176,11 @@ SPECIFIC_TYPES = tuple(ABOVE)[:6]
 
 def _types(above: dict[str, list[str]], labels: tuple[str, ...]) -> ClassTypes:
     """The types of classes as the class closure has them, itself among them."""
-    reached = {one: {one} for one in above}
+    reached = {type_name: {type_name} for type_name in above}
     for _ in above:
-        for one, others in reached.items():
+        for type_name, others in reached.items():
             others |= {higher for other in tuple(others) for higher in above[other]}
-            reached[one] = others
+            reached[type_name] = others
     masks = np.zeros((len(above), N_WORDS), np.uint64)
     for row, others in enumerate(reached.values()):
         masks[row, 0] = sum(1 << labels.index(other) for other in others if other in labels)
@@ -225,7 +235,7 @@ def test_of_types_with_the_same_answers_the_most_specific_is_left(
 
 
 LABELS = "abcdefg"
-GRAPHS = st.fixed_dictionaries({one: st.lists(st.sampled_from(LABELS), max_size=2) for one in LABELS})
+GRAPHS = st.fixed_dictionaries({label: st.lists(st.sampled_from(LABELS), max_size=2) for label in LABELS})
 ANSWERS = st.sampled_from([[1, 2], [1, 3], [1, 2, 3]])
 
 
@@ -240,8 +250,8 @@ def test_none_that_is_left_has_a_twin_and_none_is_left_out_for_a_wider_one(
     assert len({tuple(queries[label]) for label in left}) == len(left)
     masks = {label: int(types.masks[row, 0]) for row, label in enumerate(above)}
 
-    def is_below(one: str, other: str) -> bool:
-        return bool(masks[one] >> LABELS.index(other) & 1) and not masks[other] >> LABELS.index(one) & 1
+    def is_below(text: str, other: str) -> bool:
+        return bool(masks[text] >> LABELS.index(other) & 1) and not masks[other] >> LABELS.index(text) & 1
 
     for label in left:
         assert not [other for other, found in queries.items() if found == queries[label] and is_below(other, label)]
@@ -371,4 +381,4 @@ def test_a_set_of_items_has_what_was_added(added: list[int], asked: list[int]) -
     for start in range(0, len(added), 7):
         items.add(np.array(added[start : start + 7], np.int64))
 
-    assert items.has(np.array(asked, np.int64)).tolist() == [one in added for one in asked]
+    assert items.has(np.array(asked, np.int64)).tolist() == [number in added for number in asked]

@@ -64,7 +64,12 @@ def test_rows_with_a_page_make_a_fact_of_belonging_and_one_of_each_value() -> No
         TableFact(900, 0, 0, 1, 1, "Lake A", ("Skåne",), 50),
         TableFact(900, 0, 2, 2, 3, "Lake C", ("1,200", "1200"), None),
     ]
-    assert [one.key for one in table_facts([table])] == ["900__0__0", "900__0__2", "900__0__0__1", "900__0__2__2"]
+    assert [table_fact.key for table_fact in table_facts([table])] == [
+        "900__0__0",
+        "900__0__2",
+        "900__0__0__1",
+        "900__0__2__2",
+    ]
 
 
 def test_a_page_belongs_to_the_list_once_and_has_each_value_once() -> None:
@@ -72,7 +77,7 @@ def test_a_page_belongs_to_the_list_once_and_has_each_value_once() -> None:
     first = _list((lake_a, _text("Skåne")), (lake_a, _text("Halland")), (lake_a, _text("Skåne")))
     second = _list((lake_b, _text("Skåne")), (lake_a, _text("Skåne")), number=4)
 
-    found = [(one.table, one.row, one.column) for one in table_facts([first, second])]
+    found = [(table_fact.table, table_fact.row, table_fact.column) for table_fact in table_facts([first, second])]
     assert found == [(0, 0, None), (4, 0, None), (0, 0, 1), (0, 1, 1), (4, 0, 1), (4, 1, 1)]
 
 
@@ -240,17 +245,17 @@ def test_words_are_found_as_by_looking_at_each_sentence(words: list[str], paragr
         return not forms.isdisjoint(re.findall(r"\w+", text.lower()))
 
     sentences = [
-        (element, start, end, one.text[start:end])
-        for element, one in enumerate(page.elements)
-        if one.kind == "paragraph"
-        for start, end in sentence_spans(one.text)
+        (element, start, end, page_element.text[start:end])
+        for element, page_element in enumerate(page.elements)
+        if page_element.kind == "paragraph"
+        for start, end in sentence_spans(page_element.text)
     ]
     found = find_words(PageSentences(page, n_before=n_before), words)
     if not all(any(has(word, text) for *_, text in sentences) for word in words):
         assert found is None
         return
     # ``max`` gives the first of the largest.
-    element, start, end, _ = max(sentences, key=lambda one: sum(has(word, one[3]) for word in words))
+    element, start, end, _ = max(sentences, key=lambda sentence: sum(has(word, sentence[3]) for word in words))
     assert found is not None
     assert (found.element, found.sentence_char, found.end_char) == (element, start, end)
     assert found.text == page.elements[element].text[found.start_char : found.end_char]
@@ -258,7 +263,7 @@ def test_words_are_found_as_by_looking_at_each_sentence(words: list[str], paragr
 
 
 def _lakes(*numbers: int) -> list[str]:
-    return [f"Lake {one}" for one in numbers]
+    return [f"Lake {number}" for number in numbers]
 
 
 def test_a_simple_question_asks_for_the_rows() -> None:
@@ -271,7 +276,7 @@ def test_a_simple_question_asks_for_the_rows() -> None:
     assert (answer.text, answer.aliases, answer.title, answer.item_id, answer.via) == (
         "Lake 2", ("Lake 2",), "Title 2", None, None,
     )  # fmt: skip
-    assert [one.text for one in answer.proofs] == ["900__0__1"]
+    assert [proof.text for proof in answer.proofs] == ["900__0__1"]
 
 
 def test_a_simple_question_is_about_all_tables_of_the_page() -> None:
@@ -308,7 +313,7 @@ def test_four_fifths_of_the_rows_with_a_page_are_proved_and_they_are_5_to_8(
     n_rows: int, n_unproved: int, n_no_page: int, reason: str | None
 ) -> None:
     links = [None] * n_no_page + list(range(1, n_rows - n_no_page + 1))
-    unproved = [f"900__0__{n_no_page + one}" for one in range(n_unproved)]
+    unproved = [f"900__0__{n_no_page + number}" for number in range(n_unproved)]
     found, unkept = asked_questions(made_list(["x"] * n_rows, links=links), without=unproved, keep=AnswerFilter(5, 8))
 
     n_pages = n_rows - n_no_page
@@ -329,7 +334,7 @@ def test_the_share_can_be_of_all_rows_those_without_a_page_too() -> None:
 
     assert len(of_linked) == 2
     assert of_all == []
-    assert {one.reason for one in unkept} == {"share_too_low"}
+    assert {question_unkept.reason for question_unkept in unkept} == {"share_too_low"}
     assert make_questions([table], made_proofs(table), seed=SEED, keep=AnswerFilter(share=0.7), share_of="all")[0]
 
 
@@ -348,7 +353,7 @@ def test_the_key_of_a_value_is_that_of_its_column_and_its_proof_that_of_the_valu
     (_, question), _ = make_questions([table := made_list(["Skåne län"] * 5, number=3)], made_proofs(table), seed=SEED)
 
     assert (question.subset, question.key) == (TABLE_COMPOSITION, "900__3__1__Skåne län")
-    assert [[proof.text for proof in one.proofs] for one in question.answers] == [
+    assert [[proof.text for proof in answer.proofs] for answer in question.answers] == [
         [f"900__3__{row}__1"] for row in range(5)
     ]
 
@@ -390,7 +395,7 @@ def test_values_of_five_characters_are_not_asked_about(value: str, is_asked: boo
     found, unkept = asked_questions(made_list([value] * 5))
 
     assert len([text for text in found if "such that" in text]) == is_asked
-    assert [one.reason for one in unkept.values()] == ([] if is_asked else ["short_value"])
+    assert [question_unkept.reason for question_unkept in unkept.values()] == ([] if is_asked else ["short_value"])
 
 
 def test_a_value_that_is_linked_is_an_entity_of_the_question() -> None:
@@ -443,10 +448,10 @@ def test_numbers_are_compared_as_numbers_and_greater_has_the_pivot_itself() -> N
     found, unkept = asked_questions(made_list(values, column="Area"))
     shown, below, rest = _sides(found, "lower than|greater than")
 
-    numbers = [Decimal(one.replace(",", "")) for one in values]
+    numbers = [Decimal(value.replace(",", "")) for value in values]
     pivot = numbers[values.index(shown)]
-    assert below == _lakes(*(place for place, one in enumerate(numbers, 1) if one < pivot))
-    assert rest == _lakes(*(place for place, one in enumerate(numbers, 1) if one >= pivot))
+    assert below == _lakes(*(place for place, number in enumerate(numbers, 1) if number < pivot))
+    assert rest == _lakes(*(place for place, number in enumerate(numbers, 1) if number >= pivot))
     assert len(below) >= 5
     assert len(rest) >= 5
     assert not unkept
@@ -456,8 +461,8 @@ def test_numbers_are_compared_as_numbers_and_greater_has_the_pivot_itself() -> N
 @pytest.mark.parametrize(
     ("column", "values"),
     [
-        ("Founded", [str(1990 + one) for one in range(12)]),
-        ("Date of opening", [f"{one + 1} May {1990 + one}" for one in range(12)]),
+        ("Founded", [str(1990 + number) for number in range(12)]),
+        ("Date of opening", [f"{number + 1} May {1990 + number}" for number in range(12)]),
     ],
 )
 def test_years_are_compared_as_years_and_after_has_the_pivot_itself(column: str, values: list[str]) -> None:
@@ -470,7 +475,7 @@ def test_years_are_compared_as_years_and_after_has_the_pivot_itself(column: str,
 
 
 def test_keys_of_sides_have_word_and_pivot_questions_the_pivot_as_the_table_writes_it() -> None:
-    table = made_list([f"{one * 1000:,}.0" for one in range(1, 11)], column="Area")
+    table = made_list([f"{number * 1000:,}.0" for number in range(1, 11)], column="Area")
     _, below, rest = make_questions([table], made_proofs(table), seed=SEED)[0]
 
     assert (below.key, rest.key) == ("900__0__1__lower__6000", "900__0__1__greater__6000")
@@ -488,7 +493,7 @@ def test_a_page_with_two_values_on_one_side_answers_once_by_the_first_and_with_o
 
 
 def test_a_column_whose_sides_are_too_small_makes_no_question() -> None:
-    for values in (["100"] * 12, [str(100 + one) for one in range(9)]):
+    for values in (["100"] * 12, [str(100 + number) for number in range(9)]):
         found, unkept = asked_questions(made_list(values, column="Area"))
 
         assert len(found) == 1
@@ -496,13 +501,13 @@ def test_a_column_whose_sides_are_too_small_makes_no_question() -> None:
 
 
 def test_rows_that_are_not_proved_are_no_answers_but_count() -> None:
-    values = [str(100 + one) for one in range(14)]
+    values = [str(100 + number) for number in range(14)]
     table = made_list(values, column="Area")
     questions, _ = make_questions([table], made_proofs(table, without=["900__0__0__1"]), seed=SEED)
 
     below = questions[1]
     assert (below.n_answers - below.n_validated, len(below.answers)) == (1, below.n_validated)
-    assert "Lake 1" not in [one.text for one in below.answers]
+    assert "Lake 1" not in [answer.text for answer in below.answers]
 
 
 @pytest.mark.parametrize(
@@ -544,7 +549,7 @@ def test_titles_that_lead_to_a_page_can_be_aliases() -> None:
     redirects = {2: ("Lake 2", "Second Lake"), 77: ("Other",)}
     (question,), _ = make_questions([table], made_proofs(table), seed=SEED, redirects=redirects)
 
-    assert [one.aliases for one in question.answers[:2]] == [("Lake 1",), ("Lake 2", "Second Lake")]
+    assert [answer.aliases for answer in question.answers[:2]] == [("Lake 1",), ("Lake 2", "Second Lake")]
 
 
 def test_no_tables_have_no_questions_and_those_of_two_pages_are_refused() -> None:
@@ -554,7 +559,7 @@ def test_no_tables_have_no_questions_and_those_of_two_pages_are_refused() -> Non
 
 
 def test_pivots_hang_on_seed_and_column() -> None:
-    amounts = [(one, Decimal(one)) for one in range(100)]
+    amounts = [(number, Decimal(number)) for number in range(100)]
     drawn = {
         draw_pivot(amounts, least=5, seed=seed, column_key=column)
         for seed in "abc"
@@ -562,7 +567,7 @@ def test_pivots_hang_on_seed_and_column() -> None:
     }
 
     assert len(drawn) == 6
-    assert all(one is not None and 5 <= one <= 95 for one in drawn)
+    assert all(pivot is not None and 5 <= pivot <= 95 for pivot in drawn)
 
 
 _AMOUNTS = st.lists(st.tuples(st.integers(1, 12), st.integers(0, 9).map(Decimal)), max_size=25)
@@ -599,20 +604,20 @@ def test_every_answer_has_its_proof_each_page_answers_once_and_keys_are_unique(
     rows: list[tuple[str, int]], column: str, unproved: set[int], least: int
 ) -> None:
     table = made_list([value for value, _ in rows], column=column, links=[page_id for _, page_id in rows])
-    keys = [one.key for number, one in enumerate(table_facts([table])) if number not in unproved]
+    keys = [table_fact.key for number, table_fact in enumerate(table_facts([table])) if number not in unproved]
     proofs = {key: ProofText(key, 1, "T", 2, 0, len(key), 0) for key in keys}
     questions, unkept = make_questions([table], proofs, seed=SEED, keep=AnswerFilter(least, 6, 0.5))
 
-    names = [one.key for one in questions] + [one.key for one in unkept]
+    names = [made_question.key for made_question in questions] + [made_question.key for made_question in unkept]
     assert len(set(names)) == len(names)
-    assert {one.reason for one in unkept} <= REASONS.keys()
+    assert {question_unkept.reason for question_unkept in unkept} <= REASONS.keys()
     for question in questions:
         _check(question, proofs, least)
 
 
 def _check(question: Question, proofs: dict[str, ProofText], least: int) -> None:
     assert least <= len(question.answers) == question.n_validated <= min(6, question.n_answers)
-    assert len({one.title for one in question.answers}) == len(question.answers)
+    assert len({answer.title for answer in question.answers}) == len(question.answers)
     for answer in question.answers:
         (proof,) = answer.proofs
         assert proofs[proof.text] == proof

@@ -61,7 +61,7 @@ def _extracted(*hits: Hit, benchmark: str = "kilt", top: int = 9, prompt: str | 
 def test_the_best_span_that_is_no_no_answer(texts: list[str], answer: str, pages: str) -> None:
     (output,) = _extracted(*(_hit(number, text) for number, text in enumerate(texts, start=1)))["output"]
     assert output["answer"] == answer
-    assert [one["wikipedia_id"] for one in output["provenance"]] == [*pages]
+    assert [span["wikipedia_id"] for span in output["provenance"]] == [*pages]
 
 
 def test_a_list_has_the_spans_of_all_passages() -> None:
@@ -85,16 +85,16 @@ class FakeChecker:
     """A passage has the three probabilities that its text lists."""
 
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
-        if any(one.hypothesis == "long" for one in pairs):
+        if any(pair.hypothesis == "long" for pair in pairs):
             return [Refused("hypothesis_too_long", "9 tokens; 3 fit") for _ in pairs]
         return [
-            Refused("empty_premise", "") if "blank" in one.premise else Verdict(*map(float, one.premise[3:].split()))
-            for one in pairs
+            Refused("empty_premise", "") if "blank" in pair.premise else Verdict(*map(float, pair.premise[3:].split()))
+            for pair in pairs
         ]
 
 
 def _checked(*texts: str, benchmark: str = "kilt", text: str = "Claim.", top: int = 9) -> Any:
-    hits = tuple(_hit(number, one) for number, one in enumerate(texts, start=1))
+    hits = tuple(_hit(number, passage_text) for number, passage_text in enumerate(texts, start=1))
     model: Any = FakeChecker()
     prompt = read_prompt(None, "fact-checking")
     (line,) = checked([Query("a", text, benchmark=benchmark, contexts=hits)], model, prompt=prompt, top=top)
@@ -130,7 +130,7 @@ def test_passages_come_in_the_order_of_the_answers_probability() -> None:
     def order(*texts: str, benchmark: str = "kilt") -> str:
         output = _checked(*texts, benchmark=benchmark)["output"]
         places = (output if benchmark == "amber" else output[0])["provenance"]
-        return "".join(one["wikipedia_id"] for one in places)
+        return "".join(place["wikipedia_id"] for place in places)
 
     assert order(NO, YES, SURE_YES, "blank") == "3214"
     assert order(NEI, SURE_NO, NO) == "231"
@@ -147,7 +147,7 @@ def test_a_claim_that_cannot_be_judged_is_refused() -> None:
 
 
 def test_passages_have_shares_by_their_scores() -> None:
-    shares = [math.exp(one) for one in log_shares([2.0, 1.0, 0.0])]
+    shares = [math.exp(log_share) for log_share in log_shares([2.0, 1.0, 0.0])]
     assert sum(shares) == pytest.approx(1)
     assert shares[0] / shares[1] == pytest.approx(math.e)
     assert log_shares([1e6, 0.0])[0] == pytest.approx(0)
@@ -155,7 +155,7 @@ def test_passages_have_shares_by_their_scores() -> None:
 
 def test_scores_of_passages_are_read() -> None:
     def found(*scores: Any) -> list[float]:
-        places = [{"wikipedia_id": "1", "text": "x", **({} if one is None else {"score": one})} for one in scores]
+        places = [{"wikipedia_id": "1", "text": "x", **({} if score is None else {"score": score})} for score in scores]
         return [hit.score for hit in contexts_of({"id": "a", "output": [{"provenance": places}]})]
 
     assert found("1.5", 2) == [1.5, 2.0]

@@ -53,7 +53,7 @@ def test_scores_are_means_and_datasets_of_a_pool_count_together_by_their_records
         ("", "c", {"Rprec": [0.0], "nothing": []}),
     ]
     found = _scores(tmp_path, 200, *runs)
-    assert [(one.dataset, one.metric, one.value, one.n) for one in found] == [
+    assert [(score.dataset, score.metric, score.value, score.n) for score in found] == [
         ("a", "Rprec", 0.5, 3),
         ("a", "em", 1.0, 1),
         ("b", "Rprec", 1.0, 1),
@@ -61,7 +61,7 @@ def test_scores_are_means_and_datasets_of_a_pool_count_together_by_their_records
         (QUESTIONS, "Rprec", 0.625, 4),
         (QUESTIONS, "em", 1.0, 1),
     ]
-    scores = {(one.dataset, one.metric): one for one in found}
+    scores = {(score.dataset, score.metric): score for score in found}
     low, high = intervals(np.array([[1.0], [0.0], [0.5], [1.0]]), 200)[0]
     assert (scores[QUESTIONS, "Rprec"].low, scores[QUESTIONS, "Rprec"].high) == (low, high)
     assert low < 0.625 < high
@@ -77,12 +77,12 @@ def test_a_row_has_every_system_and_the_papers_beside_them() -> None:
         Score(MENTIONS, "linker", "accuracy", 1.0, 1.0, 1.0, 2),
     ]
     rows = list(score_rows([_dataset("nq/dev", "nq", task="em")], ["bm25", "linker"], scores))
-    assert [(one.dataset, one.metric, one.n) for one in rows] == [
+    assert [(row.dataset, row.metric, row.n) for row in rows] == [
         ("nq/dev", "Rprec", "8"),
         ("nq/dev", "KILT-em", "9"),
         (MENTIONS, "accuracy", "2"),
     ]
-    assert [score_text(one) for one in rows[0].scores] == ["50.0 [25.0, 75.0]", "–"]
+    assert [score_text(score) for score in rows[0].scores] == ["50.0 [25.0, 75.0]", "–"]
     assert published_text(rows[0].published).startswith("DPR + BERT 60.66, DPR 54.29")
     assert rows[1].texts()[-1].endswith("RAG 32.69 (KILT (2021), table 5)")
     assert published_text(rows[1].published).endswith("RAG 36.31 (KILT (2021), table 13, dev)")
@@ -102,7 +102,7 @@ def test_published_figures_are_of_datasets_and_metrics_that_there_are() -> None:
         *("accuracy@1", "accuracy@1 head", "accuracy@1 tail", "consistency@1"),
     }
     assert all(0 <= figure.value <= 100 and figure.source for own in published().values() for figure in own)
-    linked = [one[:2] for one in published()["aidayago2", "Rprec"] if not one.is_further]
+    linked = [figure[:2] for figure in published()["aidayago2", "Rprec"] if not figure.is_further]
     assert linked[-1] == ("BLINK + flair", pytest.approx(81.54))
 
 
@@ -120,16 +120,16 @@ def test_every_figure_stands_in_a_row() -> None:
 def test_tables_that_repeat_a_figure_agree() -> None:
     """Tables 7 to 17 of KILT have those of tables 3 and 5 again, but for what the paper itself rounds otherwise."""
     figures = {
-        (dataset, metric, one.system): one.value
+        (dataset, metric, figure.system): figure.value
         for (dataset, metric), own in published().items()
-        for one in own
-        if one.source in ("KILT (2021), table 3", "KILT (2021), table 5")
+        for figure in own
+        if figure.source in ("KILT (2021), table 3", "KILT (2021), table 5")
     }
     again = {
-        (dataset, metric, one.system): one.value
+        (dataset, metric, figure.system): figure.value
         for (dataset, metric), own in published().items()
-        for one in own
-        if one.source.startswith("KILT (2021), table") and one.is_further and not one.source.endswith("dev")
+        for figure in own
+        if figure.source.startswith("KILT (2021), table") and figure.is_further and not figure.source.endswith("dev")
     }
     assert {key: again[key] for key in figures} == figures
 
@@ -148,8 +148,10 @@ def test_figures_have_the_order_of_their_metrics(lower: str, higher: str) -> Non
     """One metric is at most another in every row that has both, by definition or in all rows of the papers."""
 
     def rows(metric: str) -> dict[tuple[str, str, str], float]:
-        own = ((dataset, one) for (dataset, name), found in published().items() if name == metric for one in found)
-        return {(one.source, dataset, one.system): one.value for dataset, one in own}
+        own = (
+            (dataset, figure) for (dataset, name), found in published().items() if name == metric for figure in found
+        )
+        return {(figure.source, dataset, figure.system): figure.value for dataset, figure in own}
 
     below, above = rows(lower), rows(higher)
     both = below.keys() & above.keys()
@@ -159,7 +161,7 @@ def test_figures_have_the_order_of_their_metrics(lower: str, higher: str) -> Non
 
 def test_the_same_questions_in_two_editions() -> None:
     by_source = {
-        source: {one.system: one.value for one in published()["qampari", "F1"] if one.source == source}
+        source: {figure.system: figure.value for figure in published()["qampari", "F1"] if figure.source == source}
         for source in ("QAMPARI (2022), table 3", "QAMPARI (2023), table 4")
     }
     assert by_source["QAMPARI (2022), table 3"]["FiD-DPR, QO"] == pytest.approx(5.7)
@@ -176,10 +178,10 @@ def test_lists_of_questions_are_datasets_whatever_their_form(tmp_path: Path) -> 
     (tmp_path / "one (old).jsonl").write_text(json.dumps(record) + "\n")
     (tmp_path / "all.jsonl").write_text(f"[{json.dumps(record)}, {json.dumps(record)}]")
     (tmp_path / "two-test_without_answers-kilt.jsonl").write_text(json.dumps({"id": "a", "input": "x"}) + "\n")
-    assert [one.name for one in datasets_of(str(tmp_path))] == ["all", "one _old_"]
-    assert [one.name for one in datasets_of(str(tmp_path), "mine")] == ["mine/all", "mine/one _old_"]
-    assert [one.answers for one in read_queries(str(tmp_path / "all.jsonl"))] == [("4",), ("4",)]
-    assert [one.query_id for one in read_queries(str(tmp_path / "one (old).jsonl"))] == ["7.5"]
+    assert [dataset.name for dataset in datasets_of(str(tmp_path))] == ["all", "one _old_"]
+    assert [dataset.name for dataset in datasets_of(str(tmp_path), "mine")] == ["mine/all", "mine/one _old_"]
+    assert [query.answers for query in read_queries(str(tmp_path / "all.jsonl"))] == [("4",), ("4",)]
+    assert [query.query_id for query in read_queries(str(tmp_path / "one (old).jsonl"))] == ["7.5"]
 
 
 def test_scores_have_the_layout_of_the_papers() -> None:
@@ -197,7 +199,7 @@ def test_scores_have_the_layout_of_the_papers() -> None:
         Score("amber/human/qa", "bm25", "entity_confusion tail", 0.1, None, None, 3),
         Score("amber/human/qa", "bm25", "accuracy@1 head", 0.2, None, None, 3),
     ]
-    tables = {one.title: one for one in paper_tables(datasets, ["bm25", "t5"], scores)}
+    tables = {paper_table.title: paper_table for paper_table in paper_tables(datasets, ["bm25", "t5"], scores)}
 
     assert list(tables) == [
         *("KILT, table 3: answers", "KILT, table 4: pages", "KILT, table 5: both"),
@@ -234,8 +236,8 @@ def test_tables_of_papers_have_every_figure_of_theirs() -> None:
         own = {
             (dataset, metric)
             for (dataset, metric), figures in published().items()
-            for one in figures
-            if one.source == layout.source and dataset in {column.dataset for column in layout.columns}
+            for figure in figures
+            if figure.source == layout.source and dataset in {column.dataset for column in layout.columns}
         }
         assert own <= {(column.dataset, column.metric) for column in layout.columns}
         assert bool(own) == bool(layout.source)

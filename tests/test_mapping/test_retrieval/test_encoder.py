@@ -169,7 +169,11 @@ def _marked(folder: Path, *parts: str) -> list[int]:
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     named = [[tokenizer.token_to_id(part)] if part in MARKS else _ids(folder, part, has_marks=False) for part in parts]
-    return [tokenizer.token_to_id("[CLS]"), *(one for own in named for one in own), tokenizer.token_to_id("[SEP]")]
+    return [
+        tokenizer.token_to_id("[CLS]"),
+        *(token_id for own in named for token_id in own),
+        tokenizer.token_to_id("[SEP]"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_tokens_are_pooled_as_asked_for(folder: Path, pooling: Any) -> None:
     model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
     with torch.inference_mode():
         given = [torch.tensor([tokenizer(text)["input_ids"]]) for text in TEXTS]
-        rows = [model(input_ids=one).last_hidden_state[0].numpy() for one in given]
+        rows = [model(input_ids=token_ids).last_hidden_state[0].numpy() for token_ids in given]
     wanted = np.stack([row.mean(axis=0) if pooling == "mean" else row[0] for row in rows])
     np.testing.assert_allclose(found, wanted / np.linalg.norm(wanted, axis=-1, keepdims=True), atol=1e-5)
     said = {name: encoder.facts[name] for name in ("form", "pooling", "dimension")}
@@ -82,7 +82,9 @@ def test_weights_that_are_missing_are_not_drawn(tmp_path: Path, folder: Path) ->
     tensors = load_file(other / "model.safetensors")
     gone = next(name for name in tensors if "layer.1" in name)
     save_file(
-        {name: one for name, one in tensors.items() if name != gone}, other / "model.safetensors", {"format": "pt"}
+        {name: tensor for name, tensor in tensors.items() if name != gone},
+        other / "model.safetensors",
+        {"format": "pt"},
     )
     with pytest.raises(SetupError, match=r"lacks 1 weights of its model, such as .*layer\.1"):
         open_encoder(EncoderOptions(str(other), pooling="mean"))
@@ -164,7 +166,7 @@ def test_a_token_classifier_is_run_by_pytorch(tmp_path: Path) -> None:
     assert len(words) == len(labels)
     finder = open_mention_finder(str(folder), device="cpu")
     (found,) = finder.find([text])
-    marked = {at for one in found for at in range(one.start_char, one.end_char)}
+    marked = {at for span in found for at in range(span.start_char, span.end_char)}
     starts = [sum(len(word) + 1 for word in words[:number]) for number in range(len(words))]
     assert [start in marked for start in starts] == [label > 0 for label in labels]
     assert len(found) > 0

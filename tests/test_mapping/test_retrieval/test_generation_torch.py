@@ -57,7 +57,7 @@ def _plain(generator: Generator, *texts: str) -> str:
     with torch.inference_mode():
         inputs = [tokenizer(text, return_tensors="pt").input_ids for text in texts]
         if generator.can_fuse:
-            states = torch.cat([model.encoder(one).last_hidden_state for one in inputs], dim=1)
+            states = torch.cat([model.encoder(states_in).last_hidden_state for states_in in inputs], dim=1)
             written = torch.tensor([[0]])
         else:
             written = inputs[0]

@@ -45,7 +45,7 @@ def write_corpus(folder: Path, passages: Iterable[Passage], *, lang: str = "en")
     own = list(passages)
     facts = {
         "options": {"max_words": 100, "split_long": False, "unit": "sentences", "formats": []},
-        "counts": {"pages": len({one.page_id for one in own})},
+        "counts": {"pages": len({page.page_id for page in own})},
         "lang": lang,
         "release": {"manifest_sha256": "0" * 64},
     }
@@ -94,10 +94,10 @@ class _SlowBm25:
     def __init__(self, passages: Sequence[Passage]) -> None:
         words = analyser("en")
         self._analyze = words.analyze
-        self._counts = [Counter(words.analyze(f"{one.title}\n{one.text}")) for one in passages]
-        self._ids = [one.passage_id for one in passages]
-        self._frequencies = Counter(word for one in self._counts for word in one)
-        self._mean = sum(one.total() for one in self._counts) / len(passages)
+        self._counts = [Counter(words.analyze(f"{page.title}\n{page.text}")) for page in passages]
+        self._ids = [cut_passage.passage_id for cut_passage in passages]
+        self._frequencies = Counter(word for counter in self._counts for word in counter)
+        self._mean = sum(counter.total() for counter in self._counts) / len(passages)
 
     def search(self, query: str, n_passages: int) -> list[tuple[str, float]]:
         scored = []
@@ -115,7 +115,7 @@ class _SlowBm25:
         for place, (score, row) in enumerate(scored):
             number += place > 0 and scored[place - 1][0] - score > TIE * score
             ranks[row] = number
-        scored.sort(key=lambda one: (ranks[one[1]], one[1]))
+        scored.sort(key=lambda scored_row: (ranks[scored_row[1]], scored_row[1]))
         return [(self._ids[row], score) for score, row in scored[:n_passages]]
 
     def _idf(self, word: str) -> float:
@@ -132,22 +132,27 @@ def test_the_ranking_is_that_of_brute_force(passages: list[Passage], corpus: Pat
         query, top = _text(seeded, seeded.randint(1, 12)), seeded.choice((1, 10, 100))
         wanted = slow.search(query, top)
         found = searched.search(query, top)
-        assert [one.passage_id for one in found] == [passage_id for passage_id, _ in wanted]
-        assert [one.score for one in found] == pytest.approx([score for _, score in wanted], rel=1e-4)
+        assert [hit.passage_id for hit in found] == [passage_id for passage_id, _ in wanted]
+        assert [hit.score for hit in found] == pytest.approx([score for _, score in wanted], rel=1e-4)
         n_tied += len(wanted) - len({round(score, 6) for _, score in wanted})
     assert n_tied > 100
 
 
 def test_a_hit_is_its_passage(passages: list[Passage], corpus: Path, index: Path) -> None:
-    by_id = {one.passage_id: one for one in passages}
+    by_id = {cut_passage.passage_id: cut_passage for cut_passage in passages}
     for hit in PassageIndex(str(corpus), str(index)).search("w1 w2 w3", 20):
-        one = by_id[hit.passage_id]
-        assert (hit.page_id, hit.title, hit.text, hit.spans) == (str(one.page_id), one.title, one.text, one.spans)
+        wanted_passage = by_id[hit.passage_id]
+        assert (hit.page_id, hit.title, hit.text, hit.spans) == (
+            str(wanted_passage.page_id),
+            wanted_passage.title,
+            wanted_passage.text,
+            wanted_passage.spans,
+        )
 
 
 def test_the_ranking_is_the_same_without_texts(corpus: Path, index: Path) -> None:
     searched = PassageIndex(str(corpus), str(index))
-    bare = [replace(one, title="", text="", spans=()) for one in searched.search("w1 w2 w3", 20)]
+    bare = [replace(hit, title="", text="", spans=()) for hit in searched.search("w1 w2 w3", 20)]
     assert searched.search("w1 w2 w3", 20, with_texts=False) == bare
 
 
@@ -157,14 +162,14 @@ def test_passages_of_one_score_stand_in_the_order_of_the_corpus_wherever_the_cut
     make_index(str(corpus), str(tmp_path / "index"))
     index = PassageIndex(str(corpus), str(tmp_path / "index"))
     for top in (1, 3, 9):
-        assert [one.page_id for one in index.search("rivers", top)] == [*map(str, range(9, 9 - top, -1))]
+        assert [page.page_id for page in index.search("rivers", top)] == [*map(str, range(9, 9 - top, -1))]
 
 
 def test_more_passages_of_one_score_than_are_asked_for_at_first(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "corpus", [passage(500 - row, 0, "Same", "river") for row in range(300)])
     make_index(str(corpus), str(tmp_path / "index"))
     index = PassageIndex(str(corpus), str(tmp_path / "index"))
-    assert [one.page_id for one in index.search("river", 2)] == ["500", "499"]
+    assert [page.page_id for page in index.search("river", 2)] == ["500", "499"]
 
 
 def test_scores_that_rounding_parts_are_one_score() -> None:
@@ -173,7 +178,7 @@ def test_scores_that_rounding_parts_are_one_score() -> None:
             self.score, self.row = score, row
 
     given = [Scored(9.0, 5), Scored(8.0, 4), Scored(7.99999, 2), Scored(7.99998, 3), Scored(1.0, 1)]
-    assert [one.row for one in in_order(given)] == [5, 2, 3, 4, 1]  # type: ignore[arg-type]
+    assert [hit.row for hit in in_order(given)] == [5, 2, 3, 4, 1]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +210,7 @@ def test_an_index_is_whole(tmp_path: Path, corpus: Path, index: Path) -> None:
     shutil.copytree(index, tmp_path / "index")
     largest = max((tmp_path / "index" / "tantivy").iterdir(), key=lambda path: path.stat().st_size)
     largest.write_bytes(largest.read_bytes()[:-1])
-    assert {one.rule for one in verified(tmp_path / "index").findings} == {"size"}
+    assert {finding.rule for finding in verified(tmp_path / "index").findings} == {"size"}
     with pytest.raises(SetupError, match="not as it was written"):
         PassageIndex(str(corpus), str(tmp_path / "index"))
 

@@ -18,7 +18,7 @@ from mapping.retrieval.system_options import ReaderOptions, ReadForm
 from tests.support.fake_reader import FUSING, FakeGenerator
 
 FORMS = ["closed", "read", "fid", "pig", "best", "rag-sequence", "rag-token", "extractive", "fact-checking"]
-FORMS_OF_MARKS = [one for one in FORMS if one != "extractive"]
+FORMS_OF_MARKS = [form for form in FORMS if form != "extractive"]
 BARE = Prompt("{passages}{question}", "{title} {text} ")
 SORN = Hit("3__0", "3", "Sorn", "rises in <<Brack>>")
 TEY = Hit("5__1", "5", "Tey", "knows <<the Brack>>")
@@ -55,8 +55,8 @@ def test_every_form_answers_with_the_passages_that_were_read(form: ReadForm, ans
     found = _answered(ULLANE, SORN, best, form=form)
     (output,) = found["output"]
     assert (found["id"], found["input"], output["answer"]) == ("a", "?", answer)
-    assert [one["wikipedia_id"] for one in output["provenance"]] == pages
-    assert [one.get("passage_id") for one in output["provenance"] if one["wikipedia_id"] == "7"] == [None] * (
+    assert [span["wikipedia_id"] for span in output["provenance"]] == pages
+    assert [span.get("passage_id") for span in output["provenance"] if span["wikipedia_id"] == "7"] == [None] * (
         "7" in pages
     )
 
@@ -64,7 +64,7 @@ def test_every_form_answers_with_the_passages_that_were_read(form: ReadForm, ans
 def test_a_list_of_answers_is_the_union_of_what_the_passages_give() -> None:
     found = _answered(SORN, NOTHING, TEY, ULLANE, form="pig", benchmark="qampari")
     assert (found["qid"], found["predictions"]) == ("a", ["Brack", "Miravel", "Tey"])
-    assert [one["id"] for one in found["ctxs"]] == ["3__0", "9__0", "5__1", "7"]
+    assert [ctx["id"] for ctx in found["ctxs"]] == ["3__0", "9__0", "5__1", "7"]
     assert _answered(SORN, ULLANE, benchmark="qampari")["predictions"] == ["Brack", "Miravel", "Tey"]
     assert _answered(benchmark="qampari", form="pig")["predictions"] == []
 
@@ -87,9 +87,11 @@ def _scored(number: int, answer: str, score: int) -> Hit:
 def test_the_best_answer_is_the_most_probable_one_that_is_not_none(
     passages: list[tuple[int, str, int]], answer: str, pages: list[str]
 ) -> None:
-    output = _answered(*(_scored(*one) for one in passages), form="best", benchmark="amber")["output"]
+    output = _answered(*(_scored(*scored_passage) for scored_passage in passages), form="best", benchmark="amber")[
+        "output"
+    ]
     assert output["answer"] == answer
-    assert [one["wikipedia_id"] for one in output["provenance"]] == pages
+    assert [span["wikipedia_id"] for span in output["provenance"]] == pages
 
 
 def test_the_best_list_is_that_of_one_passage() -> None:
@@ -121,9 +123,9 @@ def test_a_set_of_amber_has_one_output_and_only_the_first_passages_are_read() ->
 def test_passages_that_do_not_fit_are_left_out_and_a_first_one_is_cut() -> None:
     # Four tokens a passage, with its title, and one of the question.
     both = _answered(SORN, TEY, most=9)["output"][0]
-    assert [one["passage_id"] for one in both["provenance"]] == ["3__0", "5__1"]
-    one = _answered(SORN, TEY, most=8)["output"][0]
-    assert ([span["passage_id"] for span in one["provenance"]], one["answer"]) == (["3__0"], "Brack")
+    assert [passage["passage_id"] for passage in both["provenance"]] == ["3__0", "5__1"]
+    output = _answered(SORN, TEY, most=8)["output"][0]
+    assert ([span["passage_id"] for span in output["provenance"]], output["answer"]) == (["3__0"], "Brack")
     cut = _answered(SORN, TEY, most=4)["output"][0]
     assert ([span["text"] for span in cut["provenance"]], cut["answer"]) == (["rises in"], "")
     assert _answered(SORN, most=2)["output"][0]["provenance"] == []

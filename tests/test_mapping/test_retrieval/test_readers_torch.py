@@ -79,7 +79,7 @@ def _log_probabilities(generator: Generator, text: str, ids: list[int]) -> list[
 def test_answers_are_scored_by_the_mean_of_their_tokens(folder: Callable[[str], Path], name: str) -> None:
     generator = Generator(_options(folder(name)))
     found = generator.write_scored(TEXTS)
-    assert [one.text for one in found] == generator.write([(text,) for text in TEXTS])
+    assert [span.text for span in found] == generator.write([(text,) for text in TEXTS])
     for place, text in enumerate(TEXTS):
         ids, _ = generator._generated({0: text})[0]
         assert len(ids) == NEW_TOKENS or ids[-1] in generator._ends
@@ -97,11 +97,11 @@ def test_the_answer_of_rag_sequence_is_the_most_probable_over_all_passages(
         weights = log_shares(scores)
 
         def marginal(ids: list[int], weights: tuple[float, ...] = weights) -> float:
-            each = [
+            marginals = [
                 math.exp(weight + sum(_log_probabilities(generator, text, ids)))
                 for text, weight in zip(TEXTS, weights, strict=True)
             ]
-            return math.log(sum(each))
+            return math.log(sum(marginals))
 
         best = max(answers, key=marginal)
         decided.add(tuple(best))
@@ -111,8 +111,8 @@ def test_the_answer_of_rag_sequence_is_the_most_probable_over_all_passages(
             *generator.write([(TEXTS[0],)]),
         ]
         with torch.inference_mode():
-            computed = generator._marginals(TEXTS, weights, [tuple(one) for one in answers])
-        assert computed == pytest.approx([marginal(one) for one in answers], abs=2e-4)
+            computed = generator._marginals(TEXTS, weights, [tuple(answer) for answer in answers])
+        assert computed == pytest.approx([marginal(answer) for answer in answers], abs=2e-4)
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -165,8 +165,8 @@ def test_the_sums_are_those_of_transformers(folder: Callable[[str], Path], kind:
             )
             expected = -float(model.get_nll(found.logits, scores, given, n_docs=len(TEXTS)).sum())
         if kind == "Token":
-            each = torch.tensor([_log_probabilities(generator, text, ids) for text in TEXTS])
-            own = float((each + torch.tensor(log_shares(SCORES))[:, None]).logsumexp(0).sum())
+            log_marginals = torch.tensor([_log_probabilities(generator, text, ids) for text in TEXTS])
+            own = float((log_marginals + torch.tensor(log_shares(SCORES))[:, None]).logsumexp(0).sum())
         else:
             with torch.inference_mode():
                 (own,) = generator._marginals(TEXTS, log_shares(SCORES), [tuple(ids)])
@@ -187,7 +187,7 @@ def _plain_span(reader: SpanReader, question: str, context: str, start: int, end
         whole = [encoded["offset_mapping"][place] for place in (first, last)]
         if parts == [1, 1] and first <= last < first + NEW_TOKENS and all(start <= a < b <= end for a, b in whole):
             spans.append((starts[first] + ends[last] - starts[0] - ends[0], context[begin:stop]))
-    return max(((text, score) for score, text in spans), key=lambda one: one[1], default=None)
+    return max(((text, score) for score, text in spans), key=lambda scored: scored[1], default=None)
 
 
 @pytest.mark.parametrize("name", ["bert-qa", "roberta-qa"])
@@ -227,9 +227,11 @@ def test_a_claim_is_judged_by_three_classes(folder: Callable[[str], Path], name:
     checker = FactChecker(_options(path))
     pairs = [Pair(text, "Ada lives in Corvo.") for text in (*TEXTS, CONTEXT)]
     found = checker.judge(pairs)
-    assert all(isinstance(one, Verdict) and sum(filter(None, one)) == pytest.approx(1, abs=1e-5) for one in found)
-    for one, verdict in zip(pairs, found, strict=True):
-        assert checker.judge([one])[0] == pytest.approx(verdict, abs=5e-6)  # the last digit moves with the batch
+    assert all(
+        isinstance(verdict, Verdict) and sum(filter(None, verdict)) == pytest.approx(1, abs=1e-5) for verdict in found
+    )
+    for pair, verdict in zip(pairs, found, strict=True):
+        assert checker.judge([pair])[0] == pytest.approx(verdict, abs=5e-6)  # the last digit moves with the batch
     named = FactChecker(_options(path, labels=("contradiction", "entailment", "neutral"))).judge(pairs[:1])[0]
     assert isinstance(named, Verdict)
     assert isinstance(found[0], Verdict)
@@ -300,7 +302,7 @@ def test_weights_that_are_missing_are_not_drawn(
 
     path = shutil.copytree(folder(name), tmp_path / "model")
     tensors = load_file(path / "model.safetensors")
-    tensors.pop(next(one for one in sorted(tensors) if weight in one))
+    tensors.pop(next(tensor for tensor in sorted(tensors) if weight in tensor))
     save_file(tensors, path / "model.safetensors", {"format": "pt"})
     with pytest.raises(SetupError, match="lacks 1 weights of its model"):
         OPENERS[form](_options(path))

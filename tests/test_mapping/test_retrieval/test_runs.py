@@ -36,8 +36,10 @@ HITS = [
 
 def _written(folder: Path, lines: Iterable[str | bytes | dict[str, Any]]) -> str:
     path = folder / "lines"
-    contents = (json.dumps(one) if isinstance(one, dict) else one for one in lines)
-    path.write_bytes(b"".join(one if isinstance(one, bytes) else f"{one}\n".encode() for one in contents))
+    contents = (json.dumps(line) if isinstance(line, dict) else line for line in lines)
+    path.write_bytes(
+        b"".join(content if isinstance(content, bytes) else f"{content}\n".encode() for content in contents)
+    )
     return str(path)
 
 
@@ -91,7 +93,7 @@ def test_every_line_has_the_input_of_its_record() -> None:
         found_line(MARKED, HITS, "ctxs"),
     ]
     read = [json.loads(line) for line in lines]
-    assert [one.get("input", one.get("question")) for one in read] == [MARKED.input] * 3
+    assert [query.get("input", query.get("question")) for query in read] == [MARKED.input] * 3
 
 
 def test_runs_become_predictions_and_runs_again(tmp_path: Path) -> None:
@@ -121,7 +123,7 @@ def test_runs_become_predictions_and_runs_again(tmp_path: Path) -> None:
 def test_ranks_say_the_order_and_white_space_parts_columns(tmp_path: Path) -> None:
     bad: list[BadRecord] = []
     (line,) = _predictions(_written(tmp_path, ["q\tQ0\t8\t2\t9.5\tx", "q Q0 7 1 0.5 x"]), {}, bad.append)
-    assert [one["wikipedia_id"] for one in line["output"][0]["provenance"]] == ["7", "8"]
+    assert [span["wikipedia_id"] for span in line["output"][0]["provenance"]] == ["7", "8"]
     assert "input" not in line
 
 
@@ -145,7 +147,7 @@ def test_white_space_in_ids_comes_back_from_a_run(tmp_path: Path) -> None:
     ids = ["1testa A\tB\u00a0C:0", "100%", "100%25", "a%20b", "a b"]
     run = b"".join(trec_lines(query_id, [("7", 1.0)]) for query_id in ids)
     assert run.splitlines()[0] == b"1testa%20A%09B%C2%A0C:0 Q0 7 1 1.000000 kbsource"
-    assert [one["id"] for one in _predictions(_written(tmp_path, [run]), {}, bad.append)] == ids
+    assert [prediction["id"] for prediction in _predictions(_written(tmp_path, [run]), {}, bad.append)] == ids
 
 
 def test_lines_that_cannot_be_used_are_told(tmp_path: Path) -> None:
@@ -153,7 +155,7 @@ def test_lines_that_cannot_be_used_are_told(tmp_path: Path) -> None:
              "b Q0 7 1 1 x"]  # fmt: skip
     bad: list[BadRecord] = []
     assert len(_predictions(_written(tmp_path, lines), {"a": "?", "b": "?"}, bad.append)) == 1
-    assert [(one.key, one.reason) for one in bad] == [
+    assert [(bad_record.key, bad_record.reason) for bad_record in bad] == [
         ("line 1", "wrong_type"),
         ("line 2", "wrong_type"),
         ("line 3", "wrong_type"),
@@ -172,7 +174,7 @@ def test_lines_that_cannot_be_used_are_told(tmp_path: Path) -> None:
     queries = searched_queries(_written(tmp_path, records), bad.append, search=search)
     assert list(of_queries(queries, bad.append, lambda _, found: found)) == [(Query("a", "?"), [PAGE])]
     assert searched == ["a", "a"]
-    assert [one.reason for one in bad] == ["malformed_json", "missing_field", "duplicate_question"]
+    assert [bad_record.reason for bad_record in bad] == ["malformed_json", "missing_field", "duplicate_question"]
 
 
 def test_a_run_is_read_by_ranx(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> SearchSystem:
     corpus = write_corpus(tmp_path_factory.mktemp("systems") / "corpus", PASSAGES)
     make_index(str(corpus), f"{corpus}-bm25")
     pytest.importorskip("onnxruntime")
-    texts = [f"{one.title} {one.text}" for one in PASSAGES]
+    texts = [f"{page.title} {page.text}" for page in PASSAGES]
     model = overlap_model(corpus.parent / "ranker", texts=texts, is_ranker=True)
     return SearchSystem(
         "bm25",
@@ -97,7 +97,7 @@ def test_a_page_of_the_subject_stands_before_others(opened: SearchSystem) -> Non
 def test_a_page_of_bm25_has_the_place_of_its_best_passage(opened: SearchSystem) -> None:
     passages = _found(opened, "bm25", "lantern stairs")
     assert _found(opened, "bm25", "lantern stairs", "page") == list(
-        dict.fromkeys(one.partition("__")[0] for one in passages)
+        dict.fromkeys(passage_id.partition("__")[0] for passage_id in passages)
     )
     two = _hits(opened, "bm25", Query("", "lantern"), "page", 2)
     assert len(two) == 2  # more passages are asked for where those of a page come together
@@ -111,7 +111,8 @@ def test_systems_are_put_in_order_and_fused(opened: SearchSystem, level: str) ->
     assert first != second
     assert _found(opened, "aliases+bm25", query, level) == list(dict.fromkeys(first + second))
     scores = {
-        one: sum(1 / (FUSION_K + run.index(one) + 1) for run in (first, second) if one in run) for one in first + second
+        passage_id: sum(1 / (FUSION_K + run.index(passage_id) + 1) for run in (first, second) if passage_id in run)
+        for passage_id in first + second
     }
     hits = _hits(opened, "aliases,bm25", Query("q", query), level)
     assert {hit.document: hit.score for hit in hits} == pytest.approx(scores)
@@ -126,7 +127,7 @@ def test_a_cross_encoder_reorders_the_first_passages(opened: SearchSystem) -> No
     before, after = (_found(opened, system, query) for system in ("bm25", "bm25:rerank"))
     assert sorted(before[:3]) == sorted(after[:3])
     assert before[3:] == after[3:] != []
-    texts = {one.passage_id: f"{one.title} {one.text}" for one in PASSAGES}
+    texts = {cut_passage.passage_id: f"{cut_passage.title} {cut_passage.text}" for cut_passage in PASSAGES}
     words = {name: set(re.findall(r"\w+", text.lower())) for name, text in texts.items()}
     shared = {name: len(words[name].intersection(query.split())) for name in before[:3]}
     assert len({*shared.values()}) > 1
@@ -194,7 +195,7 @@ def test_no_more_is_found_than_asked_for(opened: SearchSystem) -> None:
 
 def test_tfidf_ranks_passages_or_whole_pages(tmp_path: Path) -> None:
     corpus = str(write_corpus(tmp_path / "corpus", PASSAGES))
-    titles = {str(one.page_id): one.title for one in PASSAGES}
+    titles = {str(known_passage.page_id): known_passage.title for known_passage in PASSAGES}
     notes = list[str]()
 
     def found(level: Level, name: str = "tfidf") -> list[str]:
@@ -231,7 +232,7 @@ def test_fewer_fused_documents_are_the_first_of_more(runs: list[list[int]], dept
     )
     assert short == long[:fewer]
     assert [score for _, score in long] == sorted((score for _, score in long), reverse=True)
-    assert len(long) == min(more, len({one for run in runs for one in run[: max(more, depth)]}))
+    assert len(long) == min(more, len({passage_id for run in runs for passage_id in run[: max(more, depth)]}))
 
 
 @pytest.mark.parametrize("level", ["passage", "page"])
@@ -269,7 +270,7 @@ class _Names:
 
     def find(self, texts: Sequence[str]) -> list[list[FoundMention]]:
         return [
-            [FoundMention(*one.span()) for name in self._names for one in re.finditer(name, text)] for text in texts
+            [FoundMention(*match.span()) for name in self._names for match in re.finditer(name, text)] for text in texts
         ]
 
 

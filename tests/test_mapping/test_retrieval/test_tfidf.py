@@ -99,7 +99,7 @@ class _SlowTfidf:
             score = round(math.fsum(own.get(bucket, 0) * weight for bucket, weight in given.items()), 6)
             if score > 0:
                 scored.append((page_id, number, score))
-        return sorted(scored, key=lambda one: -one[2])[:n_documents]
+        return sorted(scored, key=lambda scored_document: -scored_document[2])[:n_documents]
 
     def _weights(self, counts: Counter[int]) -> dict[int, float]:
         n = len(self._documents)
@@ -109,8 +109,10 @@ class _SlowTfidf:
 
 def _pages(passages: Sequence[Passage]) -> list[tuple[int, int | None, str]]:
     return [
-        (page_id, None, "\n".join([own[0].title, *(one.text for one in own)]))
-        for page_id, own in ((page_id, [*group]) for page_id, group in groupby(passages, lambda one: one.page_id))
+        (page_id, None, "\n".join([own[0].title, *(cut_passage.text for cut_passage in own)]))
+        for page_id, own in (
+            (page_id, [*group]) for page_id, group in groupby(passages, lambda cut_passage: cut_passage.page_id)
+        )
     ]
 
 
@@ -147,7 +149,10 @@ def made(corpus: Path) -> Callable[[Level], Path]:
 def test_the_ranking_is_that_of_the_definition(
     level: Level, passages: list[Passage], corpus: Path, made: Callable[[Level], Path]
 ) -> None:
-    by_passage = [(one.page_id, one.number, f"{one.title}\n{one.text}") for one in passages]
+    by_passage = [
+        (cut_passage.page_id, cut_passage.number, f"{cut_passage.title}\n{cut_passage.text}")
+        for cut_passage in passages
+    ]
     slow = _SlowTfidf(_pages(passages) if level == "page" else by_passage)
     index = TfidfIndex(str(corpus), str(made(level)), level)
     seeded = random.Random("queries")
@@ -155,8 +160,10 @@ def test_the_ranking_is_that_of_the_definition(
     for _ in range(60):
         query, top = " ".join(seeded.choices([*WORDS, "nowhere"], k=seeded.randint(1, 9))), seeded.choice((1, 10, 500))
         wanted, found = slow.search(query, top), index.search(query, top)
-        assert [(one.page_id, one.passage_number) for one in found] == [one[:2] for one in wanted]
-        assert [one.score for one in found] == pytest.approx([one[2] for one in wanted], abs=2e-6)
+        assert [(document.page_id, document.passage_number) for document in found] == [
+            document[:2] for document in wanted
+        ]
+        assert [document.score for document in found] == pytest.approx([document[2] for document in wanted], abs=2e-6)
         n_found += len(found)
     assert n_found > 300
     index.close()
@@ -192,7 +199,7 @@ def test_a_query_of_stop_words_finds_nothing(corpus: Path, made: Callable[[Level
     assert index.search("of the ( )", 10) == []
     assert index.search("' or 1 = 1; --", 10) == []
     assert index.search("nowhere", 10) == []
-    assert all(isinstance(one, ScoredDocument) for one in index.search("ferry", 3))
+    assert all(isinstance(document, ScoredDocument) for document in index.search("ferry", 3))
 
 
 def test_a_corpus_without_passages_has_an_empty_index(tmp_path: Path) -> None:

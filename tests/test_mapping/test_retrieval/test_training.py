@@ -41,11 +41,11 @@ LISTED = ASKED._replace(
 
 
 def _lines(source: TrainingQuery, form: Any, **options: Any) -> list[dict[str, Any]]:
-    return [json.loads(line_of(one, form)) for one in examples_of(source, TrainingOptions(form, **options))]
+    return [json.loads(line_of(example, form)) for example in examples_of(source, TrainingOptions(form, **options))]
 
 
 def _ids(contexts: list[dict[str, Any]], key: str = "id") -> list[str]:
-    return [one[key] for one in contexts]
+    return [context[key] for context in contexts]
 
 
 def test_positives_are_the_evidence_and_negatives_of_other_pages_without_an_answer() -> None:
@@ -66,8 +66,8 @@ def test_a_label_is_no_answer_that_a_negative_could_name() -> None:
 
 def test_every_answer_is_a_target_behind_the_first_passages() -> None:
     lines = _lines(ASKED, "seq2seq", top=2)
-    assert [one["target"] for one in lines] == ["Brack", "Old Brack"]
-    assert {one["input"] for one in lines} == {MARKED}
+    assert [line["target"] for line in lines] == ["Brack", "Old Brack"]
+    assert {line["input"] for line in lines} == {MARKED}
     assert NAMES.text in lines[0]["source"]
     assert RISES.text in lines[0]["source"]
     assert GOATS.text not in lines[0]["source"]
@@ -77,7 +77,7 @@ def test_every_answer_is_a_target_behind_the_first_passages() -> None:
 
 
 def test_a_list_is_one_target() -> None:
-    assert [one["target"] for one in _lines(LISTED, "seq2seq")] == ["Brack#Tey"]
+    assert [link["target"] for link in _lines(LISTED, "seq2seq")] == ["Brack#Tey"]
     (line,) = _lines(LISTED, "fid", top=2)
     assert (line["target"], line["answers"], _ids(line["ctxs"])) == ("Brack#Tey", ["Brack", "Tey"], ["9__2", "7__0"])
     (line,) = _lines(ASKED, "fid")
@@ -88,21 +88,21 @@ def test_each_passage_has_the_answers_that_it_proves_or_is_not_relevant() -> Non
     ranked = (NAMES, GOATS, LAST)
     lines = _lines(LISTED._replace(ranked=ranked), "pig")
     # "Tey" is the title of 9__2 and 9__1, so they name an answer.
-    assert [(one["target"], _ids(one["ctxs"])) for one in lines] == [
+    assert [(line["target"], _ids(line["ctxs"])) for line in lines] == [
         ("Brack#Tey", ["7__0"]),
         ("Tey", ["7__4"]),
         ("Not Relevant", ["8__0"]),
     ]
     old = replace(RISES, document="7__1", text="Once it rose in Old Brack.")
     lines = _lines(ASKED._replace(query=replace(QUERY, answers=("Tey", "Old Brack")), evidence=(old, RISES)), "pig")
-    assert [one["target"] for one in lines] == ["Old Brack", "Tey", "Not Relevant"]
+    assert [line["target"] for line in lines] == ["Old Brack", "Tey", "Not Relevant"]
     assert _ids(lines[-1]["ctxs"]) == ["7__4"]  # of a gold page, but no evidence
 
 
 def test_claims_are_neutral_to_other_pages_and_to_other_passages_of_their_pages() -> None:
     others = tuple(replace(FISH, document=f"7__{number}") for number in range(2, 9))
     lines = _lines(CLAIM._replace(others=others), "fact-checking")
-    assert [(one["label"], one["id"]) for one in lines[:2]] == [("REFUTES", "c@7__0"), ("NEUTRAL", "c@9__2")]
+    assert [(line["label"], line["id"]) for line in lines[:2]] == [("REFUTES", "c@7__0"), ("NEUTRAL", "c@9__2")]
     assert lines[0] == {"id": "c@7__0", "claim": "It rises.", "title": "Sorn", "text": RISES.text, "label": "REFUTES"}
     assert len(lines) == 3
     assert lines == _lines(CLAIM._replace(others=others[::-1]), "fact-checking")  # drawn by a hash of names
@@ -125,7 +125,7 @@ def test_the_best_other_page_has_no_answer(source: TrainingQuery, expected: list
     lines = _lines(source, "amber")
     assert [(line[key], key) for line, (_, key) in zip(lines, expected, strict=True)] == expected
     # One passage a page, the best one, even if it names an answer: the page is not gold.
-    found = [one.passages[0].passage_id for one in examples_of(source, TrainingOptions("amber", negatives=9))]
+    found = [example.passages[0].passage_id for example in examples_of(source, TrainingOptions("amber", negatives=9))]
     assert found == ["7__0", "9__2", "8__0"]
 
 
@@ -156,7 +156,7 @@ def test_an_option_of_another_form_is_refused(form: Any) -> None:
 def test_batches_are_of_one_dataset_in_turn() -> None:
     options = TrainingOptions("dpr", examples_per_task=5, batch_size=2, epochs=2)
     batches = list(batches_of({"a": 2, "none": 0, "b": 9}, options))
-    assert [(one.epoch, one.batch, one.dataset, len(one.examples)) for one in batches[:6]] == [
+    assert [(batch.epoch, batch.batch, batch.dataset, len(batch.examples)) for batch in batches[:6]] == [
         (0, 0, "a", 2),
         (0, 1, "b", 2),
         (0, 2, "a", 2),
@@ -164,13 +164,14 @@ def test_batches_are_of_one_dataset_in_turn() -> None:
         (0, 4, "a", 1),
         (0, 5, "b", 1),
     ]
-    assert [(one.epoch, one.batch) for one in batches[6:8]] == [(1, 0), (1, 1)]
-    small = [number for one in batches[:6:2] for number in one.examples]
+    assert [(batch.epoch, batch.batch) for batch in batches[6:8]] == [(1, 0), (1, 1)]
+    small = [number for batch in batches[:6:2] for number in batch.examples]
     assert sorted(small[:2]) == sorted(small[2:4]) == [0, 1]  # all come before one comes again
     large = [
-        [n for one in batches if (one.epoch, one.dataset) == (epoch, "b") for n in one.examples] for epoch in (0, 1)
+        [n for batch in batches if (batch.epoch, batch.dataset) == (epoch, "b") for n in batch.examples]
+        for epoch in (0, 1)
     ]
-    assert [len(set(one)) for one in large] == [5, 5]
+    assert [len(set(batch)) for batch in large] == [5, 5]
     assert large[0] != large[1]
     assert batches == list(batches_of({"a": 2, "none": 0, "b": 9}, options))
     assert list(batches_of({"none": 0}, options)) == []

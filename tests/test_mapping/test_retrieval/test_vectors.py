@@ -74,7 +74,7 @@ def test_the_ranking_is_that_of_all_scores(
 
 def test_queries_are_found_alike_alone_and_together(index: VectorIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searched, "QUERIES_AT_ONCE", 2)
-    queries = [f"{one} lives" for one in WORDS]
+    queries = [f"{word} lives" for word in WORDS]
     together = list(index.search(queries, 20, "passage"))
     assert together == [found for query in queries for found in index.search([query], 20, "passage")]
     assert {len(own) for own in together} == {20}
@@ -107,8 +107,8 @@ def test_vectors_belong_to_their_passages_and_their_encoder(tmp_path: Path, fold
 
 
 def _shared(exact: list[list[ScoredPassage]], found: list[list[ScoredPassage]]) -> float:
-    pairs = [(one, two) for own, other in zip(exact, found, strict=True) for one, two in zip(own, other, strict=True)]
-    return sum(one.score == pytest.approx(two.score, abs=2e-3) for one, two in pairs) / len(pairs)
+    pairs = [(hit, two) for own, other in zip(exact, found, strict=True) for hit, two in zip(own, other, strict=True)]
+    return sum(hit.score == pytest.approx(two.score, abs=2e-3) for hit, two in pairs) / len(pairs)
 
 
 @pytest.mark.parametrize("precision", ["float16", "int8"])
@@ -126,15 +126,15 @@ def test_a_graph_finds_most_of_the_nearest(tmp_path: Path, folder: Path, precisi
     assert (recall["nearest"], recall["sampled"]) == (10, 100)
     graph = Neighbours(str(vectors), str(tmp_path / "graph"))
     index = VectorIndex(str(folder / "corpus"), str(vectors), str(model), graph)
-    queries = index._encoder.encode_queries([f"{one} lives" for one in WORDS])
+    queries = index._encoder.encode_queries([f"{word} lives" for word in WORDS])
     for level in ("passage", "page"):
         found = graph.best(queries, 7, level)  # type: ignore[arg-type]
         assert {len(own) for own in found} == {7}
-        assert all(len({one.page_id for one in own}) == 7 for own in found if level == "page")
+        assert all(len({hit.page_id for hit in own}) == 7 for own in found if level == "page")
         assert _shared(index.best(queries, 7, level), found) > 0.8  # type: ignore[arg-type]
     assert list(index.search(["ada lives"], 7, "passage")) == graph.best(queries[:1], 7, "passage")
     everything = graph.best(queries[:1], N_PASSAGES + 1, "page")[0]
-    assert len(everything) == len({one.page_id for one in everything}) > 0.9 * N_PASSAGES / 4
+    assert len(everything) == len({hit.page_id for hit in everything}) > 0.9 * N_PASSAGES / 4
 
     path = tmp_path / "graph" / "usearch" / "vectors.usearch"
     path.write_bytes(path.read_bytes()[:-1] + b"x")

@@ -35,7 +35,7 @@ def tokeniser() -> Tokeniser:
 
 def make_page(*texts: str | tuple[str, str]) -> TokenisedPage:
     """A page of (kind, text); a bare text is a paragraph."""
-    pairs = [("paragraph", one) if isinstance(one, str) else one for one in texts]
+    pairs = [("paragraph", content) if isinstance(content, str) else content for content in texts]
     return TokenisedPage([Element(kind, 0, None, "", (), text) for kind, text in pairs], tokeniser())
 
 
@@ -75,7 +75,7 @@ def may_cross(page: TokenisedPage, first: int, end: int, *, max_elements: int) -
     if numbers[0] == numbers[1]:
         return True
     between = page.elements[numbers[0] : numbers[1] + 1]
-    return 0 < len(between) <= max_elements and all(one.kind in ("paragraph", "list_item") for one in between)
+    return 0 < len(between) <= max_elements and all(element.kind in ("paragraph", "list_item") for element in between)
 
 
 def check_search(page: TokenisedPage, evidence: list[str], *, max_elements: int = 1) -> None:

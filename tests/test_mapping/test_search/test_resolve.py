@@ -39,12 +39,12 @@ TITLES = [
 MOVES = {"Harp of tides": "Tidal harp", "Old president": str(IDS["Abraham Lincoln"]), "nineteen": "1984"}
 
 
-def similarity(one: str, other: str) -> float:
+def similarity(text: str, other: str) -> float:
     """How alike two titles are, 0 to 100: by characters or by their words in order of the alphabet.
 
     Letter case and punctuation do not count.
     """
-    first, second = utils.default_process(one), utils.default_process(other)
+    first, second = utils.default_process(text), utils.default_process(other)
     return max(fuzz.ratio(first, second), fuzz.token_sort_ratio(first, second))
 
 
@@ -155,14 +155,16 @@ def test_blocks_of_any_size_give_the_same_suggestions(resolver: Resolver, monkey
 
 
 def test_an_article_is_suggested_once(resolver: Resolver) -> None:
-    titles = [one.title for one in suggest_titles(["Abe Lincolm"], resolver.index)["Abe Lincolm"]]
+    titles = [page.title for page in suggest_titles(["Abe Lincolm"], resolver.index)["Abe Lincolm"]]
     assert titles[0] == "Abe Lincoln"
     assert "Abraham Lincoln" not in titles
 
 
 def test_suggestions_agree_with_a_comparison_of_all_titles(tmp_path: Path) -> None:
     words = ["amber", "harbour", "lantern", "ferry", "isles", "salt", "brindle", "cove", "mill", "tower"]
-    titles = sorted({f"{one} {other} {number}".capitalize() for one in words for other in words for number in (1, 22)})
+    titles = sorted(
+        {f"{word} {other} {number}".capitalize() for word in words for other in words for number in (1, 22)}
+    )
     rows = [TitleRow(number, title) for number, title in enumerate(titles, start=1)]
     build_title_index(title_batches(rows), str(tmp_path / "index"), scratch=str(tmp_path / "scratch"))
     index = TitleIndex.open(str(tmp_path / "index"))

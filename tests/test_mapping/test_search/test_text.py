@@ -136,9 +136,9 @@ ODD = "iIİıſsSKkKßẞςσΣµμΜͅιΙᾈẛṡﬅﬆꙋᲈÅåΩωǅǆǄ_ 
 
 @pytest.mark.slow
 def test_folding_keeps_every_code_point_in_its_place() -> None:
-    assert all(len(fold_case(one)) == 1 for one in EVERY)
+    assert all(len(fold_case(char)) == 1 for char in EVERY)
     every = "".join(EVERY)
-    assert all(one == fold_case(alone) for one, alone in zip(fold_case(every), EVERY, strict=True))
+    assert all(folded == fold_case(alone) for folded, alone in zip(fold_case(every), EVERY, strict=True))
 
 
 def test_every_code_point_matches_what_it_is_folded_to() -> None:
@@ -151,19 +151,19 @@ def test_every_code_point_matches_what_it_is_folded_to() -> None:
 @pytest.mark.slow
 def test_code_points_match_exactly_those_that_are_folded_alike() -> None:
     alike = defaultdict(set)
-    for one in EVERY:
-        alike[fold_case(one)].add(one)
+    for char in EVERY:
+        alike[fold_case(char)].add(char)
     groups = [group for group in alike.values() if len(group) > 1]
     assert len(groups) > 1300
-    changed = {one for group in groups for one in group}
+    changed = {char for group in groups for char in group}
     changing = "".join(sorted(changed))
     for group in groups:
-        for one in group:
-            assert set(re.findall(re.escape(one), changing, re.IGNORECASE)) == group
+        for char in group:
+            assert set(re.findall(re.escape(char), changing, re.IGNORECASE)) == group
     # No other code point is matched by these, or has a lower case but itself.
-    others = "".join(one for one in EVERY if one not in changed)
+    others = "".join(char for char in EVERY if char not in changed)
     assert not re.search(f"[{re.escape(changing)}]", others, re.IGNORECASE)
-    assert all(one.lower() == one for one in others)
+    assert all(char.lower() == char for char in others)
 
 
 @given(st.text(ODD, min_size=1, max_size=4), st.text(ODD, max_size=30))

@@ -51,7 +51,7 @@ def tokeniser(lang: str) -> Tokeniser:
 @pytest.mark.parametrize(("text", "expected"), TEXTS.values(), ids=TEXTS.keys())
 def test_english_tokens(text: str, expected: str) -> None:
     found = tokeniser("en").tokens(text)
-    assert "|".join(text[one.start : one.end] for one in found) == expected
+    assert "|".join(text[token.start : token.end] for token in found) == expected
 
 
 def test_plain_and_typographic_writing_have_equal_forms() -> None:
@@ -62,7 +62,7 @@ def test_plain_and_typographic_writing_have_equal_forms() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("lang", LANGS)
 def test_every_language_has_rules_without_further_packages(lang: str) -> None:
-    assert [one.form for one in tokeniser(lang).tokens("Alpha beta. 北京")] == ["alpha", "beta", "北", "京"]
+    assert [token.form for token in tokeniser(lang).tokens("Alpha beta. 北京")] == ["alpha", "beta", "北", "京"]
 
 
 def test_name_says_version_and_rules() -> None:
@@ -70,12 +70,12 @@ def test_name_says_version_and_rules() -> None:
     assert [tokeniser(lang).name.split()[-1] for lang in ("en", "zh", "simple", "tlh")] == ["en", "xx", "en", "xx"]
 
 
-def check_laws(text: str, one: Tokeniser, *, n_slices: int = 40) -> None:
-    found = one.tokens(text)
+def check_laws(text: str, tested: Tokeniser, *, n_slices: int = 40) -> None:
+    found = tested.tokens(text)
     forms = [token.form for token in found]
-    assert forms == one.forms(text)
+    assert forms == tested.forms(text)
     assert all(forms)
-    assert [one.token(text, index) for index in range(len(found))] == found
+    assert [tested.token(text, index) for index in range(len(found))] == found
     ends = [0] + [token.end for token in found]
     assert all(end <= token.start < token.end for end, token in zip(ends, found, strict=False))
     covered = {place for token in found for place in range(token.start, token.end)}
@@ -84,7 +84,7 @@ def check_laws(text: str, one: Tokeniser, *, n_slices: int = 40) -> None:
     if len(spans) > n_slices:
         spans = random.Random(0).sample(spans, n_slices)
     for first, last in spans:
-        assert one.forms(text[found[first].start : found[last].end]) == forms[first : last + 1]
+        assert tested.forms(text[found[first].start : found[last].end]) == forms[first : last + 1]
 
 
 @pytest.mark.parametrize("lang", ["en", "fr", "de", "xx"])
@@ -103,34 +103,34 @@ def test_slices_of_any_text_have_the_tokens_of_their_place(text: str) -> None:
 
 
 def test_a_split_that_is_not_stable_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = Tokeniser("en")
+    with_rules = Tokeniser("en")
     # Rules that part "abc" into three, but leave "bc" whole: a slice would have other tokens than its place.
     rules = {"abc": [(0, 1), (1, 2), (2, 3)]}
-    monkeypatch.setattr(one, "_ask", lambda piece: rules.get(piece, [(0, len(piece))]))
-    assert one.forms("abc") == ["abc"]
+    monkeypatch.setattr(with_rules, "_ask", lambda piece: rules.get(piece, [(0, len(piece))]))
+    assert with_rules.forms("abc") == ["abc"]
 
 
 def test_full_caches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "_CACHE_SIZE", 3)
-    one, text = Tokeniser("en"), "one two-three don't U.S. one five's six"
-    assert [one.forms(text) for _ in range(3)] == [tokeniser("en").forms(text)] * 3
+    english, text = Tokeniser("en"), "one two-three don't U.S. one five's six"
+    assert [english.forms(text) for _ in range(3)] == [tokeniser("en").forms(text)] * 3
 
 
 @pytest.mark.parametrize("long_word", ["{}" + "x" * 60, "{}—" + "word—" * 20])
 def test_words_too_long_to_be_kept_do_not_pile_up_either(monkeypatch: pytest.MonkeyPatch, long_word: str) -> None:
     monkeypatch.setattr(tokens, "_CACHE_SIZE", 20)
-    one = Tokeniser("en")
+    english = Tokeniser("en")
     sizes = []
     for number in range(100):
-        one.forms(long_word.format(number))
-        sizes.append(len(one._rules.vocab))
+        english.forms(long_word.format(number))
+        sizes.append(len(english._rules.vocab))
     assert max(sizes) - min(sizes) <= 21
 
 
 @pytest.mark.parametrize("piece", ["😀", "don't", "a.B", "<a", "'s", "\u0301"])
 def test_long_text_without_spaces_is_one_token_and_takes_no_time(piece: str) -> None:
     text = "x" + piece * 30_000 + "x"
-    assert [(one.start, one.end) for one in tokeniser("en").tokens(text)] == [(0, len(text))]
+    assert [(token.start, token.end) for token in tokeniser("en").tokens(text)] == [(0, len(text))]
 
 
 @pytest.mark.parametrize(

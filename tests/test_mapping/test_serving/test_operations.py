@@ -52,7 +52,7 @@ def _answer(request: Request, served: Served) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("request_", ASKED, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("request_", ASKED, ids=lambda operation: type(operation).__name__)
 def test_every_answer_names_the_release_and_the_revision_of_each_page(request_: Request, served: Served) -> None:
     answer = _answer(request_, served)
     assert answer["release"] == served.source.manifest.sha256
@@ -71,7 +71,8 @@ def test_every_answer_names_the_release_and_the_revision_of_each_page(request_: 
 
 def _text_at(page_id: int, place: dict[str, int]) -> str:
     texts = [
-        one.text for one in PAGES[page_id].elements[place["element"] : place.get("end_element", place["element"]) + 1]
+        element.text
+        for element in PAGES[page_id].elements[place["element"] : place.get("end_element", place["element"]) + 1]
     ]
     texts[-1] = texts[-1][: place["end_char"]]
     return "\n".join([texts[0][place["start_char"] :], *texts[1:]])
@@ -135,7 +136,7 @@ CHECKED: tuple[tuple[Check, str, tuple[int, ...] | None], ...] = (
 )
 
 
-@pytest.mark.parametrize(("check", "match", "place"), CHECKED, ids=lambda one: getattr(one, "quote", None))
+@pytest.mark.parametrize(("check", "match", "place"), CHECKED, ids=lambda operation: getattr(operation, "quote", None))
 def test_a_quote_stands_where_it_is_said_to_or_is_told_where(
     check: Check, match: str, place: tuple[int, ...] | None, served: Served
 ) -> None:
@@ -160,16 +161,16 @@ def test_a_long_page_comes_in_parts_of_which_none_is_lost(served: Served, monkey
     seen, at = [], 0
     while at is not None:
         part = _answer(ReadPage("Sorn", element=at), served)
-        seen += [one["text"] for one in part["elements"]]
+        seen += [element["text"] for element in part["elements"]]
         at = part["next"]
-    assert seen == [one.text for one in PAGES[SORN].elements]
+    assert seen == [element.text for element in PAGES[SORN].elements]
 
 
 @pytest.mark.parametrize(
     ("section", "numbers"), [("Course", [2, 3]), ("Fish", [3]), ("Course / Fish", [3]), ("", [0, 1])]
 )
 def test_a_section_is_its_elements(section: str, numbers: list[int], served: Served) -> None:
-    assert [one["element"] for one in _answer(ReadSection("Sorn", section), served)["elements"]] == numbers
+    assert [element["element"] for element in _answer(ReadSection("Sorn", section), served)["elements"]] == numbers
 
 
 def test_links_are_listed_in_order_and_in_parts(served: Served) -> None:
@@ -178,7 +179,7 @@ def test_links_are_listed_in_order_and_in_parts(served: Served) -> None:
     dead = _answer(Links("Sorn", start=1), served)
     assert (dead["next"], dead["links"][0]["title"], dead["links"][0]["page_id"]) == (None, "Fish", None)
     linking = _answer(Links("Sorn", direction="in"), served)
-    assert [(one["page_id"], one["element"], one["start_char"]) for one in linking["links"]] == [(TEY, 1, 29)]
+    assert [(link["page_id"], link["element"], link["start_char"]) for link in linking["links"]] == [(TEY, 1, 29)]
 
 
 def test_links_that_are_not_counted_yet_are_not_none(folders: tuple[str, str], served: Served) -> None:

@@ -72,10 +72,10 @@ def test_the_client_of_search_r1_finds_passages_for_several_questions(client: Te
     result = client.post("/retrieve", json=asked).json()["result"]
     assert [len(own) for own in result] == [1, 1]
     (goats,), (brack,) = result
-    documents = [one["document"] if scored else one for one in (goats, brack)]
-    assert all("score" in one for one in (goats, brack))
+    documents = [hit["document"] if scored else hit for hit in (goats, brack)]
+    assert all("score" in hit for hit in (goats, brack))
     # As its agent reads them: the title is the first line.
-    titles = [one["contents"].split("\n")[0] for one in documents]
+    titles = [document["contents"].split("\n")[0] for document in documents]
     assert titles == ['"Tey"', '"Sorn"']
     assert documents[1]["contents"].split("\n")[1] == documents[1]["text"] == "It rises in Brack."
     assert documents[1]["id"].startswith(f"{SORN}__")
@@ -237,9 +237,13 @@ def test_the_openapi_description_says_what_is_answered(client: TestClient) -> No
         assert path["post"]["requestBody"]["content"]["application/json"]["schema"] == {
             "$ref": f"#/components/schemas/{operation.__name__}"
         }
-        assert {one["name"]: one["schema"] for one in path["get"]["parameters"]} == operation.schema()["properties"]
+        assert {
+            parameter["name"]: parameter["schema"] for parameter in path["get"]["parameters"]
+        } == operation.schema()["properties"]
     reasons = {
-        reason for one in described["components"]["responses"].values() for reason in one["description"].split(", ")
+        reason
+        for response in described["components"]["responses"].values()
+        for reason in response["description"].split(", ")
     }
     assert reasons == set(STATUS)
 
@@ -270,8 +274,8 @@ def test_a_long_request_does_not_keep_others_waiting_and_ends_when_it_is_given_u
             start = time.monotonic()
             assert httpx.get(f"{url}/search?query=short", timeout=20).status_code == 200
             assert time.monotonic() - start < 1.5
-        for one in asked:
-            one.result()
+        for request in asked:
+            request.result()
         n_begun = len(begun)
         time.sleep(0.3)
         assert len(begun) <= n_begun + THREADS
@@ -292,7 +296,7 @@ def test_what_takes_too_long_is_given_up_and_no_more_wait_than_may(
     with _client(served, longest_s=0.01) as client:
         told = [client.get("/search?query=a") for _ in range(3)]
         free.set()
-    assert [(one.status_code, one.json()["reason"]) for one in told] == [
+    assert [(response.status_code, response.json()["reason"]) for response in told] == [
         (503, "too_slow"),
         (503, "too_slow"),
         (503, "busy"),

@@ -40,9 +40,9 @@ def _read(*paths: Path, questions: tuple[str, ...] = ("q",)) -> tuple[list[Campa
     with Scratch(None) as scratch:
         bad = list(keep_campaign(names, scratch=scratch, tally=tally))
         found = [findings(scratch, question) for question in questions]
-    assert {one.stage for one in bad} <= {"reference"}
-    assert Counter(one.reason for one in bad) == tally.rejected_references
-    return found, [one.reason for one in bad], tally
+    assert {bad_record.stage for bad_record in bad} <= {"reference"}
+    assert Counter(bad_record.reason for bad_record in bad) == tally.rejected_references
+    return found, [bad_record.reason for bad_record in bad], tally
 
 
 def _judged(folder: Path, *rows: Any) -> tuple[CampaignFindings | None, list[str]]:
@@ -69,11 +69,11 @@ def test_highlights_are_kept_with_repeats_and_the_longest_is_looked_for(tmp_path
 
 
 def test_highlights_of_who_said_partial_count_for_partial_evidence_alone(tmp_path: Path) -> None:
-    one, other = _judgement("w1", "yes", "a"), _judgement("w2", "partial", "bb")
-    found, _ = _judged(tmp_path, one, other)
+    first_judgement, other = _judgement("w1", "yes", "a"), _judgement("w2", "partial", "bb")
+    found, _ = _judged(tmp_path, first_judgement, other)
     assert found is not None
     assert [evidence.meta for evidence in found.partial] == [{"evidence_span": ["a", "bb"]}]
-    found, _ = _judged(tmp_path, one, other, _judgement("w3", "yes", "c"))
+    found, _ = _judged(tmp_path, first_judgement, other, _judgement("w3", "yes", "c"))
     assert found is not None
     assert [evidence.meta for evidence in found.accepted] == [{"evidence_span": ["a", "c"]}]
 
@@ -91,7 +91,10 @@ def test_passages_come_in_the_order_in_which_they_were_first_judged(tmp_path: Pa
     found, reasons = _judged(tmp_path, *rows, _judgement("w3", "yes"))
     assert not reasons
     assert found is not None
-    assert [one.page for one in found.accepted] == [PageKey("page_id", "33"), PageKey("title", "River Ullane")]
+    assert [accepted.page for accepted in found.accepted] == [
+        PageKey("page_id", "33"),
+        PageKey("title", "River Ullane"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +187,7 @@ def test_real_campaign_spans_of_natural_questions() -> None:
     ids = tuple(json.loads(line)["id"] for line in path.read_text("utf-8").splitlines())
     found, reasons, _ = _read(path, questions=ids)
     assert not reasons
-    assert [len(one.accepted) for one in found if one] == [1, 2, 1, 2, 4]
+    assert [len(judged.accepted) for judged in found if judged] == [1, 2, 1, 2, 4]
 
 
 def test_a_table_in_another_encoding_stops_at_once(tmp_path: Path) -> None:
@@ -220,13 +223,13 @@ def test_findings_are_what_counting_by_hand_gives_and_no_row_is_lost(
             n_conflicts += 1
     assert reasons == ["conflicting_label"] * n_conflicts
     assert tally.references == len(rows) + 1 + len(PASSAGES)
-    for question, one in zip("ab", found, strict=True):
-        assert (one is None) == (not any(row[0] == question for row in rows))
+    for question, judged in zip("ab", found, strict=True):
+        assert (judged is None) == (not any(row[0] == question for row in rows))
         votes = {
             passage: [label for (asked, shown, _), label in said.items() if (asked, shown) == (question, passage)]
             for passage in ("p1", "2")
         }
         accepted = sum(labels.count("y") >= 2 for labels in votes.values())
         partial = sum(labels.count("y") == 1 or ("p" in labels and labels.count("y") < 2) for labels in votes.values())
-        if one is not None:
-            assert (len(one.accepted), len(one.partial)) == (accepted, partial)
+        if judged is not None:
+            assert (len(judged.accepted), len(judged.partial)) == (accepted, partial)

@@ -35,7 +35,7 @@ def _thread(q_id: str = "a", *texts: str, **fields: Any) -> dict[str, Any]:
 
 def test_test_questions_need_no_answers(tmp_path: Path) -> None:
     path = write_records(tmp_path / "t.jsonl", [{"q_id": "a", "title": "Why?"}, _thread("b", answers=None)])
-    assert [one.outputs for one in read_source("eli5", path, split="test").examples] == [(), ()]
+    assert [example.outputs for example in read_source("eli5", path, split="test").examples] == [(), ()]
 
 
 def _table(rows: list[dict[str, Any]]) -> pa.Table:
@@ -47,7 +47,7 @@ def _table(rows: list[dict[str, Any]]) -> pa.Table:
 def test_lines_arrays_and_parquet_are_read_alike(tmp_path: Path) -> None:
     rows = [_thread(f"q{number}", f"answer {number}", "é—\u2028 other") for number in range(600)]
     lines = write_records(tmp_path / "a.jsonl", rows)
-    wanted = [(one.example_id, one.input, one.outputs) for one in read_source("eli5", lines).examples]
+    wanted = [(example.example_id, example.input, example.outputs) for example in read_source("eli5", lines).examples]
     assert len(wanted) == 600
     array = tmp_path / "a.json"
     array.write_text(json.dumps(rows, indent=1), "utf-8")
@@ -55,7 +55,9 @@ def test_lines_arrays_and_parquet_are_read_alike(tmp_path: Path) -> None:
     pq.write_table(_table(rows), table, row_group_size=450)
     for path in (array, table):
         reading = read_source("eli5", path)
-        assert [(one.example_id, one.input, one.outputs) for one in reading.examples] == wanted, path.name
+        assert [(example.example_id, example.input, example.outputs) for example in reading.examples] == wanted, (
+            path.name
+        )
     assert reading.examples[-1].line == 600
 
 
@@ -90,10 +92,12 @@ def test_no_thread_is_lost_without_a_reason(
 ) -> None:
     folder = tmp_path_factory.mktemp("eli5")
     written = [
-        one
-        if isinstance(one, str)
-        else _thread(one[0], answers={"text": [text for text, _ in one[1]], "score": [score for _, score in one[1]]})
-        for one in threads
+        thread
+        if isinstance(thread, str)
+        else _thread(
+            thread[0], answers={"text": [text for text, _ in thread[1]], "score": [score for _, score in thread[1]]}
+        )
+        for thread in threads
     ]
     records = write_records(folder / "dev.jsonl", [_thread("first"), *written])
     judged = [
@@ -107,17 +111,17 @@ def test_no_thread_is_lost_without_a_reason(
 
     assert reading.tally.records == len(threads) + 1
     wanted: dict[str, list[str]] = {"first": ["Because."]}
-    for one in threads:
-        answers = [] if isinstance(one, str) else [text for text, _ in one[1] if text.strip()]
-        if answers and (not has_campaign or shown.get(one[0], 0) >= 2):
-            wanted.setdefault(one[0], answers)
+    for thread in threads:
+        answers = [] if isinstance(thread, str) else [text for text, _ in thread[1] if text.strip()]
+        if answers and (not has_campaign or shown.get(thread[0], 0) >= 2):
+            wanted.setdefault(thread[0], answers)
     assert {
-        one.example_id: [output.answer for output in one.outputs if output.answer is not None]
-        for one in reading.examples
+        example.example_id: [output.answer for output in example.outputs if output.answer is not None]
+        for example in reading.examples
     } == wanted
-    assert [sum(bool(output.evidence) for output in one.outputs) for one in reading.examples] == [has_campaign] * len(
-        wanted
-    )
+    assert [sum(bool(output.evidence) for output in example.outputs) for example in reading.examples] == [
+        has_campaign
+    ] * len(wanted)
 
 
 def _decided(
@@ -226,7 +230,7 @@ def test_a_published_record_keeps_its_keys_and_a_weak_highlight_loses_its_charac
     policy = all_sources()["eli5"].policies["dev"]
     record = kilt_example(example, placed, decide(example, placed, policy), policy)
     for written in (record["output"][0]["provenance"], record["meta"]["partial_evidence"]):
-        assert [list(one) for one in written] == [keys]
+        assert [list(written_record) for written_record in written] == [keys]
         assert (written[0]["wikipedia_id"], written[0]["end_paragraph_id"]) == ("1", 1)
 
 
@@ -239,9 +243,11 @@ def test_real_answers_in_another_form_stop_at_once() -> None:
 def test_real_questions_and_answers_in_the_form_of_the_dumps(tmp_path: Path) -> None:
     real = json.loads(real_path("datasets/eli5/example_answers.json").read_text("utf-8"))
     threads = [
-        {"q_id": name, "title": one["question"], "selftext": "", "answers": {"text": [one["human_answer"]]}}
-        for name, one in real.items()
+        {"q_id": name, "title": thread["question"], "selftext": "", "answers": {"text": [thread["human_answer"]]}}
+        for name, thread in real.items()
     ]
     reading = read_source("eli5", write_records(tmp_path / "train.jsonl", threads), split="train")
     assert (reading.tally.records, reading.tally.examples) == (10, 10)
-    assert [one.outputs[0].answer for one in reading.examples] == [one["human_answer"] for one in real.values()]
+    assert [example.outputs[0].answer for example in reading.examples] == [
+        thread["human_answer"] for thread in real.values()
+    ]

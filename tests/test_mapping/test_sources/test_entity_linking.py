@@ -78,7 +78,7 @@ def test_real_sentences_have_the_tokens_that_nltk_gives_them() -> None:
     from nltk.tokenize import TreebankWordTokenizer  # type: ignore[import-untyped]  # brings SciPy
 
     nltk = TreebankWordTokenizer()
-    known = [one for text in texts for one in sentences(text) if not UNKNOWN.search(one[0])]
+    known = [sentence for text in texts for sentence in sentences(text) if not UNKNOWN.search(sentence[0])]
     assert len(known) > 2000
     for sentence, tokens in known:
         assert tokens == [re.sub("``|''", '"', token) for token in nltk.tokenize(sentence)]
@@ -92,7 +92,7 @@ PORT = f"Port\tB\tPort Sellick\tX\t{URL}Port_Sellick\t15\t/m/1"
 
 
 def _names(reading: Reading) -> list[str]:
-    return [one.example_id.partition("_")[2] for one in reading.examples]
+    return [example.example_id.partition("_")[2] for example in reading.examples]
 
 
 def _both_halves(path: Path, *references: Path, seed: str = "kilt") -> list[Reading]:
@@ -189,8 +189,8 @@ def test_xml_and_tsv_of_a_document_name_the_same_pages_in_the_same_half() -> Non
     from_tsv = _both_halves(DATA / "wned" / "wned.conll")
     for xml, tsv in zip(from_xml, from_tsv, strict=True):
         assert [name for name in _names(xml) if "Élodie" not in name] == _names(tsv)
-        assert all(one.outputs[0].evidence[0].page.kind == "url" for one in tsv.examples)
-    pages = {_name: one for xml in from_xml for _name, one in zip(_names(xml), xml.examples, strict=True)}
+        assert all(example.outputs[0].evidence[0].page.kind == "url" for example in tsv.examples)
+    pages = {_name: example for xml in from_xml for _name, example in zip(_names(xml), xml.examples, strict=True)}
     assert len(pages) == 5
     first = pages["Élodie:0"]
     assert first.outputs[0].evidence[0].page == PageKey("title", "Port Sellick")
@@ -289,7 +289,7 @@ def test_real_wned_documents() -> None:
     documents = [{name.rpartition(":")[0] for name in _names(half)} for half in halves]
     assert documents[0].isdisjoint(documents[1])
     assert len(documents[0] | documents[1]) == 40
-    inputs = [one.input or "" for half in halves for one in half.examples]
+    inputs = [example.input or "" for half in halves for example in half.examples]
     assert all(len(shown.split()) <= 256 for shown in inputs)
 
 
@@ -299,11 +299,11 @@ def test_real_aida_records_come_out_of_their_document_as_released(tmp_path: Path
     tokens = " ".join((whole["left_context"], whole["mention"], whole["right_context"])).split(" ")
     lines = ["-DOCSTART- (947testa CRICKET)"]
     starts = {}
-    for one in records:
-        start = len(one["meta"]["left_context"].split(" "))
+    for record in records:
+        start = len(record["meta"]["left_context"].split(" "))
         while not tokens[start]:
             start += 1
-        starts[start] = one["meta"]["mention"]
+        starts[start] = record["meta"]["mention"]
     inside = 0
     mention = ""
     for number, token in enumerate(tokens):
@@ -319,7 +319,9 @@ def test_real_aida_records_come_out_of_their_document_as_released(tmp_path: Path
     path = _aida(tmp_path / "aida.tsv", *lines)
     options = LinkingOptions(window="whole", blank_lines="released")
     reading = read_source("aidayago2", path, options=options)
-    assert [(one.input, one.meta) for one in reading.examples] == [(one["input"], one["meta"]) for one in records]
-    assert [one.example_id.rpartition("_")[2] for one in reading.examples] == [
-        one["id"].rpartition("_")[2] for one in records
+    assert [(example.input, example.meta) for example in reading.examples] == [
+        (record["input"], record["meta"]) for record in records
+    ]
+    assert [example.example_id.rpartition("_")[2] for example in reading.examples] == [
+        record["id"].rpartition("_")[2] for record in records
     ]

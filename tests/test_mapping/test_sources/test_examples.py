@@ -51,7 +51,9 @@ def test_a_labelled_test_record_is_read_as_one_of_dev(tmp_path: Path, form: str)
     assert (example.example_id, example.outputs[0].answer) == ("1", "SUPPORTS")
     assert example.outputs[0].evidence[0].text == "A lake ."
     assert tally.excluded == Counter(not_enough_info=1)
-    assert [(one.stage, one.key, one.reason) for one in bad] == [("source", "3", "missing_label")]
+    assert [(bad_record.stage, bad_record.key, bad_record.reason) for bad_record in bad] == [
+        ("source", "3", "missing_label")
+    ]
     assert tally.references == len(LABELS) + 1
 
 
@@ -59,7 +61,7 @@ def test_labels_that_cannot_be_used_are_references_that_are_rejected(tmp_path: P
     labels = [*LABELS, LABELS[0], {"id": 3}, {"label": "SUPPORTS"}, "{"]
     _, tally, bad = _read(tmp_path, labels)
     assert tally.rejected_references == Counter(duplicate_id=1, missing_field=2, malformed_json=1)
-    assert [one.stage for one in bad].count("reference") == 4
+    assert [bad_record.stage for bad_record in bad].count("reference") == 4
 
 
 def test_a_file_without_label_fields_is_refused_at_once(tmp_path: Path) -> None:

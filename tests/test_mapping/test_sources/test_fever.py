@@ -95,7 +95,9 @@ def test_real_paper_dev() -> None:
     assert not tally.rejected_references
     # None of the pages in the excerpt of wiki-pages is an evidence of these claims.
     assert tally.lost_evidences == Counter(unknown_page=tally.evidences)
-    titles = {one.page.value for example in reading.examples for output in example.outputs for one in output.evidence}
+    titles = {
+        piece.page.value for example in reading.examples for output in example.outputs for piece in output.evidence
+    }
     assert "Soul Food (film)" in titles
     assert not any("-LRB-" in title or "_" in title for title in titles)
 
@@ -103,5 +105,5 @@ def test_real_paper_dev() -> None:
 def test_real_fever2_sample() -> None:
     sample = real_path("datasets/fever/v2_sample/fever2-fixers-dev.jsonl")
     reading = read_source("fever", sample, real_path("datasets/fever/wiki-pages"))
-    assert [one.example_id for one in reading.examples] == ["500001", "500002", "500003", "500004"]
-    assert [len(one.outputs) for one in reading.examples] == [1, 1, 1, 1]
+    assert [example.example_id for example in reading.examples] == ["500001", "500002", "500003", "500004"]
+    assert [len(example.outputs) for example in reading.examples] == [1, 1, 1, 1]

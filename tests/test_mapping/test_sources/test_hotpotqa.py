@@ -21,7 +21,9 @@ def _question(**fields: object) -> dict[str, object]:
 
 
 def _write(path: Path, *records: object) -> Path:
-    path.write_text("[" + ", ".join(one if isinstance(one, str) else json.dumps(one) for one in records) + "]")
+    path.write_text(
+        "[" + ", ".join(record if isinstance(record, str) else json.dumps(record) for record in records) + "]"
+    )
     return path
 
 

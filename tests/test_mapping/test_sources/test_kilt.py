@@ -67,8 +67,8 @@ def _written(example: ReleasedExample, placed: dict[EvidenceKey, Alignment], dat
 
 
 def _released(reading: Reading) -> list[ReleasedExample]:
-    assert all(isinstance(one, ReleasedExample) for one in reading.examples)
-    return [one for one in reading.examples if isinstance(one, ReleasedExample)]
+    assert all(isinstance(example, ReleasedExample) for example in reading.examples)
+    return [example for example in reading.examples if isinstance(example, ReleasedExample)]
 
 
 def test_pages_are_named_by_id_and_fall_back_to_the_title(reading: Reading) -> None:
@@ -79,7 +79,7 @@ def test_pages_are_named_by_id_and_fall_back_to_the_title(reading: Reading) -> N
 
 
 def test_a_file_written_back_unmoved_has_the_same_bytes(reading: Reading) -> None:
-    written = [_written(one, _unmoved(one), "nq") for one in _released(reading)[:2]]
+    written = [_written(example, _unmoved(example), "nq") for example in _released(reading)[:2]]
     written.append(_written(_released(reading)[2], _unmoved(_released(reading)[2]), "aidayago2"))
     assert b"".join(written) == FILE.read_bytes()
 
@@ -181,7 +181,9 @@ def test_spans_that_do_not_fit_the_old_knowledge_source_are_borne_up_to_a_share(
 
 
 def test_spans_across_paragraphs_and_whole_paragraphs_are_read(tmp_path: Path) -> None:
-    page = next(one for one in map(json.loads, OLD.open(encoding="utf-8")) if one["wikipedia_id"] == "30")
+    page = next(
+        page_of_30 for page_of_30 in map(json.loads, OLD.open(encoding="utf-8")) if page_of_30["wikipedia_id"] == "30"
+    )
     start = page["text"][1].index("sea.")
     river = {"wikipedia_id": "30", "title": "River Ullane"}
     across = _span(**river, start_paragraph_id=1, start_character=start, end_paragraph_id=2, end_character=9)
@@ -189,7 +191,7 @@ def test_spans_across_paragraphs_and_whole_paragraphs_are_read(tmp_path: Path) -
     for key in ("start_character", "end_character", "bleu_score"):
         del whole["output"][0]["provenance"][0][key]
     reading = read_source("kilt", write_records(tmp_path / "x.jsonl", [across, whole]), OLD)
-    assert [texts_of(one) for one in reading.examples] == [
+    assert [texts_of(example) for example in reading.examples] == [
         [["sea. Its water"]],
         [["From the lake the river runs south."]],
     ]
@@ -205,11 +207,11 @@ def test_a_title_stands_in_for_a_missing_page_id(tmp_path: Path) -> None:
 @pytest.mark.parametrize("numbering", ["kilt", "elements"])
 def test_a_release_gives_the_same_texts_as_its_export(tmp_path: Path, numbering: Any) -> None:
     pages = list(synthetic_pages(6))
-    write_release(tmp_path, pages, titles=[TitleRow(one.page_id, one.title) for one in pages])
+    write_release(tmp_path, pages, titles=[TitleRow(wiki_page.page_id, wiki_page.title) for wiki_page in pages])
     export = write_records(tmp_path / "old.jsonl", map(kilt_record, pages))
     rows, expected = [], []
     for page in pages:
-        texts = kilt_record(page)["text"] if numbering == "kilt" else [one.text for one in page.elements]
+        texts = kilt_record(page)["text"] if numbering == "kilt" else [element.text for element in page.elements]
         last = len(texts) - 1
         span = {"wikipedia_id": str(page.page_id), "title": page.title, "start_paragraph_id": last}
         span |= {"start_character": 3, "end_paragraph_id": last, "end_character": 20}
@@ -218,11 +220,11 @@ def test_a_release_gives_the_same_texts_as_its_export(tmp_path: Path, numbering:
     path = write_records(tmp_path / "x.jsonl", rows)
     options = KiltOptions(numbering=numbering)
     moved = read_source("kilt", path, tmp_path / "release", options=options)
-    assert [texts_of(one) for one in moved.examples] == expected
+    assert [texts_of(example) for example in moved.examples] == expected
     if numbering == "kilt":
         (tmp_path / "old.jsonl.bz2").write_bytes(bz2.compress(export.read_bytes()))
         packed = read_source("kilt", path, tmp_path / "old.jsonl.bz2")
-        assert [texts_of(one) for one in packed.examples] == expected
+        assert [texts_of(example) for example in packed.examples] == expected
 
 
 def test_entity_linking_needs_no_old_knowledge_source(tmp_path: Path) -> None:
@@ -233,14 +235,14 @@ def test_entity_linking_needs_no_old_knowledge_source(tmp_path: Path) -> None:
 def test_real_files_written_back_unmoved_have_the_same_bytes(tmp_path: Path, stem: str) -> None:
     path = real_path(f"kilt/{stem}-dev-kilt.jsonl")
     rows = [json.loads(line) for line in path.open(encoding="utf-8")]
-    ids = {span["wikipedia_id"] for row in rows for one in row["output"] for span in one.get("provenance", [])}
+    ids = {span["wikipedia_id"] for row in rows for output in row["output"] for span in output.get("provenance", [])}
     ids |= {span["wikipedia_id"] for row in rows for span in row.get("meta", {}).get("partial_evidence", [])}
-    old = [{"_id": one, "wikipedia_id": one, "text": ["text " * 2000] * 200} for one in sorted(ids)]
+    old = [{"_id": page_id, "wikipedia_id": page_id, "text": ["text " * 2000] * 200} for page_id in sorted(ids)]
     reading = read_source("kilt", path, write_records(tmp_path / "old.jsonl", old), options=ANY_FIT)
     assert not reading.rejected
     dataset = source_of_file(path.name).name
     assert dataset == stem
-    written = b"".join(_written(one, _unmoved(one), dataset) for one in _released(reading))
+    written = b"".join(_written(example, _unmoved(example), dataset) for example in _released(reading))
     # The excerpts lack the last newline.
     assert written.rstrip(b"\n") == path.read_bytes().rstrip(b"\n")
 

@@ -26,7 +26,7 @@ def nq_annotation(*short: tuple[int, int], long: tuple[int, int] = (-1, -1), cho
     return {
         "annotation_id": 7,
         "long_answer": {**nq_place(*long), "candidate_index": -1},
-        "short_answers": [nq_place(*one) for one in short],
+        "short_answers": [nq_place(*token_range) for token_range in short],
         "yes_no_answer": choice,
     }
 
@@ -82,12 +82,12 @@ def test_tags_of_the_full_form_are_those_that_it_marks() -> None:
 
 def test_only_the_blank_parts_tokens() -> None:
     words = NqDocument({"document_text": "\u180e \u00a0 a\u2003b \u3000 c"}).tokens(nq_place(0, 5))
-    assert [one.text for one in words] == ["\u180e", "\u00a0", "a\u2003b", "\u3000", "c"]
+    assert [word.text for word in words] == ["\u180e", "\u00a0", "a\u2003b", "\u3000", "c"]
 
 
 def _simplified(record: dict[str, Any]) -> dict[str, Any]:
     """A full record in the simplified form, as the dataset's README says."""
-    texts = [one["token"].replace(" ", "_") for one in record["document_tokens"]]
+    texts = [document_token["token"].replace(" ", "_") for document_token in record["document_tokens"]]
     return {key: value for key, value in record.items() if key != "document_tokens"} | {
         "document_text": " ".join(texts)
     }
@@ -101,8 +101,8 @@ def test_the_full_and_the_simplified_form_give_the_same(tmp_path: Path) -> None:
         [json.dumps(_simplified(json.loads(line))) if line.endswith("}") else line for line in lines],
     )
     full, simplified = read_source("nq", write_records(tmp_path / "full.jsonl", lines)), read_source("nq", path)
-    assert [(one.example_id, one.outputs) for one in full.examples] == [
-        (one.example_id, one.outputs) for one in simplified.examples
+    assert [(example.example_id, example.outputs) for example in full.examples] == [
+        (example.example_id, example.outputs) for example in simplified.examples
     ]
     assert full.reasons == simplified.reasons
 
@@ -111,7 +111,7 @@ def test_any_white_space_parts_tokens_by_name() -> None:
     # Three tokens vanish and one becomes two, so that the same numbers mean other words.
     record = {"document_text": "\u00a0 \u2009  a\u2003b c d \u3000 e"}
     found = [NqDocument(record, splits_anywhere=True).tokens(nq_place(*place)) for place in [(0, 2), (3, 6), (6, 8)]]
-    assert [[one.text for one in tokens] for tokens in found] == [["a", "b"], ["d", "e"], []]
+    assert [[token.text for token in tokens] for tokens in found] == [["a", "b"], ["d", "e"], []]
     with pytest.raises(RecordError, match="token_range"):
         NqDocument(record, splits_anywhere=True).tokens(nq_place(8, 10))
 
@@ -126,7 +126,7 @@ def test_published_campaign_spans_come_back_as_they_are(tmp_path: Path) -> None:
     published = real_path("kilt/nq-dev-kilt.jsonl")
     records = read_lines(published)
     path = write_records(
-        tmp_path / "dev.jsonl", [nq_question(nq_annotation((1, 2)), example_id=int(one["id"])) for one in records]
+        tmp_path / "dev.jsonl", [nq_question(nq_annotation((1, 2)), example_id=int(record["id"])) for record in records]
     )
     for example, record in zip(read_source("nq", path, published).examples, records, strict=True):
         spans = [span for output in record["output"] for span in output.get("provenance", [])]
@@ -134,19 +134,19 @@ def test_published_campaign_spans_come_back_as_they_are(tmp_path: Path) -> None:
             span["meta"] for span in spans if "evidence_span" in span.get("meta", {})
         ]
         partial = record.get("meta", {}).get("partial_evidence", [])
-        assert [one.meta for one in example.partial] == [span["meta"] for span in partial]
+        assert [partial_span.meta for partial_span in example.partial] == [span["meta"] for span in partial]
 
 
 def test_records_have_the_keys_of_the_published_ones_in_their_order() -> None:
     def keys(records: list[dict[str, Any]]) -> set[tuple[str, ...]]:
-        outputs = [output for one in records for output in one["output"]]
+        outputs = [output for record in records for output in record["output"]]
         spans = [span for output in outputs for span in output.get("provenance", [])]
-        return {tuple(one) for one in [*outputs, *spans, *(span["meta"] for span in spans if "meta" in span)]}
+        return {tuple(meta) for meta in [*outputs, *spans, *(span["meta"] for span in spans if "meta" in span)]}
 
     ours = read_lines(ROOT / "tests" / "golden" / "datasets" / "nq" / "nq-dev-kilt.jsonl")
     published = read_lines(real_path("kilt/nq-dev-kilt.jsonl"))
     assert keys(ours) == keys(published)
-    assert {tuple(one) for one in ours} == {tuple(one) for one in published}
+    assert {tuple(meta) for meta in ours} == {tuple(meta) for meta in published}
 
 
 _TOKENS = st.sampled_from(["a", "b", "c", "<P>", "</P>", "<Li>", ".", "\u180e", "<i>"])
@@ -179,7 +179,7 @@ def _expected(record: dict[str, Any]) -> list[tuple[str | None, str | None]] | N
         start, end = place["start_token"], place["end_token"]
         if not 0 <= start < end <= len(tokens):
             return None
-        return [one for one in tokens[start:end] if one not in tags]
+        return [token for token in tokens[start:end] if token not in tags]
 
     outputs: list[tuple[str | None, str | None]] = []
     has_short = False
@@ -191,7 +191,7 @@ def _expected(record: dict[str, Any]) -> list[tuple[str | None, str | None]] | N
             answer = " ".join(found)
             is_short = len(found) <= MAX_ANSWER_TOKENS
             has_short |= bool(found) and is_short
-            if found and answer not in [one for one, _ in outputs]:
+            if found and answer not in [known_answer for known_answer, _ in outputs]:
                 outputs.append((answer, answer if is_short else None))
     if not has_short:
         return None
@@ -214,7 +214,7 @@ def test_no_record_is_lost_without_a_reason_and_outputs_follow_the_rules(records
     given_lines = {example.line for example in reading.examples}
     seen: set[int] = set()
     for line, record in enumerate(records, 1):
-        is_valid = all(one["yes_no_answer"] != "?" for one in record["annotations"])
+        is_valid = all(annotation["yes_no_answer"] != "?" for annotation in record["annotations"])
         expected = _expected(record) if is_valid else None
         is_given = expected is not None and record["example_id"] not in seen
         assert (line in given_lines) == is_given

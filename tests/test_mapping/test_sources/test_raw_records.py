@@ -61,7 +61,7 @@ def test_an_array_is_what_json_reads_however_it_is_cut(
     ],
 )
 def test_a_broken_element_ends_where_the_next_begins(tmp_path: Path, data: bytes, expected: list[bytes]) -> None:
-    assert [one.strip() for one in _array(tmp_path / "array.json", data)] == expected
+    assert [line.strip() for line in _array(tmp_path / "array.json", data)] == expected
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_lines_know_their_number_and_offset(tmp_path: Path, pack: Any) -> None:
     path = tmp_path / "lines"
     path.write_bytes(pack(b'\xef\xbb\xbf{"a": 1}\r\n\n  \n{"b": 2}\nend'))
     lines = list(iter_lines(str(path)))
-    assert [(one.line, one.data) for one in lines] == [(1, b'{"a": 1}'), (4, b'{"b": 2}'), (5, b"end")]
-    assert [one.offset for one in lines] == ([-1] * 3 if pack is bz2.compress else [3, 17, 26])
+    assert [(line.line, line.data) for line in lines] == [(1, b'{"a": 1}'), (4, b'{"b": 2}'), (5, b"end")]
+    assert [line.offset for line in lines] == ([-1] * 3 if pack is bz2.compress else [3, 17, 26])
 
 
 def test_a_line_that_is_too_long_is_one_rejection_and_the_next_is_read(
@@ -110,7 +110,7 @@ def test_a_line_that_is_too_long_is_one_rejection_and_the_next_is_read(
     path = tmp_path / "own.jsonl"
     path.write_text('{"id": "1"}\n' + json.dumps({"id": "x" * 950}) + '\n{"id": "3"}\n')
     reading = read_source("jsonl", path)
-    assert [one.example_id for one in reading.examples] == ["1", "3"]
+    assert [example.example_id for example in reading.examples] == ["1", "3"]
     assert reading.reasons == [("source", "line 2", "record_too_long")]
 
 

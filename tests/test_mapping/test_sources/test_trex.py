@@ -84,16 +84,18 @@ def read_trex(
     is_checked: bool = True,
 ) -> Reading:
     (folder / "re-nlg_0.json").write_text(
-        "[" + ",\n".join(one if isinstance(one, str) else json.dumps(one) for one in documents) + "]"
+        "["
+        + ",\n".join(document if isinstance(document, str) else json.dumps(document) for document in documents)
+        + "]"
     )
-    lines = [one if isinstance(one, str) else json.dumps(one) for one in entities]
+    lines = [entity if isinstance(entity, str) else json.dumps(entity) for entity in entities]
     (folder / "wikidata.json").write_text("[\n" + ",\n".join(lines) + "\n]\n")
     wikidata = folder / "wikidata.json"
     return read_source("trex", folder, wikidata, split=split, options=options, is_checked=is_checked)
 
 
 def answers_with_sentences(example: Example) -> list[tuple[str | None, list[str | None]]]:
-    return [(output.answer, [one.text for one in output.evidence]) for output in example.outputs]
+    return [(output.answer, [piece.text for piece in output.evidence]) for output in example.outputs]
 
 
 # Labels and answers
@@ -153,12 +155,14 @@ def test_labels_are_english_else_those_for_all_languages(
 def test_wikidata_may_be_an_array_or_lines(tmp_path: Path) -> None:
     document = trex_document("Q10", trex_triple("Q1", "P1", "Q2"))
     (expected,) = read_trex(tmp_path, [document], NAMED).examples
-    lines = "\n".join(json.dumps(one) for one in NAMED).encode()
-    reordered = "\n".join(json.dumps({"labels": one["labels"], "id": one["id"]}) for one in NAMED).encode()
+    lines = "\n".join(json.dumps(named_entity) for named_entity in NAMED).encode()
+    reordered = "\n".join(
+        json.dumps({"labels": named_entity["labels"], "id": named_entity["id"]}) for named_entity in NAMED
+    ).encode()
     for name, data in {"a.ndjson": lines, "d.json": reordered}.items():
         (tmp_path / name).write_bytes(data)
         reading = read_source("trex", tmp_path, tmp_path / name, split="train", options=ALL)
-        assert [one.input for one in reading.examples] == [expected.input], name
+        assert [example.input for example in reading.examples] == [expected.input], name
         assert reading.tally.references == len(NAMED)
 
 
@@ -168,7 +172,7 @@ def test_an_entity_that_cannot_be_used_is_reported_and_the_others_are_read(tmp_p
     document = trex_document(
         "Q10", trex_triple("Q1", "P1", "Q2"), trex_triple("Q1", "P1", "Q3"), trex_triple("Q1", "P1", "Q4")
     )
-    named = [one for one in NAMED if one["id"] not in ("Q2", "Q3")]
+    named = [named_entity for named_entity in NAMED if named_entity["id"] not in ("Q2", "Q3")]
     reading = read_trex(tmp_path, [document], [*named, *broken])
     assert [reason for _, _, reason in reading.reasons] == [
         "malformed_json",
@@ -339,8 +343,8 @@ def test_records_come_in_the_order_of_the_draw_which_depends_on_the_seed_alone()
     def ids(split: Split, **options: Any) -> list[str]:
         chosen = TrexOptions(min_facts=2, **options)
         return [
-            one.example_id
-            for one in read_source("trex", DEMO, DEMO / "wikidata.json", split=split, options=chosen).examples
+            example.example_id
+            for example in read_source("trex", DEMO, DEMO / "wikidata.json", split=split, options=chosen).examples
         ]
 
     train = ids("train")
@@ -386,10 +390,12 @@ def test_no_triple_is_lost_and_records_are_what_slow_obvious_code_makes(
         # Balance, unique ids and counts are asserted where it is read.
         entities = [labelled_entity(name) for name in sorted(named)]
         reading = read_trex(Path(folder), documents, entities, options=options, is_checked=False)
-    n_documents = sum(not isinstance(one, dict) or "text" not in one for one in documents)
-    n_triples = sum(len(one["triples"]) for one in documents if isinstance(one, dict) and "text" in one)
+    n_documents = sum(not isinstance(document, dict) or "text" not in document for document in documents)
+    n_triples = sum(
+        len(document["triples"]) for document in documents if isinstance(document, dict) and "text" in document
+    )
     assert reading.tally.records == n_documents + n_triples
-    assert [(one.input, answers_with_sentences(one)) for one in reading.examples] == _slow_records(
+    assert [(example.input, answers_with_sentences(example)) for example in reading.examples] == _slow_records(
         documents, named, min_facts
     )
 

@@ -33,12 +33,12 @@ DEV = QA / "wikipedia-dev.json"
 
 @pytest.fixture(scope="module")
 def dev() -> dict[str, Example]:
-    return {one.example_id: one for one in read_source("triviaqa", DEV).examples}
+    return {example.example_id: example for example in read_source("triviaqa", DEV).examples}
 
 
 def _pairs(example: Example) -> list[tuple[str | None, str]]:
     """The name and the page of each output."""
-    return [(output.answer, one.page.value) for output in example.outputs for one in output.evidence]
+    return [(output.answer, piece.page.value) for output in example.outputs for piece in output.evidence]
 
 
 def _question(**fields: Any) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _question(**fields: Any) -> dict[str, Any]:
 
 
 def _write(path: Path, *questions: Any, head: str = "", tail: str = ', "Domain": "Wikipedia"') -> Path:
-    texts = [one if isinstance(one, str) else json.dumps(one) for one in questions]
+    texts = [question if isinstance(question, str) else json.dumps(question) for question in questions]
     path.write_text(f'{{{head}"Data": [{", ".join(texts)}]{tail}}}', "utf-8")
     return path
 
@@ -61,7 +61,7 @@ def _write(path: Path, *questions: Any, head: str = "", tail: str = ', "Domain":
 def test_the_folder_has_the_file_of_each_split(split: Split) -> None:
     name = f"wikipedia-{split}{'-without-answers' if split == 'test' else ''}.json"
     from_folder = read_source("triviaqa", QA, split=split)
-    assert {one.file for one in from_folder.examples} == {name}
+    assert {example.file for example in from_folder.examples} == {name}
     assert from_folder.examples == read_source("triviaqa", QA / name, split=split).examples
 
 
@@ -73,7 +73,7 @@ def test_the_archive_is_read_as_it_is(tmp_path: Path, dev: dict[str, Example]) -
         archive.addfile(evidence, io.BytesIO(b"Heron"))
         archive.add(QA, "./qa")
     reading = read_source("triviaqa", path)
-    assert [one.outputs for one in reading.examples] == [one.outputs for one in dev.values()]
+    assert [example.outputs for example in reading.examples] == [example.outputs for example in dev.values()]
     (path.parent / "cut.tar.gz").write_bytes(path.read_bytes()[:-1500])
     with pytest.raises(SetupError, match="cannot be read to its end"):
         read_source("triviaqa", path.parent / "cut.tar.gz")
@@ -83,7 +83,7 @@ def test_the_array_may_stand_behind_other_fields_and_ends_where_it_ends(tmp_path
     head = '"Domain": "Wiki\\"pedia", "VerifiedEval" : false, "Version": -1.0e0, '
     path = _write(tmp_path / "x.json", _question(Question='"]} {'), _question(QuestionId="two"), head=head)
     found = read_source("triviaqa", path).examples
-    assert [(one.example_id, one.input) for one in found] == [("one", '"]} {'), ("two", "Q?")]
+    assert [(example.example_id, example.input) for example in found] == [("one", '"]} {'), ("two", "Q?")]
     text = path.read_bytes()
     for raw in iter_array(str(path), key="Data"):
         assert text[raw.offset : raw.offset + len(raw.data)] == raw.data
@@ -131,7 +131,7 @@ def test_a_name_on_one_page_of_two_titles_counts_once(dev: dict[str, Example]) -
         "Miravel": aligned("exact", 33, "Lake Miravel", "S", Place(1, 0, 1, 12), score=1.0),
     }
     placed = {key: places[evidence.page.value] for key, evidence in iter_evidence(example)}
-    forms = [one.form for one in decide(example, placed, all_sources()["triviaqa"].policies["dev"]).outputs]
+    forms = [output.form for output in decide(example, placed, all_sources()["triviaqa"].policies["dev"]).outputs]
     assert forms == ["whole", "whole", "dropped"] * 5
 
 
@@ -140,7 +140,7 @@ def test_published_records_keep_names_that_are_not_exact_and_repeats() -> None:
     example = ReleasedExample("1", None, outputs, None, file="f", line=1, released={})
     exact = aligned("exact", 1, "T", "S", Place(1, 0, 1, 4), score=1.0)
     placed = {(0, 0): exact, (1, 0): exact, (2, 0): aligned("near", 1, "T", "S", Place(1, 0, 1, 4), score=0.7)}
-    assert [one.form for one in decide(example, placed, all_sources()["triviaqa"].policies["dev"]).outputs] == [
+    assert [output.form for output in decide(example, placed, all_sources()["triviaqa"].policies["dev"]).outputs] == [
         "whole"
     ] * 3
 
@@ -156,11 +156,13 @@ def test_the_file_without_questions_differs_in_nothing_else() -> None:
 def test_real_sample(split: Split, ids: list[str], tmp_path: Path) -> None:
     qa = real_path("datasets/triviaqa/rc_sample/triviaqa-rc.tar.gz/qa")
     examples = read_source("triviaqa", qa, split=split).examples
-    assert [one.example_id for one in examples] == ids
+    assert [example.example_id for example in examples] == ids
     with tarfile.open(tmp_path / "triviaqa-rc.tar.gz", "w:gz") as archive:
         archive.add(qa, "qa")
     from_archive = read_source("triviaqa", tmp_path / "triviaqa-rc.tar.gz", split=split).examples
-    assert [(one.input, one.outputs) for one in from_archive] == [(one.input, one.outputs) for one in examples]
+    assert [(example.input, example.outputs) for example in from_archive] == [
+        (example.input, example.outputs) for example in examples
+    ]
 
 
 @pytest.mark.parametrize("part", ["web-train.json", "web-dev.json"])

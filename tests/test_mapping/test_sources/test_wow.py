@@ -34,7 +34,11 @@ def _dialogue(*turns: Any, **fields: Any) -> dict[str, Any]:
 
 
 def _write(path: Path, *dialogues: Any) -> Path:
-    path.write_text("[" + ",\n".join(one if isinstance(one, str) else json.dumps(one) for one in dialogues) + "]")
+    path.write_text(
+        "["
+        + ",\n".join(dialogue if isinstance(dialogue, str) else json.dumps(dialogue) for dialogue in dialogues)
+        + "]"
+    )
     return path
 
 
@@ -114,7 +118,7 @@ def test_dialogues_are_numbered_over_all_files(tmp_path: Path) -> None:
     dialogue = _dialogue(_apprentice(), _wizard())
     path = _write(tmp_path / "a.json", dialogue, '{"dialog": }', dialogue)
     reading = read_source("wow", [path, path])
-    assert [one.example_id for one in reading.examples] == [f"dev-{number}-1" for number in (0, 2, 3, 5)]
+    assert [example.example_id for example in reading.examples] == [f"dev-{number}-1" for number in (0, 2, 3, 5)]
 
 
 _TURNS = st.lists(
@@ -135,24 +139,26 @@ def test_no_turn_is_lost_without_a_reason_and_none_is_used_twice(
     tmp_path_factory: pytest.TempPathFactory, dialogues: list[Any]
 ) -> None:
     written = [
-        one
-        if isinstance(one, str)
-        else _dialogue(*({"speaker": who, "text": text, "checked_sentence": checked} for who, text, checked in one))
-        for one in dialogues
+        dialogue
+        if isinstance(dialogue, str)
+        else _dialogue(
+            *({"speaker": who, "text": text, "checked_sentence": checked} for who, text, checked in dialogue)
+        )
+        for dialogue in dialogues
     ]
     path = _write(tmp_path_factory.mktemp("wow") / "x.json", _dialogue(_apprentice(), _wizard("first")), *written)
     reading = read_source("wow", path)  # asserts that the counts add up and that ids are unique
 
     wanted = {"dev-0-1": ("Hello?", "first")}
     n_records = 1
-    for number, one in enumerate(dialogues, start=1):
-        spoken = [] if isinstance(one, str) else [turn for turn in one if turn[0].endswith("Wizard")]
+    for number, dialogue in enumerate(dialogues, start=1):
+        spoken = [] if isinstance(dialogue, str) else [turn for turn in dialogue if turn[0].endswith("Wizard")]
         n_records += max(len(spoken), 1)
-        for turn, (who, text, checked) in enumerate([] if isinstance(one, str) else one):
-            history = [said for _, said, _ in one[:turn]]
+        for turn, (who, text, checked) in enumerate([] if isinstance(dialogue, str) else dialogue):
+            history = [said for _, said, _ in dialogue[:turn]]
             is_chosen = who.endswith("Wizard") and bool(checked.get("self_T_0"))
             if is_chosen and text.strip() and "".join(history).strip():
                 wanted[f"dev-{number}-{turn}"] = ("\n".join(history), text)
     assert reading.tally.records == n_records
-    assert {one.example_id: (one.input, one.outputs[0].answer) for one in reading.examples} == wanted
+    assert {example.example_id: (example.input, example.outputs[0].answer) for example in reading.examples} == wanted
     assert len(reading.examples) + reading.tally.excluded.total() + len(reading.rejected) == n_records

@@ -30,7 +30,7 @@ def _read(folder: Path, *lines: tuple[str, ...] | bytes, split: Split = "dev") -
 
 
 def _answers(reading: Reading) -> list[list[tuple[str | None, str | None]]]:
-    return [[(output.answer, output.evidence[0].text) for output in one.outputs] for one in reading.examples]
+    return [[(output.answer, output.evidence[0].text) for output in example.outputs] for example in reading.examples]
 
 
 def test_an_empty_answer_after_the_last_tab_is_an_answer(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_folder_stands_for_the_file_of_its_split_and_fold(tmp_path: Path) -> N
         by_file = read_source("structured_zeroshot", tmp_path / f"{split}.0", split=split)
         assert by_folder.examples == by_file.examples
         other = read_source("structured_zeroshot", tmp_path, split=split, options=ZeroShotOptions(fold=3))
-        assert {one.file for one in other.examples} == {f"{split}.3.gz"}
+        assert {example.file for example in other.examples} == {f"{split}.3.gz"}
 
 
 def test_relations_are_drawn_as_84_12_and_24_of_120_and_always_the_same_way() -> None:
@@ -106,16 +106,16 @@ def test_drawn_relations_part_all_lines_of_all_files() -> None:
         split: read_source("structured_zeroshot", DEMO, split=split, options=options)
         for split in ("train", "dev", "test")
     }
-    inputs = {split: {str(one.input) for one in reading.examples} for split, reading in readings.items()}
-    relations = {split: {one.partition(" [SEP] ")[2] for one in all_} for split, all_ in inputs.items()}
+    inputs = {split: {str(example.input) for example in reading.examples} for split, reading in readings.items()}
+    relations = {split: {text.partition(" [SEP] ")[2] for text in all_} for split, all_ in inputs.items()}
     assert {split: len(names) for split, names in relations.items()} == {"train": 7, "dev": 1, "test": 2}
     assert len(frozenset.union(*map(frozenset, relations.values()))) == 10
     original = [
-        str(one.input)
+        str(example.input)
         for split in inputs
-        for one in read_source("structured_zeroshot", DEMO, split=split).examples  # type: ignore[arg-type]
+        for example in read_source("structured_zeroshot", DEMO, split=split).examples  # type: ignore[arg-type]
     ]
-    assert sorted(original) == sorted(one for all_ in inputs.values() for one in all_)
+    assert sorted(original) == sorted(text for all_ in inputs.values() for text in all_)
     assert all(reading.tally.excluded["other_split"] for reading in readings.values())
 
 
@@ -132,6 +132,6 @@ def test_no_line_is_lost_and_records_are_what_slow_obvious_code_makes(lines: lis
     expected: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
     for relation, _, subject, sentence, *answers in (line for line in lines if len(line) > 4):
         expected[f"{subject} [SEP] {relation}"].update({(answer, sentence): None for answer in answers})
-    assert {one.input: pairs for one, pairs in zip(reading.examples, _answers(reading), strict=True)} == {
+    assert {example.input: pairs for example, pairs in zip(reading.examples, _answers(reading), strict=True)} == {
         key: list(pairs) for key, pairs in expected.items()
     }

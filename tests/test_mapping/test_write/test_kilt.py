@@ -169,5 +169,5 @@ def test_every_evidence_of_an_example_has_a_key() -> None:
     example = _example(
         Output("a", (Evidence(TITLE, "1"), Evidence(TITLE, "2"))), Output("b"), Output(None, (Evidence(TITLE, "3"),))
     )
-    assert [(key, one.text) for key, one in iter_evidence(example)] == [((0, 0), "1"), ((0, 1), "2"), ((2, 0), "3")]
+    assert [(key, piece.text) for key, piece in iter_evidence(example)] == [((0, 0), "1"), ((0, 1), "2"), ((2, 0), "3")]
     assert json.loads(kilt_line({"a": 1})) == {"a": 1}

@@ -127,7 +127,7 @@ def test_malformed_lines_and_duplicate_ids_are_found_and_the_rest_goes_on(
     tmp_path: Path, source: KnowledgeSource
 ) -> None:
     result = check(tmp_path, source, good(), "{", good(), good("z"))
-    assert [(one.line, one.rule) for one in result.findings] == [(2, "malformed_line"), (3, "duplicate_id")]
+    assert [(finding.line, finding.rule) for finding in result.findings] == [(2, "malformed_line"), (3, "duplicate_id")]
     assert result.records == 4
 
 
@@ -167,7 +167,7 @@ def test_bleu_is_computed_again_where_the_evidence_is_known(tmp_path: Path, sour
 
     result = check(tmp_path, source, good("a"), good("b"), good("unknown"), alignments=str(tmp_path))
 
-    assert [(one.example_id, one.rule) for one in result.findings] == [("b", "score_differs")]
+    assert [(finding.example_id, finding.rule) for finding in result.findings] == [("b", "score_differs")]
     assert result.rescored == 2
 
 
@@ -180,7 +180,10 @@ def test_partial_evidence_is_checked_too(tmp_path: Path, source: KnowledgeSource
     }
     odd = {**good("c"), "meta": {"partial_evidence": "x"}}
     result = check(tmp_path, source, fine, outside, odd)
-    assert [(one.example_id, one.rule) for one in result.findings] == [("b", "paragraph_range"), ("c", "bad_type")]
+    assert [(finding.example_id, finding.rule) for finding in result.findings] == [
+        ("b", "paragraph_range"),
+        ("c", "bad_type"),
+    ]
     assert result.spans == 5
 
 

@@ -58,7 +58,7 @@ def test_each_has_its_folder_and_all_have_one_report(once: Path) -> None:
     for folder in folders:
         assert (once / folder / "manifest.json").is_file()
     first, _, second = _values(once)["datasets"]
-    assert [one["folder"] for one in _values(once)["datasets"]] == folders
+    assert [dataset["folder"] for dataset in _values(once)["datasets"]] == folders
     assert first["averages"] == {"spans": 1.0, "sets": 1.0, "pages": 1.0, "answers": 1.0}
     assert second["averages"] == {"spans": 2.0, "sets": 1.0, "pages": 2.0, "answers": 1.0}
     assert (second["read"], second["records"], second["dropped"]) == (2, 1, 1)
@@ -69,11 +69,11 @@ def test_each_has_its_folder_and_all_have_one_report(once: Path) -> None:
 
 def test_the_manifest_names_release_alignments_and_files(once: Path) -> None:
     manifest = _values(once, "manifest.json")
-    hashes = {one["folder"]: one["manifest_sha256"] for one in manifest["alignments"]}
+    hashes = {alignment["folder"]: alignment["manifest_sha256"] for alignment in manifest["alignments"]}
     assert hashes == {folder: _values(once / folder, "manifest.json")["manifest_sha256"] for folder in hashes}
     assert len(hashes) == 3
     assert manifest["release"] == _values(once / "first/dev", "manifest.json")["release"]
-    assert [one["file"] for one in manifest["files"]] == ["report.json", "report.txt"]
+    assert [file["file"] for file in manifest["files"]] == ["report.json", "report.txt"]
 
 
 def test_the_same_bytes_come_of_it_every_time_and_what_is_done_is_kept(

@@ -78,7 +78,7 @@ def test_every_record_is_accounted_for(own: MadeRelease[Any]) -> None:
     assert records["read"] == len(RECORDS)
     assert records["rejected"] == {"duplicate_id": 1, "malformed_json": 1, "unknown_field": 1}
     assert counts["dropped"] == {"empty_evidence": 1, "no_match": 1, "page_ambiguous": 1, "page_missing": 1}
-    assert [one["id"] for one in read_lines(Path(own.output) / "jsonl-dev-kilt.jsonl")] == [
+    assert [line["id"] for line in read_lines(Path(own.output) / "jsonl-dev-kilt.jsonl")] == [
         "exact",
         "redirect",
         "url",
@@ -139,7 +139,7 @@ def test_the_fate_of_a_record_is_shown(own: MadeRelease[Any], capsys: pytest.Cap
     assert main(["show", own.output, "weak", "--json"]) == 0
     (weak,) = json.loads(capsys.readouterr().out)
     assert weak["meaning"] == REASONS["no_match"]
-    assert [one["evidence_text"] for one in weak["evidences"]] == ["zebra quagga okapi gnu"]
+    assert [piece["evidence_text"] for piece in weak["evidences"]] == ["zebra quagga okapi gnu"]
     assert main(["show", own.output, "nobody"]) == 1
     assert "has no row of 'nobody'" in capsys.readouterr().err
 
@@ -165,10 +165,10 @@ def test_the_manifest_names_release_inputs_and_code(own: MadeRelease[Any], relea
     assert json.loads((Path(own.output) / "manifest.json").read_text("utf-8")).pop("manifest_sha256")
     wanted = json.loads((release / "manifest.json").read_text("utf-8"))["manifest_sha256"]
     assert manifest["release"]["manifest_sha256"] == wanted
-    assert [one["name"] for one in manifest["inputs"]["records"]] == ["own.jsonl"]
+    assert [record_file["name"] for record_file in manifest["inputs"]["records"]] == ["own.jsonl"]
     assert [manifest[name] for name in ("dataset", "policy", "split")] == ["jsonl", "jsonl", "dev"]
     assert manifest["code"]["tokeniser"].startswith("spacy ")
-    assert {one["file"] for one in manifest["files"]} == set(contents(Path(own.output))) - {"manifest.json"}
+    assert {file["file"] for file in manifest["files"]} == set(contents(Path(own.output))) - {"manifest.json"}
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -206,7 +206,7 @@ def test_an_evidence_that_hangs_is_given_up_after_a_second_try_and_all_others_ar
     assert (missed["example_id"], missed["outcome"], missed["title"]) == ("hangs", "search_timeout", "River Ullane")
     assert summary.report["counts"]["evidences"] == {"exact": 1, "search_timeout": 1}
     assert summary.report["counts"]["dropped"] == {"search_timeout": 1}
-    assert [one["id"] for one in read_lines(tmp_path / "out" / "jsonl-dev-kilt.jsonl")] == ["fine"]
+    assert [line["id"] for line in read_lines(tmp_path / "out" / "jsonl-dev-kilt.jsonl")] == ["fine"]
 
 
 @pytest.mark.parametrize(
@@ -235,8 +235,8 @@ def test_what_ended_the_process_twice_is_not_searched_again(
 
     found = outcomes(tmp_path / "out")
     assert len(found) == len(HOSTILE)
-    assert {name: one for name, one in found.items() if one.startswith("search_")} == {
-        f"{name}/0": one for name, one in given_up.items()
+    assert {name: outcome for name, outcome in found.items() if outcome.startswith("search_")} == {
+        f"{name}/0": outcome for name, outcome in given_up.items()
     }
 
 

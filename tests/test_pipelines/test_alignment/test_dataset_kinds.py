@@ -75,7 +75,7 @@ def test_test_files_give_no_answers_away(release: Path, tmp_path: Path) -> None:
 
     lines = read_lines(tmp_path / "out" / "mine-test_without_answers-kilt.jsonl")
     assert len(lines) == summary.report["counts"]["written"] > 0
-    assert all("output" not in one for one in lines)
+    assert all("output" not in line for line in lines)
 
 
 DEMO = ROOT / "kbsource" / "demo" / "datasets"
@@ -91,7 +91,7 @@ def test_eli5_dev_without_a_campaign_is_written_and_the_command_says_what_it_lac
     assert main(["map", *arguments, "--output", str(tmp_path)]) == 0
     records = read_lines(tmp_path / "eli5-dev-kilt.jsonl")
     assert len(records) == 13
-    assert not any("provenance" in output for one in records for output in one["output"])
+    assert not any("provenance" in output for record in records for output in record["output"])
     assert re.search(r"of them without provenance +13 +100.00%", capsys.readouterr().out)
 
 
@@ -100,7 +100,7 @@ NOWHERE = {"start_paragraph_id": 0, "start_character": 0, "end_paragraph_id": 0,
 
 
 def _golden(name: str) -> dict[str, dict[str, Any]]:
-    return {one["id"]: one for one in read_lines(GOLDEN / name)}
+    return {line["id"]: line for line in read_lines(GOLDEN / name)}
 
 
 def _map(release: Path, output: Path, *arguments: str) -> None:
@@ -140,9 +140,9 @@ def test_null_long_answers_have_the_published_span_by_name(release: Path, tmp_pa
     with chunks_in_this_process():
         paths = ("--input", str(NQ / "nq-dev-00.jsonl"), "--kb", str(release), "--output", str(tmp_path), *BROKEN)
         assert main(["map", "nq", *paths, *options]) == 0
-    plain, named = _without_campaign(), {one["id"]: one for one in read_lines(tmp_path / "nq-dev-kilt.jsonl")}
-    spans = [_span_of_nothing(one["output"]) for one in named.values()]
-    odd = [one for one in spans if one is not None]
+    plain, named = _without_campaign(), {line["id"]: line for line in read_lines(tmp_path / "nq-dev-kilt.jsonl")}
+    spans = [_span_of_nothing(record["output"]) for record in named.values()]
+    odd = [span for span in spans if span is not None]
 
     assert 0 < len(odd) < len(spans)
     for span in odd:
@@ -152,7 +152,7 @@ def test_null_long_answers_have_the_published_span_by_name(release: Path, tmp_pa
         assert list(span["meta"]) == ["yes_no_answer", "annotation_id"]
     # Nothing else changes.
     for key, record in plain.items():
-        assert [one for one in named[key]["output"] if _span_of_nothing([one]) is None] == record["output"]
+        assert [output for output in named[key]["output"] if _span_of_nothing([output]) is None] == record["output"]
     with KnowledgeSource.open(str(release)) as source:
         checked = validate_kilt(str(tmp_path / "nq-dev-kilt.jsonl"), source, alignments=str(tmp_path))
     assert dict(checked.broken) == {"empty_span": len(odd)}

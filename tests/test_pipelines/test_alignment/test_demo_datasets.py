@@ -48,9 +48,9 @@ def _report(demo: MadeRelease[Any], folder: str) -> dict[str, Any]:
 
 
 def test_every_split_that_kilt_publishes_is_in_the_demo(plans: list[Planned]) -> None:
-    assert [one.folder for one in plans] == FOLDERS
-    assert {one.options.dataset for one in plans} == set(all_sources()) - {"kilt", "jsonl"}
-    assert {(one.name, one.options.split) for one in plans} == {
+    assert [plan.folder for plan in plans] == FOLDERS
+    assert {plan.options.dataset for plan in plans} == set(all_sources()) - {"kilt", "jsonl"}
+    assert {(plan.name, plan.options.split) for plan in plans} == {
         (name, split) for name, source in all_sources().items() for split in source.published.records
     }
 
@@ -96,7 +96,7 @@ def test_only_labels_bring_a_test_file_with_answers_and_it_is_the_other_with_the
         assert all(record["output"] for record in records)
         policy = all_sources()[policy_name(options)].policies["test"]
         assert [without_answers(record, policy) for record in records] == read_lines(kilt_file(output, planned))
-    listed = next(one for one in demo.report["datasets"] if one["folder"] == planned.folder)["files"]
+    listed = next(dataset for dataset in demo.report["datasets"] if dataset["folder"] == planned.folder)["files"]
     assert sorted(f"{planned.name}/{name}" for name in listed) == sorted(files)
 
 
@@ -108,7 +108,7 @@ def test_evidence_is_marked_as_written_where_the_file_has_a_span_of_it(
     marked = Counter(row["example_id"] for row in table(output / planned.folder, "alignments") if row["is_written"])
 
     for record in read_lines(kilt_file(output, planned)):
-        spans = [span for one in record["output"] for span in one.get("provenance", [])]
+        spans = [span for written_output in record["output"] for span in written_output.get("provenance", [])]
         partial = (record.get("meta") or {}).get("partial_evidence", [])
         assert marked.pop(record["id"], 0) == len(spans) + len(partial), record["id"]
     assert not marked

@@ -33,7 +33,7 @@ def row(number: int, position: int) -> Alignment:
 def cut(wanted: list[Alignment], *, have_pages: bool) -> list[list[Alignment]]:
     """Gives the rows of each chunk."""
     return [
-        [one for batch in chunk for one in rows_of(batch, Alignment)]
+        [alignment for batch in chunk for alignment in rows_of(batch, Alignment)]
         for chunk in cut_rows(search.in_batches(wanted), have_pages=have_pages)
     ]
 
@@ -48,10 +48,10 @@ def test_chunks_hold_every_row_once_and_no_more_than_memory_may(positions: list[
         patch.setattr(search, "PIECE_BYTES", limit * (search.ROW_BYTES + 1))
         chunks = cut(wanted, have_pages=True)
 
-    assert [one for chunk in chunks for one in chunk] == wanted
+    assert [alignment for chunk in chunks for alignment in chunk] == wanted
     assert all(1 <= len(chunk) <= limit for chunk in chunks)
     for before, after in pairwise(chunks):
-        assert len(before) + len([one for one in after if one.position == after[0].position]) > limit
+        assert len(before) + len([alignment for alignment in after if alignment.position == after[0].position]) > limit
 
 
 def test_rows_without_a_page_come_by_so_many_titles_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +60,11 @@ def test_rows_without_a_page_come_by_so_many_titles_at_a_time(monkeypatch: pytes
 
     chunks = cut(wanted, have_pages=False)
 
-    assert [[one.position for one in chunk] for chunk in chunks] == [[-9, -7, -7, -7], [-4, -3, -3], [-1, -1]]
+    assert [[alignment.position for alignment in chunk] for chunk in chunks] == [
+        [-9, -7, -7, -7],
+        [-4, -3, -3],
+        [-1, -1],
+    ]
 
 
 @pytest.mark.parametrize(("n_pages", "n_groups"), [(1, 1), (5, 3), (63, 64), (1000, 7)])
@@ -103,15 +107,15 @@ def test_every_record_comes_with_the_outcomes_of_its_evidences_wherever_they_wer
 
     found = list(filter_records(chunk, FilterOptions("jsonl")))
 
-    assert [(one.ordinal, one.example.example_id, list(one.found)) for one in found] == [
+    assert [(record.ordinal, record.example.example_id, list(record.found)) for record in found] == [
         (0, "r0", [(0, 0), (0, 1)]),
         (1, "r1", [(0, 0)]),
     ]
-    assert {one.outcome for record in found for one in record.found.values()} == {"page_missing"}
+    assert {alignment.outcome for record in found for alignment in record.found.values()} == {"page_missing"}
 
 
 def _ordinals(stored: list[BatchRef]) -> list[list[int]]:
-    return [[number for batch in read_stored(one) for number in batch["ordinal"].to_pylist()] for one in stored]
+    return [[number for batch in read_stored(ref) for number in batch["ordinal"].to_pylist()] for ref in stored]
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def source_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def options(tmp_path_factory: pytest.TempPathFactory) -> VerifyOptions:
-    texts = [text for one in RECORDS for text in (one["input"], one["output"][0]["answer"])]
+    texts = [text for row in RECORDS for text in (row["input"], row["output"][0]["answer"])]
     model = overlap_model(tmp_path_factory.mktemp("model"), texts=texts)
     return VerifyOptions(model=ModelOptions(str(model), backend="onnx"), rescue_sentences=100)
 
@@ -100,7 +100,7 @@ def test_a_weak_span_gives_way_to_the_sentence_that_says_it(
     assert page.elements[moved["start_element"]].text[moved["start_char"] : moved["end_char"]] == moved["text"]
     assert (rows["nowhere"]["text"], rows["nowhere"]["entailment"]) == (None, None)
     assert not any(row["is_rescued"] for name, row in rows.items() if name != "moved")
-    written = {one["id"]: one for one in read_lines(Path(verified.output) / "jsonl-dev-kilt.jsonl")}
+    written = {line["id"]: line for line in read_lines(Path(verified.output) / "jsonl-dev-kilt.jsonl")}
     (span,) = written["moved"]["output"][0]["provenance"]
     assert (span["start_character"], span["end_character"]) == (moved["start_character"], moved["end_character"])
 
@@ -117,7 +117,7 @@ def test_what_was_written_is_valid(verified: MadeRelease[Any], release: Path) ->
 def test_the_rule_says_what_is_kept(verified: MadeRelease[Any], rows: dict[str, dict[str, Any]]) -> None:
     rule = read_rule(RULE)
 
-    assert [one["id"] for one in read_lines(Path(verified.output) / "jsonl-dev-kilt.jsonl")] == [
+    assert [line["id"] for line in read_lines(Path(verified.output) / "jsonl-dev-kilt.jsonl")] == [
         "said",
         "open",
         "moved",
@@ -136,7 +136,7 @@ def test_the_report_crosses_the_two_signals_contradictions_first(verified: MadeR
     assert found["bleu_by_verdict"]["0.00"] == {"supported": 1}
     assert found["bleu_by_verdict"]["no span"] == {"not_judged": 1}
     assert found["rescued"] == 1
-    assert [(one["example_id"], one["disagreement"]) for one in found["disagreements"]] == [
+    assert [(disagreement["example_id"], disagreement["disagreement"]) for disagreement in found["disagreements"]] == [
         ("denied", "contradicted"),
         ("open", "not_supported"),
         ("moved", "supported_only"),
@@ -157,7 +157,7 @@ def test_a_span_that_the_rule_takes_gives_way_to_no_sentence_that_it_does_not(
         for name, rule in rules.items()
     }
 
-    rows = {name: table(Path(one.output), "alignments")[0] for name, one in found.items()}
+    rows = {name: table(Path(alignment_run.output), "alignments")[0] for name, alignment_run in found.items()}
     assert [(row["match"], row["is_written"]) for row in rows.values()] == [("bleu", True), ("rescued", True)]
     assert rows["span"]["score"] >= 0.2 > rows["sentence"]["score"]
 
@@ -186,7 +186,7 @@ def test_a_sentence_that_stands_for_several_evidences_of_a_set_is_written_once(
     assert {row["text"] for row in found} == {said}
     assert all(row["is_written"] for row in found)
     written = read_lines(tmp_path / "out" / "jsonl-dev-kilt.jsonl")
-    spans = [span for one in written for output in one["output"] for span in output["provenance"]]
+    spans = [span for line in written for output in line["output"] for span in output["provenance"]]
     assert [span["bleu_score"] for span in spans] == [found[0]["score"], 1.0]
     counts = summary.report["counts"]
     assert (counts["spans_written"], counts["set_spans"], counts["sets_written"]) == (2, 2, 2)

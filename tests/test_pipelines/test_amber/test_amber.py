@@ -45,9 +45,9 @@ def _value(value: Value) -> dict[str, Any]:
     return {"type": value.kind, "amount": value.value, "unit": value.unit}
 
 
-def _entity(one: Entity) -> dict[str, Any]:
-    pids = {pid: list(map(_value, values)) for pid, values in one.properties.items()}
-    return {"views": one.views, "aliases": list(one.aliases), "types": list(one.types), "pids": pids}
+def _entity(entity: Entity) -> dict[str, Any]:
+    pids = {pid: list(map(_value, values)) for pid, values in entity.properties.items()}
+    return {"views": entity.views, "aliases": list(entity.aliases), "types": list(entity.types), "pids": pids}
 
 
 def _lines(path: Path) -> list[Any]:
@@ -58,7 +58,7 @@ def _check(
     output: str, seed: int, world: Releases, rules: AmberOptions, *names: str, n_people: int = 150
 ) -> dict[str, int]:
     """Compares a release with a second implementation that reads nothing of the product's; the number of sets."""
-    entities = {one.qid: _entity(one) for one in random_world(seed, n_people=n_people)[0] if one.aliases}
+    entities = {entity.qid: _entity(entity) for entity in random_world(seed, n_people=n_people)[0] if entity.aliases}
     n_sets = {}
     for plain in load_collections(None, names, rules.templates):
         labels = {pid: LABELS.get(pid, pid) for pid in plain.property_ids}
@@ -69,13 +69,15 @@ def _check(
         for task, expected in amber_oracle.make_queries(sets, collection, entities, asdict(rules)).items():
             made = _lines(folder / task / "amber_sets.jsonl")
             assert expected == [
-                (one["name"], qid, query["meta"]["pid"], query["id"], query["input"], query["output"]["answer"])
-                for one in made
-                for qid, entity in one["qids"].items()
+                (made_set["name"], qid, query["meta"]["pid"], query["id"], query["input"], query["output"]["answer"])
+                for made_set in made
+                for qid, entity in made_set["qids"].items()
                 for query in entity["queries"]
             ]
-            for known, one in ((tuples["qids"], one["qids"]) for tuples, one in zip(sets, made, strict=True)):
-                for qid, entity in one.items():
+            for known, made_set in (
+                (tuples["qids"], made_set["qids"]) for tuples, made_set in zip(sets, made, strict=True)
+            ):
+                for qid, entity in made_set.items():
                     for name in ("is_head", "popularity", "wikipedia"):
                         assert entity[name] == known[qid][name]
                     for query in entity["queries"]:
@@ -123,9 +125,9 @@ def test_as_the_paper_takes_its_choices_and_every_page_that_claims_an_item_is_go
     assert all(n_sets.values())
     assert any(len(row["provenance"]) > 1 for row in tuples)
     entities_of_sets = [
-        one for row in pq.read_table(tmp_path / "amber" / "sets").to_pylist() for one in row["entities"]
+        entity for row in pq.read_table(tmp_path / "amber" / "sets").to_pylist() for entity in row["entities"]
     ]
-    assert {len(one["wikipedia"]) for one in entities_of_sets} == {1, 2}
+    assert {len(of_set["wikipedia"]) for of_set in entities_of_sets} == {1, 2}
     assert verify(str(tmp_path / "amber"), KINDS, sources={"kb": str(world.kb)}).findings == ()
 
 
@@ -165,10 +167,10 @@ def test_every_shared_name_is_told_of(made: MadeRelease) -> None:
 
 
 def test_the_report_has_how_many_entities_have_as_many_views(made: MadeRelease) -> None:
-    views = [one.views for one in random_world(1)[0]]
+    views = [entity.views for entity in random_world(1)[0]]
     popularity = made.report["popularity"]
-    assert sorted(map(int, popularity)) == sorted({1 << (one.bit_length() - 1) for one in views})
-    assert popularity == {least: sum(one >= int(least) for one in views) for least in popularity}
+    assert sorted(map(int, popularity)) == sorted({1 << (n_views.bit_length() - 1) for n_views in views})
+    assert popularity == {least: sum(n_views >= int(least) for n_views in views) for least in popularity}
 
 
 def test_a_query_that_is_no_longer_what_its_tuple_gives_is_found(made: MadeRelease, tmp_path: Path) -> None:
@@ -181,7 +183,7 @@ def test_a_query_that_is_no_longer_what_its_tuple_gives_is_found(made: MadeRelea
     values = json.loads(manifest.read_text().replace(before, sha256(changed).hexdigest()))
     del values["manifest_sha256"]
     manifest.write_bytes(manifest_bytes(values, form=values["format"]))
-    assert {one.rule for one in verified(tmp_path / "amber").findings} == {"queries_differ"}
+    assert {finding.rule for finding in verified(tmp_path / "amber").findings} == {"queries_differ"}
 
 
 @pytest.mark.slow
@@ -196,13 +198,15 @@ def test_other_rules_and_a_model(tmp_path: Path) -> None:
     rows = pq.read_table(tmp_path / "amber" / "tuples").to_pylist()
     judged = [row["entailment"] for row in rows if row["bleu"] is not None]
     assert judged
-    assert all(one is not None for one in judged)
+    assert all(verdict is not None for verdict in judged)
     assert verify(made.output, KINDS).is_sound
     queries = pq.read_table(tmp_path / "amber" / "set_queries").to_pylist()
     asked = [row for row in queries if row["task"] == "fc"]
     assert {*(answer for row in asked for answer in row["answers"])} == {"SUPPORTS", "REFUTES"}
     crossed = made.report["collections"]["human"]["signals"]
-    assert any(verdict != "not_judged" for one in crossed.values() for of in one["found"].values() for verdict in of)
+    assert any(
+        verdict != "not_judged" for signals in crossed.values() for of in signals["found"].values() for verdict in of
+    )
     least = sorted(judged)[len(judged) // 2]
     strict = make_release(world, tmp_path / "strict", accept=f"entailment>{least:f}", **given)
     kept = pq.read_table(tmp_path / "strict" / "tuples").to_pylist()
@@ -262,7 +266,7 @@ def _wrong(value: Any) -> Iterator[Any]:
     """JSON values with one of another type, or missing, for every value in them."""
     yield from (7, "x", None, [], {}, [None])
     for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
-        yield {name: one for name, one in value.items() if name != key} if isinstance(value, dict) else []
+        yield {name: member for name, member in value.items() if name != key} if isinstance(value, dict) else []
         for other in _wrong(value[key]):
             yield {**value, key: other} if isinstance(value, dict) else [*value[:key], other, *value[key + 1 :]]
 
@@ -276,7 +280,7 @@ def test_values_of_another_type_are_findings(made: MadeRelease, tmp_path: Path, 
     content = file.read_bytes()
     is_lines = name.endswith(".jsonl")
     first, rest = content.splitlines(keepends=True)[:1] if is_lines else [content], content.splitlines(True)[1:]
-    changes = [json.dumps(one, ensure_ascii=False).encode() for one in _wrong(json.loads(first[0]))]
+    changes = [json.dumps(changed, ensure_ascii=False).encode() for changed in _wrong(json.loads(first[0]))]
     n_found = 0
     for changed in [b"", b"[" * 100_000, b"\xff", *random.Random(1).sample(changes, min(len(changes), 40))]:
         file.write_bytes(b"".join([changed + b"\n", *rest]) if is_lines else changed)

@@ -112,7 +112,7 @@ def test_the_same_bytes_whatever_the_groups(
 def test_a_title_is_shown(made: MadeRelease[PageviewsManifest], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", made.output, "Abraham Lincoln", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert [tuple(one.values()) for one in shown] == EXPECTED[2:4]
+    assert [tuple(row.values()) for row in shown] == EXPECTED[2:4]
     assert main(["show", made.output, "Abraham Lincoln"]) == 0
     assert "views  102" in capsys.readouterr().out
     assert main(["show", made.output, "Nobody"]) == 1
@@ -158,7 +158,7 @@ def test_verify_finds_rows_that_break_a_law(broken: list[Any], tmp_path: Path, m
     (tmp_path / "views.txt").write_text("en.z A 8\n")
     monkeypatch.setattr(job, "merge_groups", lambda groups: (list(merge_groups(groups)), broken)[1])
     made = make(tmp_path / "views.txt", tmp_path / "views")
-    assert {one.rule for one in verify(made.output, [PAGEVIEWS_RELEASE]).findings} & {"views_law", "counts"}
+    assert {finding.rule for finding in verify(made.output, [PAGEVIEWS_RELEASE]).findings} & {"views_law", "counts"}
 
 
 def test_lines_in_a_damaged_block_are_estimated_and_count_for_the_ceiling(tmp_path: Path) -> None:

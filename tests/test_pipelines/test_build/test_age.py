@@ -221,7 +221,10 @@ def test_text_is_followed_into_other_pages_and_changed_details_fall(tmp_path: Pa
         8: ("Other home", (_OTHER,)),
     }
     last = {**after, 6: ("New home", (_OTHER, lee, second.replace("ever seen", "seen here")))}
-    worlds = [_written(tmp_path, date, one) for date, one in zip(DATES, (before, after, last), strict=True)]
+    worlds = [
+        _written(tmp_path, date, texts_of_date)
+        for date, texts_of_date in zip(DATES, (before, after, last), strict=True)
+    ]
     records = [(1, 2), (2, 1), (3, 1), (4, 2), (7, 1)]
     lines = []
     for page_id, number in records:

@@ -34,7 +34,7 @@ def test_every_file_that_is_read_is_named_with_its_hash_the_dump_first(tmp_path:
     inputs = read(page_props=str(mini_wiki.PAGE_PROPS), only_titles=str(titles))
 
     paths = [mini_wiki.MULTISTREAM, mini_wiki.PAGE_PROPS, titles]
-    assert [(one.name, one.bytes, one.sha256) for one in inputs.files] == [
+    assert [(file.name, file.bytes, file.sha256) for file in inputs.files] == [
         (path.name, path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths
     ]
 
@@ -81,7 +81,7 @@ def test_what_the_dump_says_of_its_wiki_is_completed_by_siteinfo(tmp_path: Path)
     plain, completed = read(), read(siteinfo=str(siteinfo))
 
     assert (plain.site.dbname, plain.schema_version) == (completed.site.dbname, "0.11") == ("miniwiki", "0.11")
-    assert [split_namespace("Tpl:A", one.site)[0] for one in (plain, completed)] == [0, 10]
+    assert [split_namespace("Tpl:A", dump.site)[0] for dump in (plain, completed)] == [0, 10]
 
 
 def test_siteinfo_of_another_wiki_is_refused(tmp_path: Path) -> None:

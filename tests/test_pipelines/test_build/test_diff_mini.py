@@ -105,7 +105,9 @@ def test_sections_and_pieces_are_found_again(diff: Path, release: Path, later: P
         ):
             before = old.by_id(page_id)
             assert before is not None
-            element = next(number for number, one in enumerate(before.elements) if text in one.text)
+            element = next(
+                number for number, element_of_page in enumerate(before.elements) if text in element_of_page.text
+            )
             start = before.elements[element].text.index(text)
             found = walk.move_span(page_id, element, start, start + len(text))
             assert (found.page_id, found.outcome) == (place, outcome)

@@ -111,7 +111,7 @@ def test_an_item_that_was_merged_is_the_same_as_subject_and_as_answer(rows: Rows
     bridge = _one(rows, "In which year was Ostermoor Bridge founded?")
     assert (bridge["outcome"], bridge["old_item_id"], bridge["item_id"]) == ("stayed", "Q9000144", "Q9700001")
     of_town = _one(rows, "What are the significant places for Ostermoor?")
-    answers = [[(one["value"], one["item_id"]) for one in of_town[f"{side}_answers"]] for side in SIDES]
+    answers = [[(value["value"], value["item_id"]) for value in of_town[f"{side}_answers"]] for side in SIDES]
     assert of_town["outcome"] == "stayed"
     assert answers == [
         [("Q9000015", "Q9000015"), ("Q9700001", "Q9000144")],
@@ -133,7 +133,7 @@ def test_every_proof_slices_to_what_it_claims_in_the_page_and_in_kilts_form_of_i
     for side, name in zip(SIDES, ("kb", "later"), strict=True):
         with open_release(worlds / name) as source:
             for row in rows:
-                for proof in (one["proof"] for one in row[f"{side}_answers"] if one["proof"] is not None):
+                for proof in (answer["proof"] for answer in row[f"{side}_answers"] if answer["proof"] is not None):
                     page = source.by_id(proof["page_id"])
                     assert page is not None
                     assert (page.title, page.revision_id) == (proof["title"], proof["revision_id"])
@@ -200,7 +200,7 @@ def test_a_model_says_which_sentences_prove_answers(worlds: Path, tmp_path: Path
     model = ("--model", str(tmp_path / "nli"), "--backend", "onnx")
     assert _facts(worlds, tmp_path / "facts", *model, "--least-entailment", "0.6") == 0
     judged = list(read_table(str(tmp_path / "facts"), "facts"))
-    proofs = [one["proof"] for one in _answers(judged)]
+    proofs = [answer["proof"] for answer in _answers(judged)]
     assert 0 < len(proofs) < len(_answers(rows))
     assert all(proof["entailment"] > 0.6 for proof in proofs)
     assert {row["problem"] for row in judged} >= {"old_not_entailed"}
@@ -209,7 +209,9 @@ def test_a_model_says_which_sentences_prove_answers(worlds: Path, tmp_path: Path
 
 
 def _answers(rows: Rows) -> Rows:
-    return [one for row in rows for side in SIDES for one in row[f"{side}_answers"] if one["proof"] is not None]
+    return [
+        answer for row in rows for side in SIDES for answer in row[f"{side}_answers"] if answer["proof"] is not None
+    ]
 
 
 @pytest.mark.parametrize(

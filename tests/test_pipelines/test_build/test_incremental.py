@@ -89,7 +89,7 @@ def a_month_later(xml: bytes) -> bytes:
     """A dump with pages edited, moved and deleted, redirects with other targets, and one page more."""
     draw = random.Random("a month")
     fragments = re.findall(rb"[ ]*<page>.*?</page>\n?", xml, re.DOTALL)
-    titles = [found[1] for one in fragments if (found := re.search(rb"<title>([^<]*)</title>", one))]
+    titles = [found[1] for fragment in fragments if (found := re.search(rb"<title>([^<]*)</title>", fragment))]
     later = []
     for fragment in fragments:
         chance = draw.random()

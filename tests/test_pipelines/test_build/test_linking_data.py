@@ -154,7 +154,7 @@ def _twice(folder: Path) -> None:
     lines[1] = lines[0].replace(b"blink-train-0", b"blink-train-1")
     (folder / TRAIN).write_bytes(b"".join(lines))
     own = rows(folder, "links")
-    first, second = (next(one for one in own if one["record_id"] == f"blink-train-{n}") for n in (0, 1))
+    first, second = (next(record for record in own if record["record_id"] == f"blink-train-{n}") for n in (0, 1))
     _write(folder, "links", lambda given: given[own.index(second)].update(target_page_id=first["target_page_id"]))
 
 
@@ -180,23 +180,25 @@ def _twice(folder: Path) -> None:
 def test_every_law_is_checked(data: Path, release: Path, rule: str, file: str, change: Callable[[Path], None]) -> None:
     change(data)
     seal(data)
-    assert (file, rule) in {(one.file, one.rule) for one in verified(data, kb=release).findings}
+    assert (file, rule) in {(finding.file, finding.rule) for finding in verified(data, kb=release).findings}
 
 
 @pytest.mark.parametrize("name", ["links", "taken", "train", "aliases", "mentions"])
 def test_counts_that_contradict_each_other_are_found(data: Path, name: str) -> None:
     counts = json.loads((data / "manifest.json").read_text())["counts"]
     seal(data, counts={**counts, name: counts[name] + 1})
-    assert {one.rule for one in verified(data).findings} == {"counts"}
+    assert {finding.rule for finding in verified(data).findings} == {"counts"}
     seal(data, counts={})
-    assert {one.rule for one in verified(data).findings} == {"manifest"}
+    assert {finding.rule for finding in verified(data).findings} == {"manifest"}
 
 
 def test_a_text_is_linked_by_its_longest_mentions(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "The Halvane Isles, and Brindle Quay, North Halvane: unHalvane Isles."
     assert main(["link", str(made), text, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [(one["mention"], text[one["start_char"] : one["end_char"]], one["title"]) for one in found] == [
+    assert [
+        (mention["mention"], text[mention["start_char"] : mention["end_char"]], mention["title"]) for mention in found
+    ] == [
         ("Halvane Isles", "Halvane Isles", "Halvane Isles"),
         ("Brindle Quay, North Halvane", "Brindle Quay, North Halvane", "Brindle Quay, North Halvane"),
     ]

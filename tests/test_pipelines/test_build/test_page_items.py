@@ -99,7 +99,7 @@ def test_the_form_of_kilt_has_the_names_of_items(
     assert main(["export-kilt", str(release), "--output", str(output)]) == 0
     assert "--wikidata" not in capsys.readouterr().out
 
-    infos = {one["wikipedia_title"]: one.get("wikidata_info") for one in read_lines(output)}
+    infos = {line["wikipedia_title"]: line.get("wikidata_info") for line in read_lines(output)}
     assert infos["Halvane Isles"] == {
         "wikidata_id": mini_wikidata.ISLES,
         "wikidata_label": "Halvane Isles",
@@ -107,7 +107,7 @@ def test_the_form_of_kilt_has_the_names_of_items(
         "aliases": ["Halvane", "The Halvanes"],
         "wikipedia_title": "Halvane Isles",
     }
-    named = {one["wikidata_id"]: one for one in infos.values() if one is not None}
+    named = {item_info["wikidata_id"]: item_info for item_info in infos.values() if item_info is not None}
     assert len(named) == sum(row["qid"] is not None for row in items.values())
     for row in items.values():
         if row["qid"] is not None:

@@ -30,7 +30,7 @@ TABLE = "passages/passages-00000-of-00002.parquet"
 
 
 def test_running_text_is_cut_page_by_page(corpus: Path) -> None:
-    assert [(one.passage_id, one.title, one.text) for one in passages_of(corpus)] == [
+    assert [(passage.passage_id, passage.title, passage.text) for passage in passages_of(corpus)] == [
         ("3__0", "Sorn", "The Sorn is a river."),
         ("3__1", "Sorn", "It rises in Brack."),
         ("3__2", "Sorn", "Its fish are old."),
@@ -57,39 +57,42 @@ def test_forms_have_the_same_passages_in_the_same_order(corpus: Path) -> None:
     passages = passages_of(corpus)
     lines = [line for path in sorted((corpus / "pyserini").iterdir()) for line in path.read_text("utf-8").splitlines()]
     assert [json.loads(line) for line in lines] == [
-        {"id": one.passage_id, "contents": f"{one.title}\n{one.text}", "section": ""} for one in passages
+        {"id": passage.passage_id, "contents": f"{passage.title}\n{passage.text}", "section": ""}
+        for passage in passages
     ]
     with (corpus / "dpr" / "passages.tsv").open(encoding="utf-8", newline="") as file:
         head, *table = csv.reader(file, delimiter="\t")
     assert head == ["id", "text", "title"]
-    assert table == [[one.passage_id, one.text, one.title] for one in passages]
+    assert table == [[passage.passage_id, passage.text, passage.title] for passage in passages]
     titles = json.loads((corpus / "dpr" / "title_to_page_id.json").read_bytes())
     assert list(titles.items()) == [("Sorn", 3), ("Tey", 5), ("Last", 9), ("Very last", 11)]
 
 
 def test_every_form_is_sound_and_has_every_passage(chunks: Path, release: Path) -> None:
     passages = passages_of(chunks)
-    ids = [one.passage_id for one in passages]
-    pages = {one.page_id: kilt_record(one)["text"] for one in open_release(release)}
+    ids = [passage.passage_id for passage in passages]
+    pages = {kb_page.page_id: kilt_record(kb_page)["text"] for kb_page in open_release(release)}
     assert verified(chunks).findings == verified(chunks, kb=release).findings == ()
 
     numbers, lines = zip(*(line.split(b"\t", 1) for line in (chunks / "kilt/passages.tsv").open("rb")), strict=True)
     assert [int(number) for number in numbers] == list(range(1, len(ids) + 1))
-    for line, one in zip(map(json.loads, lines), passages, strict=True):
-        texts = [pages[one.page_id][at["paragraph_id"]][at["start"] : at["end"]] for at in line["sources"]]
-        assert (line["chunk_id"], line["text"]) == (one.passage_id, " ".join(texts))
+    for line, passage in zip(map(json.loads, lines), passages, strict=True):
+        texts = [pages[passage.page_id][at["paragraph_id"]][at["start"] : at["end"]] for at in line["sources"]]
+        assert (line["chunk_id"], line["text"]) == (passage.passage_id, " ".join(texts))
         assert all(line["text"][at["start"] : at["end"]] == at["text"] for at in line["anchors"])
     assert [json.loads(line)["_id"] for line in (chunks / "beir/corpus.jsonl").open("rb")] == ids
     collection = [line.rstrip("\n").split("\t") for line in (chunks / "colbert/collection.tsv").open(encoding="utf-8")]
-    assert [(int(number), title) for number, _, title in collection] == list(enumerate(one.title for one in passages))
+    assert [(int(number), title) for number, _, title in collection] == list(
+        enumerate(passage.title for passage in passages)
+    )
     assert (chunks / "colbert/passage_ids.tsv").read_text() == "".join(f"{n}\t{id}\n" for n, id in enumerate(ids))
-    assert {one.section for one in passages} > {()}
+    assert {passage.section for passage in passages} > {()}
 
 
 @pytest.mark.slow
 def test_words_leave_lists_out(tmp_path: Path, kb: Path) -> None:
     cut_release(tmp_path / "corpus", kb, cut=CutOptions(unit="words-8"))
-    assert [(one.passage_id, one.text) for one in passages_of(tmp_path / "corpus")] == [
+    assert [(passage.passage_id, passage.text) for passage in passages_of(tmp_path / "corpus")] == [
         ("3__0", "The Sorn is a river. It rises in"),
         ("3__1", "Brack. Its fish are old."),
         ("5__0", 'Goats, "kids" and\tmore.'),
@@ -118,10 +121,10 @@ def test_the_cuts_between_chunks_change_no_byte(tmp_path: Path, release: Path, m
     assert contents(tmp_path / "many") == contents(tmp_path / "few")
 
 
-def _with(one: Page, place: int, **changed: Any) -> Page:
-    elements = list(one.elements)
+def _with(changed_page: Page, place: int, **changed: Any) -> Page:
+    elements = list(changed_page.elements)
     elements[place] = replace(elements[place], **changed)
-    return replace(one, elements=tuple(elements))
+    return replace(changed_page, elements=tuple(elements))
 
 
 SAME = (
@@ -133,8 +136,8 @@ OLD, NEW = zip(
     (page(4, "Moved", "It is here."), page(4, "Moved on", "It is here.")),
     (page(5, "Text", "It is here.", "It was there."), page(5, "Text", "It is here.", "It was not.")),
     (page(6, "Kind", "It is here.", kinds=["list_item"]), page(6, "Kind", "It is here.")),
-    (one := page(7, "Section", "It is here.", "It was there."), _with(one, 2, section=("Now",))),
-    (one := page(9, "Marker", "It is.", kinds=["list_item"]), _with(one, 1, marker="*:")),
+    (made_page := page(7, "Section", "It is here.", "It was there."), _with(made_page, 2, section=("Now",))),
+    (made_page := page(9, "Marker", "It is.", kinds=["list_item"]), _with(made_page, 1, marker="*:")),
     (page(10, "Emptied", "It is here."), page(10, "Emptied", "Nothing", kinds=["heading"])),
     strict=True,
 )
@@ -155,7 +158,11 @@ def test_passages_of_pages_whose_text_is_the_same_are_taken_over(tmp_path: Path,
 
 def test_passages_that_may_be_others_are_not_taken_over(tmp_path: Path, kb: Path, corpus: Path) -> None:
     def refused(match: str, base: Path | None, base_kb: Path | None, cut: CutOptions = CORPUS_CUT) -> None:
-        base_given = {name: str(one) for name, one in (("base", base), ("base_kb", base_kb)) if one is not None}
+        base_given = {
+            name: str(folder_of_base)
+            for name, folder_of_base in (("base", base), ("base_kb", base_kb))
+            if folder_of_base is not None
+        }
         with pytest.raises(SetupError, match=match):
             cut_release(tmp_path / "out", kb, cut=cut, **base_given)
 
@@ -211,7 +218,7 @@ def test_the_command_says_what_it_made(tmp_path: Path, kb: Path, capsys: pytest.
     assert main([*flags, str(tmp_path / "b"), "--max-words", "6", "--split-long-sentences", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["counts"] == {"pages": 5, "pages_without_text": 1, "passages": 8, "words": 34, "long_passages": 0}
-    texts = [one.text for one in passages_of(tmp_path / "b")]
+    texts = [passage.text for passage in passages_of(tmp_path / "b")]
     assert texts[3:5] == ["A town of no more than", "forty goats. It is old."]
     assert main([*flags, str(tmp_path / "t"), "--unit", "tokens-8"]) == 0
     assert re.search(r"^tokens +\d+$", capsys.readouterr().out, re.MULTILINE)

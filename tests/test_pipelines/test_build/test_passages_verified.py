@@ -43,7 +43,7 @@ def _set(number: int, **values: Any) -> Callable[[list[Passage]], None]:
 
 def test_a_corpus_is_sound(corpus: Path, kb: Path, capsys: pytest.CaptureFixture[str]) -> None:
     seen: list[tuple[int, int]] = []
-    report = verified(corpus, kb=kb, on_progress=lambda *one: seen.append(one))
+    report = verified(corpus, kb=kb, on_progress=lambda *progress: seen.append(progress))
 
     assert report.findings == ()
     assert (report.n_files, report.counts["passages"], report.n_rows, report.has_texts) == (6, 8, 8 + 8 + 9, True)
@@ -68,7 +68,7 @@ def test_a_corpus_is_sound(corpus: Path, kb: Path, capsys: pytest.CaptureFixture
 )
 def test_passages_are_built_as_such(corpus: Path, change: Callable[[list[Passage]], Any], example: str) -> None:
     _edit(corpus, change)
-    findings = {(one.file, one.rule): one for one in verified(corpus).findings}
+    findings = {(finding.file, finding.rule): finding for finding in verified(corpus).findings}
     assert example in findings[TABLE, "passage_law"].example
 
 
@@ -124,7 +124,7 @@ def test_a_corpus_has_all_of_its_files(corpus: Path, kb: Path) -> None:
     files = json.loads((corpus / "manifest.json").read_text())["files"]
     for file in (TABLE, LINES):
         (corpus / file).rename(corpus.parent / "aside")
-        seal(corpus, files=[one for one in files if one["file"] != file])
+        seal(corpus, files=[entry for entry in files if entry["file"] != file])
         assert (file, "missing") in broken(corpus, kb=kb)
         (corpus.parent / "aside").rename(corpus / file)
 

@@ -65,8 +65,8 @@ def test_pages_are_what_they_are_without(built: Path) -> None:
 
 
 def test_the_number_of_workers_changes_no_byte(built: Path) -> None:
-    one, two = contents(built / "with"), contents(built / "two")
-    assert {name: one[name] for name in one if name != "manifest.json"} == {
+    with_references, two = contents(built / "with"), contents(built / "two")
+    assert {name: with_references[name] for name in with_references if name != "manifest.json"} == {
         n: two[n] for n in two if n != "manifest.json"
     }
 
@@ -184,10 +184,13 @@ def test_what_is_published_documents_both_tables_and_is_read_by_every_tool(built
     assert main(["publish", str(built / "with"), "--output", str(folder), "--licence", "CC-BY-SA-4.0"]) == 0
     check_published(folder, tmp_path)
     card = (folder / "README.md").read_text("utf-8")
-    fields = {one["name"]: one["field"] for one in json.loads((folder / "croissant.json").read_text())["recordSet"]}
+    fields = {
+        record_set["name"]: record_set["field"]
+        for record_set in json.loads((folder / "croissant.json").read_text())["recordSet"]
+    }
     for table, row in (("refs", Reference), ("ref_uses", ReferenceUse)):
-        assert table in [one["config_name"] for one in card_metadata(folder)["configs"]]
-        described = {one["name"].rpartition("/")[2]: one["description"] for one in fields[table]}
+        assert table in [config["config_name"] for config in card_metadata(folder)["configs"]]
+        described = {field["name"].rpartition("/")[2]: field["description"] for field in fields[table]}
         for field in schema_of(row):
             meaning = field.metadata[b"description"].decode()
             shown = re.escape(meaning.replace("|", "\\|"))
@@ -271,13 +274,13 @@ def test_a_model_says_whether_title_and_quote_of_a_source_support_the_sentence(
     assert main(["check-sources", str(tmp_path / "kb"), *given, "--output", str(output)]) == 0
 
     lines = read_lines(output)
-    assert [(one["ref"], one["offset"], one["premise"], one["hypothesis"], one["label"]) for one in lines] == [
+    assert [(line["ref"], line["offset"], line["premise"], line["hypothesis"], line["label"]) for line in lines] == [
         (0, 17, "Deeds. The house is red.", "The house is red.", "entailment"),
         (1, 31, "Deeds. The house is red.", "It has gates.", "neutral"),
         (3, 31, "!", "It has gates.", "neutral"),
     ]
-    assert {(one["page_id"], one["element"]) for one in lines} == {(7, 1)}
-    assert [one["entailment"] > 0.9 for one in lines] == [True, False, False]
+    assert {(line["page_id"], line["element"]) for line in lines} == {(7, 1)}
+    assert [line["entailment"] > 0.9 for line in lines] == [True, False, False]
     summary = json.loads(capsys.readouterr().out)
     assert summary["uses"] == 6
     assert summary["not_asked"] == 3  # a source without a title, and two uses in a table, which have no place

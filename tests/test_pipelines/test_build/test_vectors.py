@@ -59,12 +59,12 @@ def test_passages_have_their_vectors_in_their_order(tmp_path: Path, corpus: Path
     flags = ["vectors", str(corpus), "--model", str(model), "--output", str(tmp_path / "vectors")]
     assert main(flags) == 0
     made = tmp_path / "vectors"
-    passages = [one for path in sorted((corpus / "passages").iterdir()) for one in read_passages(str(path))]
-    rows = [one for path in sorted((made / TABLE).iterdir()) for one in _rows(path)]
-    assert [(one.page_id, one.number) for one in rows] == [(one.page_id, one.number) for one in passages]
+    passages = [passage for path in sorted((corpus / "passages").iterdir()) for passage in read_passages(str(path))]
+    rows = [row for path in sorted((made / TABLE).iterdir()) for row in _rows(path)]
+    assert [(row.page_id, row.number) for row in rows] == [(passage.page_id, passage.number) for passage in passages]
     encoder = open_encoder(EncoderOptions(str(model)))
-    wanted, _ = encoder.encode_passages([(one.title, one.text) for one in passages])
-    assert [one.vector for one in rows] == [vector.tobytes() for vector in wanted.astype("<f2")]
+    wanted, _ = encoder.encode_passages([(passage.title, passage.text) for passage in passages])
+    assert [row.vector for row in rows] == [vector.tobytes() for vector in wanted.astype("<f2")]
     facts = PASSAGE_VECTORS.read(str(made)).facts
     assert facts["encoder"] == encoder.facts
     assert facts["counts"] == {"passages": len(passages), "cut": 0}
@@ -80,12 +80,12 @@ def test_vectors_of_fewer_bits_are_made_searched_and_verified(
     model, output = tiny_encoder(tmp_path / "tiny", dimension=16), tmp_path / "out"
     flags = ["vectors", str(corpus), "--model", str(model), "--output", str(output)]
     assert main([*flags, "--precision", precision]) == 0
-    stored = [one.vector for path in sorted((output / TABLE).iterdir()) for one in _rows(path)]
+    stored = [row.vector for path in sorted((output / TABLE).iterdir()) for row in _rows(path)]
     assert {len(vector) for vector in stored} == {n_bytes}
     vectors = FORMS[precision].unpack(np.frombuffer(b"".join(stored), np.uint8).reshape(-1, n_bytes))
     scores = open_encoder(EncoderOptions(str(model))).encode_queries(["the river"]) @ vectors.T
     (found,) = VectorIndex(str(corpus), str(output), str(model)).search(["the river"], 8, "passage")
-    assert [one.score for one in found] == pytest.approx(sorted(scores[0], reverse=True), abs=1e-4)
+    assert [hit.score for hit in found] == pytest.approx(sorted(scores[0], reverse=True), abs=1e-4)
     assert verified(output, passages=corpus).is_sound
 
     def blank(rows: list[PassageVector]) -> None:
@@ -210,7 +210,10 @@ def test_broken_vectors_are_found(
     tmp_path: Path, corpus: Path, made: Path, change: Any, file: str, rule: str, example: str
 ) -> None:
     _rewritten(shutil.copytree(made, tmp_path / "changed"), change)
-    findings = {(one.file, one.rule): one.example for one in verified(tmp_path / "changed", passages=corpus).findings}
+    findings = {
+        (finding.file, finding.rule): finding.example
+        for finding in verified(tmp_path / "changed", passages=corpus).findings
+    }
     assert example in findings[file, rule]
 
 
@@ -223,10 +226,12 @@ def test_passages_and_queries_may_have_encoders_of_their_own(
     facts = PASSAGE_VECTORS.read(str(made)).facts
     assert (facts["encoder"]["name"], facts["query_encoder"]["name"]) == ("tiny", "other")
     assert verified(made, passages=corpus).is_sound
-    passages = [one for name in sorted((corpus / "passages").iterdir()) for one in read_passages(str(name))]
+    passages = [passage for name in sorted((corpus / "passages").iterdir()) for passage in read_passages(str(name))]
     query, searched = "ada lives", VectorIndex(str(corpus), str(made), str(other))
     (found,) = searched.search([query], 3, "passage")
-    rows = open_encoder(EncoderOptions(str(model))).encode_passages([(one.title, one.text) for one in passages])[0]
+    rows = open_encoder(EncoderOptions(str(model))).encode_passages(
+        [(passage.title, passage.text) for passage in passages]
+    )[0]
     scores = rows @ open_encoder(EncoderOptions(str(other))).encode_queries([query])[0]
     best = passages[int(np.argmax(scores))]
     assert (found[0].page_id, found[0].number) == (best.page_id, best.number)

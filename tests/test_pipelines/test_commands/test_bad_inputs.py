@@ -94,7 +94,7 @@ def test_what_no_command_can_use_is_named(
     bad = tmp_path / "bad"
     BAD[kind](bad)
     places = {"{bad}": str(bad), "{release}": str(release), "{out}": str(tmp_path / "out")}
-    given = [places.get(one, one) for one in command]
+    given = [places.get(word, word) for word in command]
 
     code = main(given)
 
@@ -105,7 +105,7 @@ def test_what_no_command_can_use_is_named(
     assert "Errno" not in said
     assert "error: bad: /" not in said
     assert "line 1: line 1" not in said
-    assert all(one.isprintable() or one == "\n" for one in captured.err)
+    assert all(char.isprintable() or char == "\n" for char in captured.err)
     if command in FOLDERS and kind not in ("missing", "folder", "nested"):
         assert "not a folder" in said or "no such folder" in said
 
@@ -127,7 +127,7 @@ def test_a_damaged_file_of_a_release_is_told_in_a_line(
     for file in sorted(release.glob(pattern)):
         copy = shutil.copytree(release, tmp_path / file.name / "release")
         content = file.read_bytes()
-        other = next(one for one in sorted(release.glob("*/*")) if one.suffix == file.suffix and one != file)
+        other = next(path for path in sorted(release.glob("*/*")) if path.suffix == file.suffix and path != file)
         changed = {
             "cut": content[: len(content) // 2],
             "emptied": b"",

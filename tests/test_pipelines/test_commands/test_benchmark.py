@@ -46,7 +46,7 @@ QUESTION = {
     "question_text": "What is old or a town?",
     "answer_list": [{"answer_text": "fish", "aliases": []}, {"answer_text": "town", "aliases": []}],
 }
-_OUTPUTS = [({"answer": ["Sorn"], "provenance": [{"wikipedia_id": str(one)}]}, one == 3) for one in (3, 5)]
+_OUTPUTS = [({"answer": ["Sorn"], "provenance": [{"wikipedia_id": str(page_id)}]}, page_id == 3) for page_id in (3, 5)]
 AMBER = {
     "name": "Sorn",
     "qids": {
@@ -65,7 +65,7 @@ class TitleReader(FakeGenerator):
     """Writes the title of the passage that it is given."""
 
     def write(self, prompts: Sequence[tuple[str, ...]]) -> list[str]:
-        return [one[0].partition("title: ")[2].partition(" ")[0] for one in prompts]
+        return [prompts_of_one[0].partition("title: ")[2].partition(" ")[0] for prompts_of_one in prompts]
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def config(tmp_path: Path) -> Path:
 
 def _scores(folder: Path) -> dict[tuple[str, str, str], tuple[float, int]]:
     rows = pq.read_table(folder / "scores").to_pylist()
-    return {(one["dataset"], one["system"], one["metric"]): (one["value"], one["n"]) for one in rows}
+    return {(row["dataset"], row["system"], row["metric"]): (row["value"], row["n"]) for row in rows}
 
 
 def test_systems_are_measured_on_records_of_every_form(
@@ -100,7 +100,7 @@ def test_systems_are_measured_on_records_of_every_form(
     assert main(flags) == 0
     said = json.loads(capsys.readouterr().out)
     scores = _scores(out)
-    assert {(one["dataset"], one["system"], one["metric"]) for one in said["scores"]} == set(scores)
+    assert {(score["dataset"], score["system"], score["metric"]) for score in said["scores"]} == set(scores)
     # Of three records two have a gold page; the second is about fish, which the other page has.
     assert scores["nq/dev", "bm25", "Rprec"] == (0.5, 2)
     assert scores["all questions", "one page", "Rprec"] == (0.5, 2)
@@ -117,8 +117,8 @@ def test_systems_are_measured_on_records_of_every_form(
         for metric, value in zip(("accuracy@20", "entity_confusion"), values, strict=True):
             assert scores["human/qa", "bm25", f"{metric} {part}"] == (value, 1)
     assert scores["lists", "bm25", "ARECALL@100"] == (1.0, 1)
-    assert {one["system"] for one in said["published"] if one["dataset"] == "nq/dev"} >= {"Tf-idf", "DPR"}
-    assert [(one["system"], one["queries"]) for one in said["costs"]][:2] == [("bm25", 3), ("bm25", 1)]
+    assert {figure["system"] for figure in said["published"] if figure["dataset"] == "nq/dev"} >= {"Tf-idf", "DPR"}
+    assert [(cost["system"], cost["queries"]) for cost in said["costs"]][:2] == [("bm25", 3), ("bm25", 1)]
 
     report = verified(out, passages=corpus)
     assert report.is_sound
@@ -169,7 +169,7 @@ def test_what_cannot_be_used_is_told_and_written(
     out = tmp_path / "out"
     assert main(["benchmark", str(corpus), str(records), "--system", "bm25", "--output", str(out)]) == 1
     assert "malformed_json" in capsys.readouterr().err
-    assert {one["reason"] for one in pq.read_table(out / "rejected").to_pylist()} == {"malformed_json"}
+    assert {row["reason"] for row in pq.read_table(out / "rejected").to_pylist()} == {"malformed_json"}
     assert verified(out).is_sound
 
 
@@ -183,7 +183,7 @@ def test_a_score_that_is_no_mean_of_its_values_or_missing_is_found(tmp_path: Pat
     for changed in (table.set_column(column, table.schema.field(column), [better]), table.slice(1)):
         pq.write_table(changed, path)
         seal(out)
-        assert "score_law" in {one.rule for one in verified(out).findings}
+        assert "score_law" in {finding.rule for finding in verified(out).findings}
 
 
 @pytest.mark.parametrize(

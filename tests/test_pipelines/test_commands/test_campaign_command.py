@@ -56,9 +56,9 @@ def candidates(release: Path, tmp_path: Path) -> Path:
 
 def test_candidates(candidates: Path) -> None:
     first, second, third = read(candidates)
-    texts = [one["text"] for one in first["passages"]]
+    texts = [passage["text"] for passage in first["passages"]]
     assert len(texts) == 3
-    (of_page,) = [one for one in first["passages"] if one["wikipedia_id"] == "30"]
+    (of_page,) = [passage for passage in first["passages"] if passage["wikipedia_id"] == "30"]
     assert (of_page["wikipedia_title"], "Miravel" in of_page["text"]) == ("River Ullane", True)
     assert (len(second["passages"]), third["passages"]) == (1, [])
 
@@ -71,7 +71,7 @@ def judged(tasks: Path, form: str, labels: dict[str, str], worker: str) -> list[
     elif form == "jsonl":
         rows = read(tasks / "tasks.jsonl")
     else:
-        rows = [one["data"] for one in json.loads((tasks / "tasks.json").read_text())]
+        rows = [task["data"] for task in json.loads((tasks / "tasks.json").read_text())]
     said = []
     for row in rows:
         label = next((label for start, label in labels.items() if row["text"].startswith(start)), "")
@@ -131,8 +131,8 @@ def test_what_people_say_comes_back_from_every_form(
     value = json.loads(capsys.readouterr().out)
     assert value["questions"] == {"asked": 2, "kept": 1, "dropped": 1, "unjudged": 0}
     assert value["passages"] == {"asked": 4, "accepted": 1, "partial": 2, "refused": 1, "unjudged": 0}
-    assert [one["n_common"] for one in value["kappa"]["pairs"]] == [3, 3, 3]
-    assert {one["question_id"]: one["fate"] for one in read(fates)} == {"q1": "kept", "q2": "dropped"}
+    assert [pair["n_common"] for pair in value["kappa"]["pairs"]] == [3, 3, 3]
+    assert {row["question_id"]: row["fate"] for row in read(fates)} == {"q1": "kept", "q2": "dropped"}
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_the_packages_are_ours_alone() -> None:
 def test_wrong_set_up_exits_with_2_and_one_message(
     argv: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = main([one.replace("{tmp}", str(tmp_path)) for one in argv])
+    code = main([word.replace("{tmp}", str(tmp_path)) for word in argv])
 
     said = capsys.readouterr().err
     assert code == 2
@@ -270,7 +270,7 @@ def test_export_kilt(release: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     records = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
     assert len(records) == mini_wiki.N_ARTICLES
     assert records[0]["wikipedia_title"] == records[0]["text"][0].strip()
-    assert {tuple(one.get("wikidata_info", {})) for one in records} == {(), ("wikidata_id",)}
+    assert {tuple(record.get("wikidata_info", {})) for record in records} == {(), ("wikidata_id",)}
     assert "--wikidata" in capsys.readouterr().out
 
 
@@ -303,7 +303,7 @@ def test_export_takes_the_format_from_the_name(
 def test_what_export_cannot_do_is_said(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    assert main(["export", str(release), *(one.replace("{tmp}", str(tmp_path)) for one in arguments)]) == 2
+    assert main(["export", str(release), *(argument.replace("{tmp}", str(tmp_path)) for argument in arguments)]) == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
@@ -326,7 +326,7 @@ def test_reading_a_release_imports_no_beam(release: Path, argv: list[str]) -> No
         "import sys; from pipelines.cli import main; code = main(sys.argv[1:]); "
         "sys.exit(9 if 'apache_beam' in sys.modules else code)"
     )
-    command = [sys.executable, "-c", code, *(one.replace("{release}", str(release)) for one in argv)]
+    command = [sys.executable, "-c", code, *(word.replace("{release}", str(release)) for word in argv)]
 
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True)
 

@@ -34,7 +34,7 @@ def replaced(body: str) -> list[str]:
 
 def environment(*folders: Path) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    return {**inherited, "PYTHONPATH": os.pathsep.join(str(one) for one in (*folders, ROOT))}
+    return {**inherited, "PYTHONPATH": os.pathsep.join(str(folder) for folder in (*folders, ROOT))}
 
 
 def run(command: list[str], *folders: Path) -> tuple[int, str, str]:
@@ -62,7 +62,7 @@ def test_how_libraries_end_changes_no_exit_code(
     code: int,
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(ENDS_BADLY)
-    arguments = [one.replace("{release}", str(release)) for one in arguments]
+    arguments = [argument.replace("{release}", str(release)) for argument in arguments]
     try:
         inside = main(arguments)
     except SystemExit as ended:
@@ -151,7 +151,7 @@ def test_a_standard_output_that_is_closed_is_none(release: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [["show", "{release}", "12"], ["show", "--help"]])
 def test_output_that_finds_no_room_is_a_fault_of_the_set_up(release: Path, arguments: list[str]) -> None:
-    arguments = [one.replace("{release}", str(release)) for one in arguments]
+    arguments = [argument.replace("{release}", str(release)) for argument in arguments]
     with open("/dev/full", "w") as full:
         command = [*MODULE, *arguments]
         ended = subprocess.run(command, env=environment(), stdout=full, stderr=subprocess.PIPE, text=True, check=False)

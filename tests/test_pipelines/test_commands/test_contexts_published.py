@@ -63,9 +63,9 @@ def finder(kb: Path) -> Iterator[ReleaseProofs]:
 
 
 def _spot(number: int, element: int, sentence: str) -> ProofSpot:
-    one = PAGES[number]
-    start = one.elements[element].text.index(sentence)
-    return ProofSpot(one.page_id, one.title, element, start, start + len(sentence), sentence)
+    proof_page = PAGES[number]
+    start = proof_page.elements[element].text.index(sentence)
+    return ProofSpot(proof_page.page_id, proof_page.title, element, start, start + len(sentence), sentence)
 
 
 BUILT = "The bridge of Brack was built by Aldo Vent in 1901."
@@ -123,10 +123,10 @@ def test_a_proof_that_a_heading_says_alone_stands_in_no_running_text(tmp_path: P
 
 
 def _proof(number: int, element: int, sentence: int) -> ProofText:
-    one = PAGES[number]
-    text = one.elements[element].text
+    proof_page = PAGES[number]
+    text = proof_page.elements[element].text
     start, end = sentence_spans(text)[sentence]
-    return ProofText(text[:end], one.page_id, one.title, element, 0, end, start, 0.5, "It is so.")
+    return ProofText(text[:end], proof_page.page_id, proof_page.title, element, 0, end, start, 0.5, "It is so.")
 
 
 PLACES = [(0, 2, 1), (0, 2, 0), (0, 3, 1), (1, 1, 0), (2, 2, 0)]
@@ -177,7 +177,7 @@ def test_published_files_get_the_passages_that_their_release_gets(
         assert (tmp_path / "theirs" / "qampari_contexts" / path.name).read_bytes() == path.read_bytes()
     assert verified(tmp_path / "theirs").findings == ()
     facts = json.loads((tmp_path / "theirs" / "manifest.json").read_text())["qampari"]
-    assert [one["name"] for one in facts["published"]] == ["train_data.jsonl", "dev_data.jsonl"]
+    assert [file["name"] for file in facts["published"]] == ["train_data.jsonl", "dev_data.jsonl"]
     with pytest.raises(SetupError, match="made from published files"):
         verified(tmp_path / "theirs", qampari=release, passages=corpus)
 
@@ -196,7 +196,7 @@ def test_proofs_that_stand_nowhere_are_listed(
 
     def change(record: dict[str, Any]) -> None:
         record["further"] = {"kept": [1.5]}
-        first, second, third = (one["proof"][0] for one in record["answer_list"][:3])
+        first, second, third = (answer["proof"][0] for answer in record["answer_list"][:3])
         first["found_in_url"] = f"{URL}Nowhere"
         second["proof_text"] = "All of this is told of some other place."
         third["proof_text"] = BRACK[11:70]
@@ -208,13 +208,13 @@ def test_proofs_that_stand_nowhere_are_listed(
     assert main(["qampari-contexts", str(published), *told]) == 0
     assert "  not: no_page" in capsys.readouterr().out
     unplaced = read_lines(output / "unplaced.jsonl")
-    assert [(one["pid"][-4:], one["title"], one["element"], one["reason"]) for one in unplaced] == [
+    assert [(line["pid"][-4:], line["title"], line["element"], line["reason"]) for line in unplaced] == [
         ("1__0", f"{URL}Brack", None, "no_text"),
         ("0__0", f"{URL}Nowhere", None, "no_page"),
     ]
     assert unplaced[0]["sentence"] == "All of this is told of some other place."
     (record,) = read_lines(output / "qampari_contexts" / "dev_data_with_contexts.jsonl")
-    assert [one["pid"][-4:] for one in record["positive_ctxs"]] == ["2__0", "3__0", "4__0"]
+    assert [positive_ctx["pid"][-4:] for positive_ctx in record["positive_ctxs"]] == ["2__0", "3__0", "4__0"]
     assert record["further"] == {"kept": [1.5]}
     assert verified(output).findings == ()
 

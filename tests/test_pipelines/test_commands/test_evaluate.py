@@ -69,5 +69,5 @@ def test_bad_lines_are_named_and_the_exit_code_says_so(
 def test_wrong_set_up_exits_with_2(
     gold: str, argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["evaluate", "qampari", *(one.replace("{gold}", gold) for one in argv)]) == 2
+    assert main(["evaluate", "qampari", *(word.replace("{gold}", gold) for word in argv)]) == 2
     assert message.replace("{gold}", gold) in capsys.readouterr().err

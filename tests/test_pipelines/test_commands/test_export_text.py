@@ -152,9 +152,9 @@ def test_each_kind_of_part(release: Path, tmp_path: Path, name: str, format: str
         output = tmp_path / f"{len(without)}"
         assert main(["export", str(release), "--format", format, *without, "--output", str(output)]) == 0
         texts.append(output.read_text("utf-8"))
-    before, after = ({one: text.count(mark) for one, mark in marks.items()} for text in texts)
+    before, after = ({name_of_mark: text.count(mark) for name_of_mark, mark in marks.items()} for text in texts)
     assert before[name] > after[name] == 0
-    assert {one for one in marks if one != name and after[one] == 0} == set()
+    assert {mark for mark in marks if mark != name and after[mark] == 0} == set()
 
 
 def test_sections_of_a_german_wiki(german: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

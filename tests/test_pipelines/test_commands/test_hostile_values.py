@@ -127,7 +127,7 @@ DIGITS = "9" * 5000
 def test_what_nobody_means_ends_at_once_with_a_line(
     command: tuple[str, ...], release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = main([one.replace("{tmp}", str(tmp_path)).replace("{release}", str(release)) for one in command])
+    code = main([word.replace("{tmp}", str(tmp_path)).replace("{release}", str(release)) for word in command])
 
     said = capsys.readouterr().err.splitlines()
     assert code in (1, 2)

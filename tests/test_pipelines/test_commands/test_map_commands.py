@@ -96,7 +96,7 @@ def test_locate_takes_many_and_passes_over_bad_lines(
 
     shown = capsys.readouterr()
     found = [json.loads(line) for line in shown.out.splitlines()]
-    assert [(one["line"], one.get("id"), one["outcome"]) for one in found] == [
+    assert [(line["line"], line.get("id"), line["outcome"]) for line in found] == [
         (1, "a", "exact"),
         (3, None, "page_only"),
     ]

@@ -38,7 +38,7 @@ datasets:
 """,
     )
 
-    assert [(one.name, one.options.dataset, one.options.split) for one in (train, dev, test, odd)] == [
+    assert [(planned.name, planned.options.dataset, planned.options.split) for planned in (train, dev, test, odd)] == [
         ("fever", "fever", "train"),
         ("fever", "fever", "dev"),
         ("fever", "fever", "test"),
@@ -124,7 +124,7 @@ def test_a_model_is_a_folder_beside_the_file_or_a_name_on_the_hub(tmp_path: Path
     (here,) = _read(tmp_path / "c.yaml", text.format("models/nli"))
     (there,) = _read(tmp_path / "c.yaml", text.format("someone/nli"))
 
-    models = [one.options.verify.model.model for one in (here, there) if one.options.verify is not None]
+    models = [planned.options.verify.model.model for planned in (here, there) if planned.options.verify is not None]
     assert models == [f"{tmp_path}/models/nli", "someone/nli"]
 
 

@@ -70,7 +70,7 @@ def test_many_pairs_are_answered_line_by_line(
 
     out, err = capsys.readouterr()
     found = [json.loads(line) for line in out.splitlines()]
-    assert [(one["line"], one.get("id"), one.get("label"), one.get("refusal")) for one in found] == [
+    assert [(record["line"], record.get("id"), record.get("label"), record.get("refusal")) for record in found] == [
         (1, "a", "entailment", None),
         (2, None, "entailment", None),
         (5, None, None, "hypothesis_too_long"),
@@ -121,7 +121,7 @@ def test_a_pipeline_answers_each_list_under_its_key(folder: Path) -> None:
     pairs = tuple(pair for pair, _ in facts())
     lists = {(0, 0): pairs[:20], (0, 1): pairs[20:], (1, 0): (), (2, 0): (Pair(SAID, " "),)}
     model = open_model(options)
-    expected = [(key, tuple(model.judge(one))) for key, one in lists.items()]
+    expected = [(key, tuple(model.judge(listed_pairs))) for key, listed_pairs in lists.items()]
 
     with TestPipeline(runner="FnApiRunner") as pipeline:
         answers = pipeline | beam.Create(list(lists.items())) | VerifyEntailment(options)

@@ -41,7 +41,7 @@ def test_no_file_is_overwritten_unasked(
     typed: list[str], release: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (there := tmp_path / "there.jsonl").write_text("mine")
-    given = [release if one == "RELEASE" else one for one in (*typed, str(there))]
+    given = [release if word == "RELEASE" else word for word in (*typed, str(there))]
     assert main(given) == 2
     assert f"{there} is there already; name another file, or add --force" in capsys.readouterr().err
     assert there.read_text() == "mine"
@@ -94,7 +94,7 @@ def test_a_file_is_called_as_what_it_holds(
     typed: list[str], name: str, said: str, release: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / name
-    assert main([*(release if one == "RELEASE" else one for one in typed), str(output)]) == 2
+    assert main([*(release if word == "RELEASE" else word for word in typed), str(output)]) == 2
     assert said in capsys.readouterr().err
     assert not output.exists()
 

@@ -43,7 +43,7 @@ def test_what_is_loaded_without_a_name_are_the_pages(published: Path, tmp_path: 
     rows = load_dataset(str(published), cache_dir=str(tmp_path))["train"]
     with KnowledgeSource.open(published) as source:
         pages = list(source)
-    assert [(row["title"], [one["text"] for one in row["elements"]]) for row in rows] == [
+    assert [(row["title"], [element["text"] for element in row["elements"]]) for row in rows] == [
         (page.title, [element.text for element in page.elements]) for page in pages
     ]
 
@@ -97,7 +97,7 @@ def test_card_and_croissant_say_where_it_lies_and_what_it_holds(published: Path)
         "cc-by-sa-4.0",
         ["n<1K"],
     )
-    assert [one["config_name"] for one in metadata["configs"] if one.get("default")] == ["pages"]
+    assert [config["config_name"] for config in metadata["configs"] if config.get("default")] == ["pages"]
     card = (published / "README.md").read_text("utf-8")
     assert "103 pages read = 66 articles + 20 redirects + 15 other namespaces + 2 rejected" in card
     assert "| `anchors` | list of struct | internal links, ordered by element and start |" in card
@@ -107,7 +107,7 @@ def test_card_and_croissant_say_where_it_lies_and_what_it_holds(published: Path)
         "https://huggingface.co/datasets/lab/miniwiki",
         "2026-12-01",
     )
-    sums = {one["contentUrl"]: one["sha256"] for one in croissant["distribution"]}
+    sums = {resource["contentUrl"]: resource["sha256"] for resource in croissant["distribution"]}
     files = {name: content for name, content in contents(published).items() if name not in ADDED}
     assert sums == {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
 
@@ -138,18 +138,26 @@ def test_the_citation_keeps_to_its_format(published: Path) -> None:
     assert (values["cff-version"], values["type"], values["license"]) == ("1.2.0", "dataset", "CC-BY-SA-4.0")
     assert values["version"] == "2026.1.1"
     assert str(values["date-released"]) == "2026-12-01"
-    assert all({"type", "value"} <= one.keys() and one["type"] == "other" for one in values["identifiers"])
+    assert all(
+        {"type", "value"} <= identifier.keys() and identifier["type"] == "other" for identifier in values["identifiers"]
+    )
 
 
 def test_provenance_leads_from_the_files_to_the_inputs(published: Path) -> None:
     prov = json.loads((published / "prov.json").read_text("utf-8"))
     manifest = json.loads((published / "manifest.json").read_text("utf-8"))
     own = f"release:{manifest['manifest_sha256']}"
-    derived = {one["prov:usedEntity"] for one in prov["wasDerivedFrom"].values() if one["prov:generatedEntity"] == own}
-    assert derived == {f"sha256:{one['sha256']}" for one in manifest["inputs"]}
+    derived = {
+        derivation["prov:usedEntity"]
+        for derivation in prov["wasDerivedFrom"].values()
+        if derivation["prov:generatedEntity"] == own
+    }
+    assert derived == {f"sha256:{input_file['sha256']}" for input_file in manifest["inputs"]}
     named = {*prov["entity"], *prov["activity"], *prov["agent"]}
-    relations = [one for name in prov.keys() - {"prefix", "entity", "activity", "agent"} for one in prov[name].values()]
-    assert {name for one in relations for name in one.values()} <= named
+    relations = [
+        relation for name in prov.keys() - {"prefix", "entity", "activity", "agent"} for relation in prov[name].values()
+    ]
+    assert {name for relation in relations for name in relation.values()} <= named
     assert {name.partition(":")[0] for name in named} <= prov["prefix"].keys()
 
 
@@ -185,8 +193,8 @@ def test_a_dataset_that_was_aligned_in_two_ways_is_two(release: Path, tmp_path: 
     assert main(["map", "all", str(release), "--config", config, "--output", output]) == 0
     assert main(["publish", output, "--output", str(tmp_path / "out"), *LICENCE]) == 0
     files = {
-        one["config_name"]: [file["path"] for file in one["data_files"]]
-        for one in card_metadata(tmp_path / "out")["configs"]
+        config_of_card["config_name"]: [file["path"] for file in config_of_card["data_files"]]
+        for config_of_card in card_metadata(tmp_path / "out")["configs"]
     }
     for name in datasets:
         assert files[f"{name}-kilt"] == [f"hub/{name}-kilt/validation.parquet"]

@@ -40,22 +40,25 @@ def test_records_have_the_passages_that_hold_the_proofs(tmp_path: Path, qampari:
 
     dev = read_lines(output / "qampari_contexts" / "dev_data_with_contexts.jsonl")
     released = read_lines(qampari / "qampari_data" / "dev_data.jsonl")
-    assert [{name: one[name] for name in released[0]} for one in dev] == released
-    texts = {one.passage_id: one for one in passages_of(corpus)}
+    assert [{name: line[name] for name in released[0]} for line in dev] == released
+    texts = {passage.passage_id: passage for passage in passages_of(corpus)}
     for record in dev:
-        wanted = [(proof["pid"], proof["proof_text"]) for one in record["answer_list"] for proof in one["proof"]]
-        assert [one["pid"] for one in record["positive_ctxs"]] == [pid for pid, _ in wanted]
-        for one, (_, text) in zip(record["positive_ctxs"], wanted, strict=True):
-            assert text in one["text"]
-            assert (one["title"], one["text"]) == (texts[one["chunk_id"]].title, texts[one["chunk_id"]].text)
-        assert [one["score"] for one in record["positive_ctxs"]][:1] == [50.0]
+        wanted = [(proof["pid"], proof["proof_text"]) for answer in record["answer_list"] for proof in answer["proof"]]
+        assert [positive_ctx["pid"] for positive_ctx in record["positive_ctxs"]] == [pid for pid, _ in wanted]
+        for positive_ctx, (_, text) in zip(record["positive_ctxs"], wanted, strict=True):
+            assert text in positive_ctx["text"]
+            assert (positive_ctx["title"], positive_ctx["text"]) == (
+                texts[positive_ctx["chunk_id"]].title,
+                texts[positive_ctx["chunk_id"]].text,
+            )
+        assert [positive_ctx["score"] for positive_ctx in record["positive_ctxs"]][:1] == [50.0]
         assert record["positive_ctxs"][-1]["score"] == 0.0
         assert len(record["ctxs"]) == 9
-        for one in record["hard_negative_ctxs"]:
-            assert one["pid"] == record["qid"]
-            assert not any(name in one["text"] + one["title"] for name in NAMES)
+        for negative_ctx in record["hard_negative_ctxs"]:
+            assert negative_ctx["pid"] == record["qid"]
+            assert not any(name in negative_ctx["text"] + negative_ctx["title"] for name in NAMES)
     # The first four of nine are of pages that have an answer's name for a title.
-    assert [len(one["hard_negative_ctxs"]) for one in dev] == [5, 5]
+    assert [len(line["hard_negative_ctxs"]) for line in dev] == [5, 5]
     assert report == {
         "questions": {
             "train": 1,
@@ -72,7 +75,7 @@ def test_records_have_the_passages_that_hold_the_proofs(tmp_path: Path, qampari:
     }
     assert json.loads((output / "report.json").read_text()) == report
     reader = read_lines(output / "qampari_fid" / "dev_data.jsonl")
-    assert [one["id"] for one in reader] == list(QIDS[:2])
+    assert [line["id"] for line in reader] == list(QIDS[:2])
     assert reader[0]["ctxs"] == dev[0]["ctxs"]
     assert reader[0]["target"] == "#".join(NAMES)
     assert (output / "qampari_contexts" / "test_data_with_contexts.jsonl").read_bytes() == b""
@@ -103,7 +106,7 @@ def test_proofs_that_no_passage_holds_are_listed(
     question = question_of("P50__Q1")
     whole = structs.replace(proof_of(0), text=PAGES[0].elements[1].text, end_char=len(PAGES[0].elements[1].text))
     odd = (whole, structs.replace(proof_of(1), element=7), structs.replace(proof_of(2), page_id=5))
-    answers = [structs.replace(one, proofs=(proof,)) for one, proof in zip(question.answers, odd, strict=False)]
+    answers = [structs.replace(answer, proofs=(proof,)) for answer, proof in zip(question.answers, odd, strict=False)]
     question = structs.replace(question, answers=(*answers, *question.answers[3:]))
     qampari = write_qampari(tmp_path / "qampari", [drawn(question, 0, "dev")])
     output = tmp_path / "contexts"
@@ -111,13 +114,13 @@ def test_proofs_that_no_passage_holds_are_listed(
     assert main(["qampari-contexts", str(qampari), str(corpus), "--output", str(output)]) == 0
     assert "  not: sentence_cut" in capsys.readouterr().out
     unplaced = read_lines(output / "unplaced.jsonl")
-    assert [(one["pid"][-3:], one["page_id"], one["element"], one["reason"]) for one in unplaced] == [
+    assert [(line["pid"][-3:], line["page_id"], line["element"], line["reason"]) for line in unplaced] == [
         ("0__0"[1:], 1, 1, "sentence_cut"),
         ("1__0"[1:], 4, 7, "no_running_text"),
         ("2__0"[1:], 5, 1, "no_passages"),
     ]
     (record,) = read_lines(output / "qampari_contexts" / "dev_data_with_contexts.jsonl")
-    assert [one["pid"][-4:] for one in record["positive_ctxs"]] == ["3__0", "4__0"]
+    assert [positive_ctx["pid"][-4:] for positive_ctx in record["positive_ctxs"]] == ["3__0", "4__0"]
     assert (record["hard_negative_ctxs"], record["ctxs"]) == ([], [])
     proofs = json.loads((output / "report.json").read_text())["proofs"]
     assert proofs == {"all": 5, "placed": 2, "unplaced": {"no_passages": 1, "no_running_text": 1, "sentence_cut": 1}}

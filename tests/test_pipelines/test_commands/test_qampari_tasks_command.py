@@ -37,7 +37,7 @@ def test_tasks_are_written_and_taken_in(qampari: Path, tmp_path: Path, capsys: p
     assert json.loads(capsys.readouterr().out) == {"answers": 12, "wrong_answers": 1, "paraphrases": 3}
 
     key = read_lines(tasks / "validation_key.jsonl")
-    (first,) = (one["task_id"] for one in key if one["aid"].endswith("dev__0") and not one["is_wrong"])
+    (first,) = (line["task_id"] for line in key if line["aid"].endswith("dev__0") and not line["is_wrong"])
     verdicts, paraphrases = tmp_path / "verdicts.jsonl", tmp_path / "paraphrases.jsonl"
     verdicts.write_text(json.dumps({"task_id": first, "verdict": "incorrect"}) + "\n")
     paraphrases.write_text(json.dumps({"qid": "0__wikidata_simple__test", "paraphrase": "What is there?"}) + "\n")
@@ -57,7 +57,7 @@ def test_tasks_are_written_and_taken_in(qampari: Path, tmp_path: Path, capsys: p
         "questions without a paraphrase": 1,
         "lines rejected": 0,
     }
-    assert [one["answer_text"] for one in read_lines(judged / data_path("dev"))[0]["answer_list"]] == [*NAMES[1:]]
+    assert [answer["answer_text"] for answer in read_lines(judged / data_path("dev"))[0]["answer_list"]] == [*NAMES[1:]]
     assert read_lines(judged / data_path("test"))[0]["question_text"] == "What is there?"
     assert main(["verify", str(judged)]) == 0
     assert main(["verify", str(tasks)]) == 0

@@ -64,7 +64,7 @@ def _read(
 def test_questions_are_answered_in_their_order_by_any_number_of_workers(tmp_path: Path) -> None:
     made, lines = _read(tmp_path, QUESTIONS, FOUND)
     assert made == (40, 0, 0, [])
-    assert [(one["id"], one["output"][0]["answer"]) for one in lines] == [(f"q{n}", f"{n}#{n}") for n in range(40)]
+    assert [(line["id"], line["output"][0]["answer"]) for line in lines] == [(f"q{n}", f"{n}#{n}") for n in range(40)]
     _read(tmp_path, QUESTIONS, FOUND, runner="local-multi", output="two.jsonl")
     assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "out.jsonl").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -100,17 +100,18 @@ def test_a_linked_mention_has_the_page_of_its_answer_as_provenance(
 ) -> None:
     answers = ["Halvane", "Halvane Isles", "halvane Isles", "Sorn and nothing else", "42", ""]
     questions = [
-        {"id": str(n), "input": f"x [START_ENT] <<{one}>> [END_ENT]", "output": [GOLD]} for n, one in enumerate(answers)
+        {"id": str(n), "input": f"x [START_ENT] <<{answer}>> [END_ENT]", "output": [GOLD]}
+        for n, answer in enumerate(answers)
     ]
     plain = {"id": "plain", "input": "<<Halvane Isles>>", "output": [GOLD]}
     _, without = _read(tmp_path, questions, form="closed")
-    assert [one["output"] for one in without] == [[{"answer": one, "provenance": []}] for one in answers]
+    assert [line["output"] for line in without] == [[{"answer": answer, "provenance": []}] for answer in answers]
     for redirects, found in ((False, 1), (True, 2)):
         options: dict[str, Any] = {"kb": str(release), "redirects": redirects, "output": f"{redirects}.jsonl"}
         made, lines = _read(tmp_path, [*questions, plain], form="closed", **options)
         assert made == (7, 0, 0, [])
-        assert [one["output"][0]["answer"] for one in lines] == [*answers, "Halvane Isles"]  # as they are written
-        pages = [one["output"][0]["provenance"] for one in lines]
+        assert [line["output"][0]["answer"] for line in lines] == [*answers, "Halvane Isles"]  # as they are written
+        pages = [line["output"][0]["provenance"] for line in lines]
         assert pages[1] == [{"wikipedia_id": "12", "title": "Halvane Isles"}]
         assert pages[0] == (pages[1] if redirects else [])
         assert pages[2:] == [[]] * 5  # exactly the title; and only a mention is linked
@@ -130,7 +131,7 @@ class SeeingChecker:
         self.seen: list[str] = []
 
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        self.seen.extend(one.premise for one in pairs)
+        self.seen.extend(pair.premise for pair in pairs)
         return [Verdict(0.5, 0.3, 0.2) for _ in pairs]
 
 
@@ -168,10 +169,13 @@ def test_slots_are_asked_by_a_template_question(tmp_path: Path) -> None:
     ]
     told = io.StringIO()
     made, lines = _read(tmp_path, [*slots, *bare], form="closed", template_seed="s", told=told)
-    assert (made[0], [(one.key, one.reason) for one in made[3]]) == (41, [("line 42", "wrong_type")])
-    assert [one["input"] for one in lines] == [one["input"] for one in (*slots, bare[0])]
-    answers = [one["output"][0]["answer"] for one in lines]
-    assert {one[0] for one in answers[:40]} == {"a", "b", "c"}
+    assert (made[0], [(bad_record.key, bad_record.reason) for bad_record in made[3]]) == (
+        41,
+        [("line 42", "wrong_type")],
+    )
+    assert [line["input"] for line in lines] == [slot["input"] for slot in (*slots, bare[0])]
+    answers = [line["output"][0]["answer"] for line in lines]
+    assert {answer[0] for answer in answers[:40]} == {"a", "b", "c"}
     assert answers[40] == "T"
     assert "1 question without template_questions: asked by the input instead." in told.getvalue()
     given: dict[str, Any] = {"form": "closed", "runner": "local-multi"}
@@ -185,9 +189,9 @@ def test_what_cannot_be_used_is_told_and_the_others_are_answered(tmp_path: Path)
     long = {"id": "long", "input": "one two three four five six seven eight nine ten"}
     found = [*FOUND[:1], "{no json", {"id": "other", "output": []}, FOUND[0]]
     made, lines = _read(tmp_path, [*QUESTIONS[:2], long, "[]", QUESTIONS[0]], found, max_tokens=9)
-    assert [one["id"] for one in lines] == ["q0", "q1"]
+    assert [line["id"] for line in lines] == ["q0", "q1"]
     reasons = ["malformed_json", "duplicate_question", "wrong_type", "duplicate_question", "unknown_question"]
-    assert [one.reason for one in made[3]] == [*reasons, "prompt_too_long"]
+    assert [bad_record.reason for bad_record in made[3]] == [*reasons, "prompt_too_long"]
     assert made[:3] == (3, 2, 1)
 
 
@@ -196,7 +200,7 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     real = job.answered
 
     def stopped(questions: Any, *given: Any, **options: Any) -> Any:
-        asked.extend(one.query_id for one in questions)
+        asked.extend(question.query_id for question in questions)
         if len(asked) == 32:
             raise SetupError("stopped")
         return real(questions, *given, **options)

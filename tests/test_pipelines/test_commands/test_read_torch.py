@@ -78,10 +78,10 @@ def test_one_worker_and_two_write_the_same(tmp_path: Path, name: str, form: Any)
         made = read_questions(options, flags=flags, progress=Progress(io.StringIO()))
         assert made == (20, 5, 0, [])
     lines = read_lines(tmp_path / "local.jsonl")
-    assert [one["id"] for one in lines] == [one["id"] for one in QUESTIONS]
-    answers = {one["output"][0]["answer"] for one in lines}
+    assert [line["id"] for line in lines] == [question["id"] for question in QUESTIONS]
+    answers = {line["output"][0]["answer"] for line in lines}
     assert answers <= {"SUPPORTS", "REFUTES"} if "Classification" in name else len(answers) > 1
-    assert [len(one["output"][0]["provenance"]) for one in lines] == [number % 4 for number in range(20)]
+    assert [len(line["output"][0]["provenance"]) for line in lines] == [number % 4 for number in range(20)]
     assert (tmp_path / "local.jsonl").read_bytes() == (tmp_path / "local-multi.jsonl").read_bytes()
 
 

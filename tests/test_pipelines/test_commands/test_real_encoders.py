@@ -36,12 +36,12 @@ def _questions() -> Iterator[dict[str, Any]]:
 
 
 def _precision(record: dict[str, Any], found: dict[str, Any]) -> float:
-    ranked = [one["wikipedia_id"] for one in found["output"][0]["provenance"]]
-    gold = ({one["wikipedia_id"] for one in output.get("provenance", ())} for output in record["output"])
+    ranked = [span["wikipedia_id"] for span in found["output"][0]["provenance"]]
+    gold = ({span["wikipedia_id"] for span in output.get("provenance", ())} for output in record["output"])
     return max(len(pages.intersection(ranked[: len(pages)])) / len(pages) for pages in gold if pages)
 
 
-@pytest.mark.parametrize("name", [one.name for one in ENCODERS])
+@pytest.mark.parametrize("name", [span.name for span in ENCODERS])
 def test_questions_are_answered_from_any_number_of_workers(tmp_path: Path, release: Path, name: str) -> None:
     corpus, model = tmp_path / "corpus", Path(MODELS or "") / name
     cut_release(corpus, release)
@@ -51,7 +51,7 @@ def test_questions_are_answered_from_any_number_of_workers(tmp_path: Path, relea
     assert verified(tmp_path / "two", passages=corpus).is_sound
 
     questions = list(_questions())
-    (tmp_path / "questions.jsonl").write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in questions))
+    (tmp_path / "questions.jsonl").write_bytes(b"".join(orjson.dumps(question) + b"\n" for question in questions))
     flags = ["search", str(corpus), "--model", str(model), "--level", "page"]
     means = {}
     for system in ("dense", "bm25,dense"):

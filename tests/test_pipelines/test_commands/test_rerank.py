@@ -37,9 +37,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rerank")
     cut_release(folder / "corpus", write_kb(folder / "kb", KB))
     texts = [
-        f"{one.title} {one.text}"
+        f"{passage.title} {passage.text}"
         for path in (folder / "corpus" / "passages").iterdir()
-        for one in read_passages(str(path))
+        for passage in read_passages(str(path))
     ]
     overlap_model(folder / "ranker", texts=[*texts, *(query["input"] for query in QUERIES)], is_ranker=True)
     write_records(folder / "queries.jsonl", QUERIES)
@@ -64,8 +64,8 @@ def _rerank(folder: Path, run: str | Path, output: Path, *flags: str) -> int:
 
 def _documents(path: Path) -> dict[str, list[str]]:
     return {
-        one["id"]: [hit.get("passage_id", hit["wikipedia_id"]) for hit in one["output"][0]["provenance"]]
-        for one in read_lines(path)
+        line["id"]: [hit.get("passage_id", hit["wikipedia_id"]) for hit in line["output"][0]["provenance"]]
+        for line in read_lines(path)
     }
 
 

@@ -33,7 +33,7 @@ RECORDS = (
 
 @pytest.fixture(scope="module")
 def kb(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pages = [replace(one, is_disambiguation=False) for one in (SORN, TEY)]
+    pages = [replace(wiki_page, is_disambiguation=False) for wiki_page in (SORN, TEY)]
     return write_kb(tmp_path_factory.mktemp("kb"), pages)
 
 
@@ -50,7 +50,7 @@ def aligned(kb: Path) -> Path:
 
 
 def _passages(corpus: Path) -> list[Passage]:
-    return [one for path in sorted((corpus / "passages").iterdir()) for one in read_passages(str(path))]
+    return [passage for path in sorted((corpus / "passages").iterdir()) for passage in read_passages(str(path))]
 
 
 def test_a_query_is_answered_and_the_index_is_kept(
@@ -69,7 +69,7 @@ def test_a_query_is_answered_and_the_index_is_kept(
     assert main([*flags, "unheard of"]) == 0
     assert capsys.readouterr().out.startswith("Nothing is found.\n")
     assert main([*flags, "goats", "--level", "page", "--json"]) == 0
-    assert [(one["document"], one["text"]) for one in json.loads(capsys.readouterr().out)] == [("5", "")]
+    assert [(hit["document"], hit["text"]) for hit in json.loads(capsys.readouterr().out)] == [("5", "")]
 
 
 def test_files_of_queries_become_predictions_and_runs(tmp_path: Path, corpus: Path) -> None:
@@ -83,10 +83,10 @@ def test_files_of_queries_become_predictions_and_runs(tmp_path: Path, corpus: Pa
     assert main([*flags, str(tmp_path / "run.trec"), "--top", "2", "--form", "trec"]) == 0
 
     first, second = read_lines(tmp_path / "kilt.jsonl")
-    texts = {one.passage_id: (str(one.page_id), one.title, one.text) for one in _passages(corpus)}
-    for one in first["output"][0]["provenance"] + second["output"][0]["provenance"]:
-        assert texts[one["passage_id"]] == (one["wikipedia_id"], one["title"], one["text"])
-    assert [one["wikipedia_id"] for one in second["output"][0]["provenance"]] == ["5"]
+    texts = {passage.passage_id: (str(passage.page_id), passage.title, passage.text) for passage in _passages(corpus)}
+    for span in first["output"][0]["provenance"] + second["output"][0]["provenance"]:
+        assert texts[span["passage_id"]] == (span["wikipedia_id"], span["title"], span["text"])
+    assert [span["wikipedia_id"] for span in second["output"][0]["provenance"]] == ["5"]
     run = (tmp_path / "run.trec").read_text()
     assert [line.split()[0] for line in run.splitlines()] == ["a", "a", "b"]
 
@@ -94,39 +94,39 @@ def test_files_of_queries_become_predictions_and_runs(tmp_path: Path, corpus: Pa
     assert (tmp_path / "again.trec").read_text() == run
     back = ["trec", str(tmp_path / "run.trec"), "--queries", str(path), "--output", str(tmp_path / "back.jsonl")]
     assert main(back) == 0
-    assert [one["input"] for one in read_lines(tmp_path / "back.jsonl")] == ["river Sorn?", "goats"]
+    assert [line["input"] for line in read_lines(tmp_path / "back.jsonl")] == ["river Sorn?", "goats"]
 
 
 def test_passages_are_found_by_their_vectors(tmp_path: Path, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     copy, passages = shutil.copytree(corpus, tmp_path / "corpus"), _passages(corpus)
-    model = tiny_encoder(tmp_path / "tiny", texts=[one.text for one in passages])
+    model = tiny_encoder(tmp_path / "tiny", texts=[passage.text for passage in passages])
     encode_corpus(copy, model, tmp_path / "corpus-vectors")
     flags = ["search", str(copy), "--model", str(model)]
-    for one in passages:  # each is nearest to itself
-        assert main([*flags, f"{one.title} {one.text}", "--system", "dense", "--json"]) == 0
+    for passage in passages:  # each is nearest to itself
+        assert main([*flags, f"{passage.title} {passage.text}", "--system", "dense", "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert {two["document"] for two in found} == {two.passage_id for two in passages}
         assert found[0] == {
             "score": pytest.approx(1, abs=1e-3),
-            "document": one.passage_id,
-            "title": one.title,
-            "text": one.text,
+            "document": passage.passage_id,
+            "title": passage.title,
+            "text": passage.text,
         }
     assert main([*flags, f"{passages[0].title} {passages[0].text}", "--system", "dense", "--approximate"]) == 0
     said = capsys.readouterr()
     assert f"  {passages[0].passage_id}  " in said.out.splitlines()[0]
     assert f"of the 10 nearest vectors of {len(passages)} passages it finds 100.0 %" in said.err
-    records = [{"id": one.passage_id, "input": f"{one.title} {one.text}"} for one in passages]
+    records = [{"id": passage.passage_id, "input": f"{passage.title} {passage.text}"} for passage in passages]
     queries = write_records(tmp_path / "queries.jsonl", [*records, {"id": "none"}])
     for level in ("passage", "page"):
         given = [*flags, "--level", level, "--queries", str(queries), "--output", str(tmp_path / f"{level}.jsonl")]
         assert main([*given, "--system", "dense,bm25"]) == 1
         assert "line 5: 'input'" in capsys.readouterr().err
-        for one, line in zip(passages, read_lines(tmp_path / f"{level}.jsonl"), strict=True):
+        for passage, line in zip(passages, read_lines(tmp_path / f"{level}.jsonl"), strict=True):
             best = line["output"][0]["provenance"][0]
             assert (best["wikipedia_id"], best.get("passage_id")) == (
-                str(one.page_id),
-                one.passage_id if level == "passage" else None,
+                str(passage.page_id),
+                passage.passage_id if level == "passage" else None,
             )
 
 
@@ -200,7 +200,7 @@ def test_relevant_is_the_passage_that_has_the_evidence(
     assert main([*flags, str(tmp_path / "beir"), "--json"]) == 0
     counts = {"queries": 3, "ids_escaped": 1, "queries_without_relevant": 0, "passages": 4, "relevant": 5}
     assert json.loads(capsys.readouterr().out) == counts
-    texts = {one.passage_id: one.text for one in _passages(corpus)}
+    texts = {passage.passage_id: passage.text for passage in _passages(corpus)}
     assert [(query, texts[document]) for query, document in _qrels(tmp_path / "beir")] == [
         ("a", "It rises in Brack. Its fish are old."),
         ("b", "It rises in Brack. Its fish are old."),
@@ -242,4 +242,4 @@ def test_beir_reads_what_was_written(tmp_path: Path, corpus: Path, aligned: Path
     assert main(flags) == 0
     passages, queries, qrels = loader.GenericDataLoader(str(tmp_path / "beir")).load(split="dev")
     assert set(queries) == set(qrels) == {"a", "b", "c%20d"}
-    assert all(document in passages for one in qrels.values() for document in one)
+    assert all(document in passages for documents in qrels.values() for document in documents)

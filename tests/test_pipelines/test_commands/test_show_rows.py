@@ -30,12 +30,14 @@ def test_every_table_with_an_id_is_looked_in(kind: Kind[Any]) -> None:
     # What a page of a diff and a record of an alignment are shown with, and what is a value in a series.
     others = {"section_changes", "span_changes", "misses", "crosswalk", "values"}
     if kind.format.startswith("kbsource-tables-"):
-        others |= {name for one in KINDS if one.format.startswith("kbsource-release-") for name in one.tables}
+        others |= {
+            name for own_kind in KINDS if own_kind.format.startswith("kbsource-release-") for name in own_kind.tables
+        }
     assert set(_tables(kind)) - {table for table, _ in kind.shown_by} <= others
 
 
 @pytest.mark.parametrize(
-    ("kind", "pair"), _FOUND, ids=lambda one: one.format if isinstance(one, Kind) else ".".join(one)
+    ("kind", "pair"), _FOUND, ids=lambda row: row.format if isinstance(row, Kind) else ".".join(row)
 )
 def test_a_row_is_found_by_each_of_its_names(kind: Kind[Any], pair: tuple[str, str], tmp_path: Path) -> None:
     table, column = pair

@@ -110,7 +110,7 @@ def test_what_cannot_be_answered_is_said_in_one_line(
     arguments: list[str],
     said: str,
 ) -> None:
-    arguments = [one.replace("%", str(tmp_path)) for one in arguments]
+    arguments = [argument.replace("%", str(tmp_path)) for argument in arguments]
     assert ask(monkeypatch, str(release), *arguments) == 2
     error = capsys.readouterr().err
     assert said in error

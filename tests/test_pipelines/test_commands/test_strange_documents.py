@@ -34,7 +34,7 @@ def path_of(way: Way) -> str:
     return "$" if not way else f"$.{way[0]}"
 
 
-@pytest.mark.parametrize(("kind", "name"), DOCUMENTS, ids=lambda one: getattr(one, "format", one))
+@pytest.mark.parametrize(("kind", "name"), DOCUMENTS, ids=lambda row: getattr(row, "format", row))
 def test_every_value_of_another_type_is_refused_or_shown(
     releases: dict[str, Path], tmp_path: Path, kind: Kind[Any], name: str
 ) -> None:
@@ -58,8 +58,8 @@ def test_every_value_of_another_type_is_refused_or_shown(
                     assert fault.endswith("get or make the release again, and check it with kbsource verify"), fault
                     assert "\n" not in fault
                     assert path_of(way) in fault or "`$`" not in fault, (way, fault)
-                for one in opened:
-                    one._kept.clear()
+                for release in opened:
+                    release._kept.clear()
                 if fault is not None and way in refused:  # one page of each value that is refused is enough
                     continue
                 refused.update([way] if fault is not None else [])
@@ -75,7 +75,7 @@ def test_every_value_of_another_type_is_refused_or_shown(
 UNREADABLE = [b"", b"{", b"[]", b"7", b'{"a": NaN}', b"\xff", b"[" * 100_000, b'{"a": "\\ud800"}', b'{"a": 1e999}']
 
 
-@pytest.mark.parametrize(("kind", "name"), DOCUMENTS, ids=lambda one: getattr(one, "format", one))
+@pytest.mark.parametrize(("kind", "name"), DOCUMENTS, ids=lambda row: getattr(row, "format", row))
 def test_files_that_are_no_such_json_are_named(
     releases: dict[str, Path], tmp_path: Path, kind: Kind[Any], name: str, capsys: Capsys
 ) -> None:

@@ -113,8 +113,8 @@ def _status(path: str) -> None:
     dump.write_text("<mediawiki/>")
     check_one_day([str(dump)])
     found = check_dump([str(dump)]).findings
-    assert all("\n" not in one.message and len(one.message) < MOST_CHARS for one in found)
-    assert "bad_checksum_list" not in {one.code for one in found}
+    assert all("\n" not in finding.message and len(finding.message) < MOST_CHARS for finding in found)
+    assert "bad_checksum_list" not in {finding.code for finding in found}
 
 
 def _siteinfo(path: str) -> None:
@@ -157,7 +157,7 @@ UNREADABLE: dict[str, list[bytes]] = {
 
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{json.dumps(key)} = {_toml(one)}' for key, one in value.items())}}}"
+        return f"{{{', '.join(f'{json.dumps(key)} = {_toml(member)}' for key, member in value.items())}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
     if value is None:
@@ -173,7 +173,7 @@ def written(name: str, values: Any) -> str:
         return json.dumps(values)
     if not isinstance(values, dict):
         raise ValueError("TOML is a table")
-    return "".join(f"{json.dumps(key)} = {_toml(one)}\n" for key, one in values.items())
+    return "".join(f"{json.dumps(key)} = {_toml(value)}\n" for key, value in values.items())
 
 
 def renamed(values: Any, way: Way, name: str) -> Any:

@@ -33,7 +33,7 @@ def _with_line(release: Path, folder: Path, line: bytes) -> list[str]:
     """Copies a release with another line in each file of lines; returns the names of the files."""
     shutil.copytree(release, folder)
     manifest = json.loads((folder / "manifest.json").read_bytes())
-    changed = [one for one in manifest.get("files", []) if one["file"].endswith(".jsonl")]
+    changed = [entry for entry in manifest.get("files", []) if entry["file"].endswith(".jsonl")]
     for entry in changed:
         (folder / entry["file"]).write_bytes(line)
         entry.update(entry_of_file(folder, entry["file"]))

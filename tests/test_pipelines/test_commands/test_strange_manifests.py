@@ -249,12 +249,12 @@ def test_qualifiers_that_are_no_list_of_properties_are_named(
 
 
 TYPED: dict[str, tuple[Way, ...]] = {
-    AMBER_SETS.format: tuple(("options", "rules", one.name) for one in fields(AmberOptions)),
+    AMBER_SETS.format: tuple(("options", "rules", field.name) for field in fields(AmberOptions)),
     BENCHMARK.format: (("datasets",), ("datasets", 0), ("datasets", 0, "form"), ("systems", 0), ("systems", 0, "name")),
     CONTEXTS.format: (("options", "most_ranked"), ("counts", "questions", "without_retrieved")),
     ENTITY_LINKING.format: (("options", "context_tokens"), ("options", "max_tokens")),
     TRAINING_DATA.format: (
-        *(("options", one.name) for one in fields(TrainingOptions)),
+        *(("options", field.name) for field in fields(TrainingOptions)),
         *(("datasets", 0), ("datasets", 0, "name"), ("datasets", 0, "examples")),
     ),
 }
@@ -301,7 +301,7 @@ def test_what_a_stranger_wrote_moves_no_cursor(
     for command in (["info", str(own)], ["catalogue", str(own)], ["show", str(own), "1"]):
         main(command)
         said = capsys.readouterr()
-        assert all(one.isprintable() or one == "\n" for one in said.out + said.err), command
+        assert all(char.isprintable() or char == "\n" for char in said.out + said.err), command
 
 
 CODE = 'x"); import os; os.system("id") #'
@@ -324,8 +324,12 @@ def test_a_card_has_no_code_and_no_markup_of_a_stranger(
     )
     card = (tmp_path / "out" / "README.md").read_text()
     code = card.partition("```python\n")[2].partition("```")[0]
-    assert [type(one) for one in ast.parse(code).body if not isinstance(one, ast.Import | ast.ImportFrom)] != []
-    assert "os.system" not in {ast.unparse(one.func) for one in ast.walk(ast.parse(code)) if isinstance(one, ast.Call)}
+    assert [
+        type(statement) for statement in ast.parse(code).body if not isinstance(statement, ast.Import | ast.ImportFrom)
+    ] != []
+    assert "os.system" not in {
+        ast.unparse(node.func) for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)
+    }
     prose = re.sub(r"(?s)```.*?```|`[^`]*`", "", card)
     assert "<img" not in prose
     assert not re.search(r"(?<!\\)\[c\]\(", prose)
@@ -357,7 +361,7 @@ def test_a_report_that_leads_out_of_its_release_is_not_read(
     secret.write_text('{"counts": {"secret": 7}}')
 
     def change(values: dict[str, Any]) -> None:
-        values["files"] = [one for one in values["files"] if one["file"] != "report.json"]
+        values["files"] = [file for file in values["files"] if file["file"] != "report.json"]
 
     own = copied(releases[ALIGNED], tmp_path / "own", change)
     (own / "report.json").unlink()
@@ -409,8 +413,8 @@ def _look(path: str) -> None:
         return
     try:
         client = client_of(*opened)
-        for one in opened:
-            for view in ("", "measures", "sql", *(f"tables/{table}" for table in one.tables)):
-                assert client.get(one.url(view)).status_code in (200, 404, 500)
+        for release in opened:
+            for view in ("", "measures", "sql", *(f"tables/{table}" for table in release.tables)):
+                assert client.get(release.url(view)).status_code in (200, 404, 500)
     finally:
         close_releases(opened)

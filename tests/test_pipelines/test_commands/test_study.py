@@ -57,14 +57,16 @@ def _study(sets: str, release: Path, output: Path, *options: str) -> int:
 
 
 def test_a_query_is_shown_with_its_page_and_two_others_of_the_set() -> None:
-    asked = [one for one in queries_of_set(amber_set("Ada", PAGES), "s") if one is not None]
+    asked = [query for query in queries_of_set(amber_set("Ada", PAGES), "s") if query is not None]
 
     assert len(asked) == 4
-    for one in asked:
-        assert len(set(one.page_ids)) == 3
-        assert one.page_ids[one.gold] == one.query_id.split("-")[1]
-    assert [one.is_head for one in asked] == [True, False, False, False]
-    assert len({one.gold for seed in "abcdef" for one in queries_of_set(amber_set("Ada", PAGES), seed) if one}) == 3
+    for query in asked:
+        assert len(set(query.page_ids)) == 3
+        assert query.page_ids[query.gold] == query.query_id.split("-")[1]
+    assert [query.is_head for query in asked] == [True, False, False, False]
+    assert (
+        len({query.gold for seed in "abcdef" for query in queries_of_set(amber_set("Ada", PAGES), seed) if query}) == 3
+    )
     assert list(queries_of_set(amber_set("Bea", PAGES[:2]), "s")) == [None, None]
 
 
@@ -77,15 +79,15 @@ def test_people_and_systems_are_scored_over_the_same_three_pages(
     counts = json.loads(capsys.readouterr().out)
     assert counts == {"queries": 9, "too_few_pages": 2, "page_not_in_release": 3, "drawn": 4, "rejected": 0}
     assert main(["verify", str(tasks)]) == 0
-    key = {one["query_id"]: one for one in read(tasks / "key.jsonl")}
-    texts = {one["passage_id"]: one["text"] for one in read(tasks / "passages.jsonl")}
+    key = {line["query_id"]: line for line in read(tasks / "key.jsonl")}
+    texts = {passage["passage_id"]: passage["text"] for passage in read(tasks / "passages.jsonl")}
     if form == "csv":
         with open(tasks / "tasks.csv", newline="") as file:
             shown: list[Row] = list(csv.DictReader(file))
     elif form == "jsonl":
         shown = read(tasks / "tasks.jsonl")
     else:
-        shown = [one["data"] for one in json.loads((tasks / "tasks.json").read_text())]
+        shown = [task["data"] for task in json.loads((tasks / "tasks.json").read_text())]
     assert {row["query_id"] for row in shown} == key.keys()
     assert all(texts[page][:20] in str(row["pages"]) for row in shown for page in key[row["query_id"]]["page_ids"])
 
@@ -142,7 +144,7 @@ def test_people_and_systems_are_scored_over_the_same_three_pages(
         own = [query_id for query_id, query in key.items() if query["is_head"] == is_head]
         assert system["document_accuracy"][part] == len(right.intersection(own)) / len(own)
     assert system["em"]["all"] == 0.25
-    assert {one["query_id"]: one["chosen"]["right"]["highlight"] for one in read(fates)} == answers
+    assert {fate["query_id"]: fate["chosen"]["right"]["highlight"] for fate in read(fates)} == answers
 
 
 def test_the_same_bytes_and_another_seed_draws_others(sets: str, release: Path, tmp_path: Path) -> None:

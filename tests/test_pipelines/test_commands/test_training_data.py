@@ -39,11 +39,13 @@ SOURCES = {
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Passages, two datasets, a QAMPARI release, and a run for each."""
     folder = tmp_path_factory.mktemp("made")
-    pages = [replace(one, is_disambiguation=False) for one in (SORN, TEY, *PAGES)]
+    pages = [replace(wiki_page, is_disambiguation=False) for wiki_page in (SORN, TEY, *PAGES)]
     kb = write_kb(folder / "kb", pages, rows_per_shard=100, n_shards=1)
     cut_release(folder / "passages", kb, cut=CutOptions(max_words=8))
     for name, records in SOURCES.items():
-        own = write_records(folder / f"{name}.jsonl", [{**one, "input": f"{name} river Sorn?"} for one in records])
+        own = write_records(
+            folder / f"{name}.jsonl", [{**wiki_record, "input": f"{name} river Sorn?"} for wiki_record in records]
+        )
         map_mini(folder / name, kb, "jsonl", own, split="train", stem=name)
         (queries,) = (folder / name).glob("*-kilt.jsonl")
         _search(folder, queries, f"{name}-run.jsonl")
@@ -58,8 +60,8 @@ def _search(folder: Path, queries: Path, name: str) -> None:
 
 
 def _flags(made: Path, form: str, *datasets: str, run: bool = True) -> list[str]:
-    runs = ["--retrieved", *(str(made / f"{one}-run.jsonl") for one in datasets)] if run else []
-    folders = [str(made / one) for one in datasets]
+    runs = ["--retrieved", *(str(made / f"{dataset}-run.jsonl") for dataset in datasets)] if run else []
+    folders = [str(made / dataset) for dataset in datasets]
     return ["training-data", *folders, "--for", form, "--passages", str(made / "passages"), *runs]
 
 
@@ -75,14 +77,14 @@ def test_a_retriever_gets_questions_with_evidence_and_batches(made: Path, tmp_pa
     files = {path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file()}
     assert all((tmp_path / "one" / path).read_bytes() == (tmp_path / "two" / path).read_bytes() for path in files)
     lines = read_lines(tmp_path / "one" / "lines" / "nq-train.jsonl")
-    assert [(one["id"], [two["text"] for two in one["positive_ctxs"]]) for one in lines] == [
+    assert [(line["id"], [two["text"] for two in line["positive_ctxs"]]) for line in lines] == [
         ("a", ["It rises in Brack. Its fish are old."]),
         ("b", ["It stands on the river Sorn."]),
     ]
     assert all(two["title"] == "Tey" for two in lines[0]["hard_negative_ctxs"])
     assert _rejected(tmp_path / "one") == [("nq-train", "c", "no_evidence")]
     batches = pq.read_table(tmp_path / "one" / "batches").to_pylist()
-    assert [(one["dataset"], len(one["examples"])) for one in batches] == [
+    assert [(batch["dataset"], len(batch["examples"])) for batch in batches] == [
         ("nq-train", 2),
         ("fever-train", 2),
         ("nq-train", 1),
@@ -100,7 +102,7 @@ def test_readers_get_mixed_lines_with_the_same_passages(made: Path, tmp_path: Pa
         mixed = read_lines(output / "lines" / "mixed.jsonl")
         assert sorted(map(str, own)) == sorted(map(str, mixed))
         assert verified(output, passages=made / "passages").findings == ()
-    targets = [one["target"] for one in read_lines(tmp_path / "pig" / "lines" / "qampari-train.jsonl")]
+    targets = [line["target"] for line in read_lines(tmp_path / "pig" / "lines" / "qampari-train.jsonl")]
     assert {*targets} <= {"Brack", "Sorn", "Brack#Sorn", "Not Relevant"}
     assert {"Brack", "Sorn"} & {*"#".join(targets).split("#")}
 
@@ -108,21 +110,21 @@ def test_readers_get_mixed_lines_with_the_same_passages(made: Path, tmp_path: Pa
 def test_without_a_run_examples_are_closed_book(made: Path, tmp_path: Path) -> None:
     assert main([*_flags(made, "seq2seq", "nq", run=False), "--output", str(tmp_path / "out")]) == 0
     lines = read_lines(tmp_path / "out" / "lines" / "nq-train.jsonl")
-    assert [one["target"] for one in lines] == ["Brack", "on the river Sorn", "x"]
-    assert {one["source"] for one in lines} == {"Question: nq river Sorn?\nAnswer:"}
+    assert [line["target"] for line in lines] == ["Brack", "on the river Sorn", "x"]
+    assert {line["source"] for line in lines} == {"Question: nq river Sorn?\nAnswer:"}
 
 
 def test_claims_and_amber_have_negatives(made: Path, tmp_path: Path) -> None:
     assert main([*_flags(made, "fact-checking", "fever"), "--output", str(tmp_path / "fc")]) == 0
     lines = read_lines(tmp_path / "fc" / "lines" / "fever-train.jsonl")
-    assert [(one["label"], one["title"]) for one in lines if one["id"].startswith("a@")] == [
+    assert [(line["label"], line["title"]) for line in lines if line["id"].startswith("a@")] == [
         ("SUPPORTS", "Sorn"),
         ("NEUTRAL", "Tey"),
         ("NEUTRAL", "Sorn"),
     ]
     assert main([*_flags(made, "amber", "nq", "fever"), "--output", str(tmp_path / "amber")]) == 0
     lines = read_lines(tmp_path / "amber" / "lines" / "nq-train.jsonl")
-    assert [one["answers"]["text"] for one in lines] == [["Brack"], [], ["on the river Sorn"], []]
+    assert [line["answers"]["text"] for line in lines] == [["Brack"], [], ["on the river Sorn"], []]
     assert not (tmp_path / "amber" / "lines" / "mixed.jsonl").exists()
 
 
@@ -145,7 +147,9 @@ def test_lines_of_a_run_that_cannot_be_used_are_rejected(made: Path, tmp_path: P
         "no_evidence",
     ]
     first = read_lines(tmp_path / "out" / "lines" / "nq-train.jsonl")[0]
-    assert [one["passage_id"] for one in first["hard_negative_ctxs"]] == ["5__0"]  # a page is its first passage
+    assert [negative_ctx["passage_id"] for negative_ctx in first["hard_negative_ctxs"]] == [
+        "5__0"
+    ]  # a page is its first passage
 
 
 @pytest.mark.parametrize(

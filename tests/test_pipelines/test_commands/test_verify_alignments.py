@@ -83,8 +83,8 @@ def test_the_records_of_an_alignment_say_what_counts_and_tables_say(
 ) -> None:
     _rewrite_records(aligned, change)
     report = verified(aligned)
-    assert rule in {one.rule for one in report.findings}
-    assert detail in {one.example for one in report.findings}
+    assert rule in {finding.rule for finding in report.findings}
+    assert detail in {finding.example for finding in report.findings}
 
 
 def test_a_folder_of_alignments_is_checked_with_all_that_it_holds(aligned: Path) -> None:

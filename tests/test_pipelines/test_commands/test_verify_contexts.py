@@ -48,12 +48,12 @@ def _change(folder: Path, file: str, change: Callable[[list[Any]], None]) -> Non
 
 
 def _verify(folder: Path, qampari: Path | None = None, passages: Path | None = None) -> VerifyReport:
-    release, corpus = (None if one is None else str(one) for one in (qampari, passages))
+    release, corpus = (None if folder_given is None else str(folder_given) for folder_given in (qampari, passages))
     return verified(folder, qampari=release, passages=corpus)
 
 
 def _broken(folder: Path, qampari: Path | None = None, passages: Path | None = None) -> set[tuple[str, str]]:
-    return {(one.file, one.rule) for one in _verify(folder, qampari, passages).findings}
+    return {(finding.file, finding.rule) for finding in _verify(folder, qampari, passages).findings}
 
 
 @pytest.mark.parametrize("split_long", [False, True])
@@ -67,7 +67,7 @@ def test_questions_with_passages_are_sound(
     export_contexts(files, str(output), ContextsOptions())
     assert (json.loads((output / "report.json").read_text())["proofs"]["placed"] == 0) == split_long
     seen: list[tuple[int, int]] = []
-    report = verified(output, on_progress=lambda *one: seen.append(one))
+    report = verified(output, on_progress=lambda *progress: seen.append(progress))
     assert report.findings == ()
     assert (report.counts, report.has_texts) == ({"questions": 3, "answers": 15, "proofs": 20}, False)
     assert seen[-1] == (2 * report.n_bytes, 2 * report.n_bytes)
@@ -169,7 +169,7 @@ def test_questions_with_passages_have_all_of_their_files_and_no_further_ones(con
     assert _broken(contexts) == {(MANIFEST, "manifest")}
     (contexts / "further.jsonl").unlink()
     (contexts / READERS).unlink()
-    seal(contexts, files=[one for one in files if one["file"] != READERS])
+    seal(contexts, files=[file for file in files if file["file"] != READERS])
     assert _broken(contexts) == {(READERS, "missing")}
 
 

@@ -41,7 +41,7 @@ def _questions() -> list[Question]:
 @pytest.fixture(scope="module")
 def kb(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kb")
-    write_release(folder, PAGES, titles=[TitleRow(one.page_id, one.title) for one in PAGES])
+    write_release(folder, PAGES, titles=[TitleRow(page.page_id, page.title) for page in PAGES])
     return folder / "release"
 
 
@@ -63,13 +63,13 @@ def _edit_lines(folder: Path, file: str, change: Callable[[list[Any]], None]) ->
     path = folder / file
     records = [json.loads(line) for line in path.read_text().splitlines()]
     change(records)
-    path.write_text("".join(f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in records))
+    path.write_text("".join(f"{record if isinstance(record, str) else json.dumps(record)}\n" for record in records))
     seal(folder)
 
 
 def test_a_whole_release_is_sound(qampari: Path, kb: Path) -> None:
     seen: list[tuple[int, int]] = []
-    report = verified(qampari, kb=kb, on_progress=lambda *one: seen.append(one))
+    report = verified(qampari, kb=kb, on_progress=lambda *progress: seen.append(progress))
 
     assert report.findings == ()
     assert report.is_sound
@@ -103,7 +103,7 @@ def test_a_manifest_says_how_the_files_are_written(qampari: Path) -> None:
 def test_a_release_has_all_of_its_files(qampari: Path) -> None:
     (qampari / DEV).unlink()
     files = json.loads((qampari / "manifest.json").read_text())["files"]
-    seal(qampari, files=[one for one in files if one["file"] != DEV])
+    seal(qampari, files=[file for file in files if file["file"] != DEV])
     assert broken(qampari) == {(DEV, "missing")}
 
 
@@ -137,7 +137,7 @@ ANSWER = (0, "answer_list", 1)
 )
 def test_released_questions_are_built_as_such(qampari: Path, change: Callable[[list[Any]], None], example: str) -> None:
     _edit_lines(qampari, DEV, change)
-    findings = {one.rule: one for one in verified(qampari).findings}
+    findings = {finding.rule: finding for finding in verified(qampari).findings}
 
     assert set(findings) == {"record_law", "not_released"}
     assert example in findings["record_law"].example
@@ -211,7 +211,7 @@ def _with_proof(**changed: Any) -> Question:
 )
 def test_rows_of_questions_are_built_as_such(qampari: Path, odd: Question, example: str) -> None:
     _rewrite_table(qampari, [odd, *_questions()[1:]])
-    findings = {(one.file, one.rule): one for one in verified(qampari).findings}
+    findings = {(finding.file, finding.rule): finding for finding in verified(qampari).findings}
 
     assert example in findings[TABLE, "question_law"].example
 

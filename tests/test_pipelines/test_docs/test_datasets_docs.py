@@ -52,7 +52,7 @@ def test_the_configuration_is_one_that_is_read(tmp_path: Path) -> None:
     path = tmp_path / "datasets.yaml"
     path.write_text(text, "utf-8")
 
-    assert [(one.options.dataset, one.options.split) for one in read_config(str(path), "kb", "out")] == [
+    assert [(planned.options.dataset, planned.options.split) for planned in read_config(str(path), "kb", "out")] == [
         ("fever", "train"),
         ("fever", "dev"),
         ("fever", "test"),

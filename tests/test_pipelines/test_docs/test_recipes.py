@@ -86,7 +86,9 @@ def test_queries(db: duckdb.DuckDBPyConnection, pages: list[Page]) -> None:
     assert len(rows) == 10
     for title, index, text, target in rows:
         (page,) = (page for page in pages if page.title == title)
-        assert (text, target) in {(one.text, one.target_title) for one in page.anchors if one.element == index}
+        assert (text, target) in {
+            (anchor.text, anchor.target_title) for anchor in page.anchors if anchor.element == index
+        }
 
 
 def test_polars(pages: list[Page]) -> None:
@@ -103,7 +105,7 @@ def test_polars(pages: list[Page]) -> None:
 def test_pandas(pages: list[Page]) -> None:
     names = run("pandas")
     assert names["pages"]["text"].to_list() == [page.text for page in pages]
-    keyed = {(page.page_id, n): one.text for page in pages for n, one in enumerate(page.elements)}
+    keyed = {(page.page_id, n): element.text for page in pages for n, element in enumerate(page.elements)}
     assert names["elements"].set_index(["page_id", "index"])["text"].to_dict() == keyed
     assert len(names["values"]) == sum(len(box.fields) for page in pages for box in page.infoboxes)
 
@@ -119,7 +121,7 @@ def test_beam(pages: list[Page], tmp_path: Path) -> None:
     run("Beam")
     markdown = (tmp_path / "pages.md-00000-of-00001").read_text("utf-8")
     assert all(page.markdown() in markdown for page in pages)
-    headings = [(page.title, one.text) for page in pages for one in page.elements if one.kind == "heading"]
+    headings = [(page.title, element.text) for page in pages for element in page.elements if element.kind == "heading"]
     lines = (tmp_path / "headings.tsv-00000-of-00001").read_text("utf-8").splitlines()
     assert sorted(tuple(line.split("\t")) for line in lines) == sorted(headings)
 
@@ -133,7 +135,9 @@ def _blocks(page: str, language: str) -> list[str]:
 def test_the_link_graph(db: duckdb.DuckDBPyConnection, pages: list[Page]) -> None:
     graph, ranked = _blocks("links.md", "sql")
     db.execute(graph)
-    edges = [(page.page_id, one.target_page_id) for page in pages for one in page.anchors if one.target_page_id]
+    edges = [
+        (page.page_id, anchor.target_page_id) for page in pages for anchor in page.anchors if anchor.target_page_id
+    ]
     assert db.execute("select sum(links) from 'links.parquet'").fetchall() == [(len(edges),)]
     assert db.execute("select source, target from 'links.parquet'").fetchall() == sorted(set(edges))
     (target, n), *_ = db.execute(ranked).fetchall()

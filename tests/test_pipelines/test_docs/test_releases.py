@@ -187,7 +187,7 @@ def test_both_collections_of_amber_sets_come_of_the_demo(demo: Path, capsys: pyt
         for line in (demo / "amber" / collection / "qa" / "amber_sets.jsonl").read_text("utf-8").splitlines():
             record = json.loads(line)
             asked = [
-                (one["is_head"], query["meta"]["pid"]) for one in record["qids"].values() for query in one["queries"]
+                (qid["is_head"], query["meta"]["pid"]) for qid in record["qids"].values() for query in qid["queries"]
             ]
             found[collection, record["name"]] = sorted(asked)
     assert found == {
@@ -229,12 +229,18 @@ def test_every_query_of_the_amber_sets_is_answered(demo: Path, capsys: pytest.Ca
 
 def test_the_entity_way_first_finds_four_fifths_of_the_pages(demo: Path) -> None:
     scores = pq.read_table(demo / "benchmark" / "scores").to_pylist()
-    found = {(one["dataset"], one["system"]): (one["value"], one["n"]) for one in scores if one["metric"] == "Rprec"}
+    found = {
+        (score["dataset"], score["system"]): (score["value"], score["n"])
+        for score in scores
+        if score["metric"] == "Rprec"
+    }
     value, n = found["all questions", "aliases+bm25"]
     assert (n, value >= 0.80) == (86, True)
     assert found["all mentions", "aliases+bm25"] == (0.75, 20)
     assert found["blink-dev", "aliases"] == (1.0, 10)
-    accuracy = {(one["dataset"], one["system"]): one["value"] for one in scores if one["metric"] == "accuracy"}
+    accuracy = {
+        (score["dataset"], score["system"]): score["value"] for score in scores if score["metric"] == "accuracy"
+    }
     assert accuracy["all mentions", "aliases+bm25"] == 0.75  # as of KILT's linkers, the same
 
 

@@ -98,7 +98,7 @@ def questions(made: MadeRelease) -> dict[str, Question]:
 
 
 def _questions(output: Path) -> dict[str, Question]:
-    return {one.key: one for one in undrawn_questions(output)}
+    return {undrawn_question.key: undrawn_question for undrawn_question in undrawn_questions(output)}
 
 
 def test_a_world_of_which_nothing_can_be_asked_makes_an_empty_release(tmp_path: Path) -> None:
@@ -110,7 +110,8 @@ def test_a_world_of_which_nothing_can_be_asked_makes_an_empty_release(tmp_path: 
 
     assert rows(tmp_path / "release", "questions") == rows(tmp_path / "release", "queries") == []
     assert {
-        (tmp_path / "release" / "qampari_data" / f"{one}_data.jsonl").stat().st_size for one in ("train", "dev", "test")
+        (tmp_path / "release" / "qampari_data" / f"{split}_data.jsonl").stat().st_size
+        for split in ("train", "dev", "test")
     } == {0}
     assert summary.report["funnel"] == {}
 
@@ -130,9 +131,9 @@ def test_amounts_that_are_equal_are_one_answer_however_they_are_written(tmp_path
     run_job(options_for(world, tmp_path / "all", answer_filter=AnswerFilter(3), all_proofs=True))
 
     asked = _questions(tmp_path / "three")["P1082__P50__Q4"]
-    assert [one.text for one in asked.answers] == ["1250", "300", "300.5"]
+    assert [answer.text for answer in asked.answers] == ["1250", "300", "300.5"]
     assert asked.n_validated == 5
-    assert [len(one.proofs) for one in _questions(tmp_path / "all")["P1082__P50__Q4"].answers] == [6, 2, 2]
+    assert [len(answer.proofs) for answer in _questions(tmp_path / "all")["P1082__P50__Q4"].answers] == [6, 2, 2]
     # Not even considered: with three distinct values four can never be validated.
     assert [row["key"] for row in rows(tmp_path / "four", "queries")] == ["P50__Q4"]
 
@@ -149,7 +150,7 @@ def test_values_that_are_not_of_the_type_of_their_property_do_no_harm(tmp_path: 
 
     run_job(options_for(world, tmp_path / "made"))
 
-    assert [one.text for one in _questions(tmp_path / "made")["P577__P50__Q4"].answers] == [
+    assert [answer.text for answer in _questions(tmp_path / "made")["P577__P50__Q4"].answers] == [
         str(year) for year in range(1901, 1906)
     ]
 
@@ -167,8 +168,8 @@ def test_a_property_that_the_dump_lacks_has_the_kind_of_its_values(tmp_path: Pat
     run_job(options_for(maker.write(tmp_path), tmp_path / "made"))
 
     found = _questions(tmp_path / "made")
-    assert [one.item_id for one in found["P407__P50__Q4"].answers] == ["Q41", "Q42", "Q43", "Q44", "Q45"]
-    assert [one.text for one in found["P577__P50__Q4"].answers] == ["1901", "1902", "1903", "1904", "1905"]
+    assert [answer.item_id for answer in found["P407__P50__Q4"].answers] == ["Q41", "Q42", "Q43", "Q44", "Q45"]
+    assert [answer.text for answer in found["P577__P50__Q4"].answers] == ["1901", "1902", "1903", "1904", "1905"]
 
 
 # --- a random world ---
@@ -194,8 +195,8 @@ def test_a_random_world_as_slow_and_obvious_code_has_it(
     summary = run_job(options_for(random_world, tmp_path / "release", **given))
 
     check(summary, expected)
-    assert {one.subset for one in expected.questions} == {SIMPLE, COMPOSITION, INTERSECTION}
-    assert Counter(one.outcome for one in expected.queries.values()).keys() <= OUTCOMES.keys()
+    assert {question.subset for question in expected.questions} == {SIMPLE, COMPOSITION, INTERSECTION}
+    assert Counter(query.outcome for query in expected.queries.values()).keys() <= OUTCOMES.keys()
 
 
 def test_compositions_of_all_simple_queries_as_slow_and_obvious_code_has_them(
@@ -210,12 +211,12 @@ def test_compositions_of_all_simple_queries_as_slow_and_obvious_code_has_them(
 
     check(run_job(options_for(random_world, tmp_path / "release", **given)), expected)
 
-    outcomes = {key: one.outcome for key, one in expected.queries.items()}
+    outcomes = {key: query.outcome for key, query in expected.queries.items()}
     assert {*outcomes.values()} >= {"kept", "too_many_answers", "too_few_found"}
-    assert {key: one.outcome for key, one in of_kept.queries.items()}.items() <= outcomes.items()
-    further = [one for key, one in expected.queries.items() if key not in of_kept.queries]
-    assert any(one.outcome == "kept" for one in further)
-    assert {one.subset for one in further} == {COMPOSITION}
+    assert {key: query.outcome for key, query in of_kept.queries.items()}.items() <= outcomes.items()
+    further = [query for key, query in expected.queries.items() if key not in of_kept.queries]
+    assert any(query.outcome == "kept" for query in further)
+    assert {query.subset for query in further} == {COMPOSITION}
 
 
 def test_the_small_world_as_slow_and_obvious_code_has_it(world: World, made: MadeRelease) -> None:

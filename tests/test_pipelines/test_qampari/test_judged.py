@@ -40,8 +40,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture(scope="module")
 def model(world: World, tmp_path_factory: pytest.TempPathFactory) -> ModelOptions:
-    texts = [RELATIONS, *(one.text for page in open_release(world.kb) for one in page.elements)]
-    texts += [one["text"] for row in rows(world.wikidata, "items") for one in row["labels"]]
+    texts = [RELATIONS, *(element.text for page in open_release(world.kb) for element in page.elements)]
+    texts += [label["text"] for row in rows(world.wikidata, "items") for label in row["labels"]]
     return ModelOptions(str(overlap_model(tmp_path_factory.mktemp("model"), texts=texts)), backend="onnx")
 
 
@@ -68,16 +68,16 @@ def expected(world: World, model: ModelOptions) -> Oracle:
 
 def _proofs(output: Path) -> dict[tuple[str, str | None, int], ProofText]:
     return {
-        (one.key, answer.item_id or answer.text, place): proof
-        for one in undrawn_questions(output)
-        for answer in one.answers
+        (undrawn_question.key, answer.item_id or answer.text, place): proof
+        for undrawn_question in undrawn_questions(output)
+        for answer in undrawn_question.answers
         for place, proof in enumerate(answer.proofs)
     }
 
 
 def test_every_query_and_question_as_slow_and_obvious_code_has_it(made: MadeRelease, expected: Oracle) -> None:
     check(made, expected)
-    assert {one.outcome for one in expected.queries.values()} >= {
+    assert {query.outcome for query in expected.queries.values()} >= {
         "kept",
         "too_few_found",
         "too_few_validated",
@@ -121,7 +121,7 @@ def test_a_higher_threshold_drops_facts(world: World, model: ModelOptions, made:
 
     assert strict.report["facts"]["simple"]["proved"] == 0  # only what is above counts
     assert strict.report["questions"]["kept"]["wikidata_simple"] == 0
-    n_mild, n_strict = (one.report["facts"]["simple"]["proved"] for one in (mild, made))
+    n_mild, n_strict = (run.report["facts"]["simple"]["proved"] for run in (mild, made))
     assert n_mild > n_strict > 0
 
 
@@ -130,7 +130,7 @@ class _Doubting:
 
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
         """A verdict for each pair."""
-        return [Verdict(0.1 if re.search("Tongue (40|41)", one.hypothesis) else 0.9, 0, 0) for one in pairs]
+        return [Verdict(0.1 if re.search("Tongue (40|41)", pair.hypothesis) else 0.9, 0, 0) for pair in pairs]
 
 
 def test_more_values_with_a_sentence_than_a_question_may_have_are_judged(

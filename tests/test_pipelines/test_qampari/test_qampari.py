@@ -78,21 +78,23 @@ def test_every_query_and_question_as_slow_and_obvious_code_has_it(world: World, 
     expected = Oracle(world.wikidata, world.kb, load_relations())
 
     check(made, expected)
-    assert {one.subset for one in expected.questions} == set(SUBSETS)
+    assert {question.subset for question in expected.questions} == set(SUBSETS)
 
 
 def test_numbers_of_qids_run_from_0_without_a_gap_in_the_order_of_the_files(
     output: Path, drawn: list[Question]
 ) -> None:
     by_split = defaultdict(list)
-    for one in drawn:
-        if one.qid is not None:
-            n, subset, split = parse_qid(one.qid)
-            assert (subset, split) == (one.subset, one.split)
+    for question in drawn:
+        if question.qid is not None:
+            n, subset, split = parse_qid(question.qid)
+            assert (subset, split) == (question.subset, question.split)
             by_split[split].append(n)
     for split in SPLITS:
         assert by_split[split] == list(range(len(by_split[split])))
-        assert [one["qid"] for one in _lines(output, split)] == [one.qid for one in drawn if one.split == split]
+        assert [line["qid"] for line in _lines(output, split)] == [
+            question.qid for question in drawn if question.split == split
+        ]
     assert all(by_split.values())
 
 
@@ -111,7 +113,7 @@ def test_the_funnel_adds_up_to_the_queries(output: Path, made: MadeRelease, draw
     shown = {line.split()[0]: line.split()[1:] for line in funnel_text(report, is_judged=False).splitlines()}
     counts = report["funnel"][INTERSECTION]
     assert shown[INTERSECTION][:3] == [str(counts["queries"]), str(counts["answers"]), "-"]
-    of_split = Counter((one.split, one.subset) for one in drawn if one.split is not None)
+    of_split = Counter((question.split, question.subset) for question in drawn if question.split is not None)
     assert {
         (split, subset): n for split, found in report["questions"]["drawn"].items() for subset, n in found.items()
     } == of_split
@@ -139,19 +141,21 @@ def test_a_release_without_questions_says_why(made: MadeRelease, counts: dict[st
 
 def test_each_question_is_on_the_side_of_its_relations(drawn: list[Question]) -> None:
     relations = load_relations()
-    sides = split_relations((one.property_id for one in relations.simple.values() if one.is_enabled), "qampari")
-    for one in drawn:
-        found = {sides.get(name) for name in one.property_ids}
-        if one.subset in (TABLE_SIMPLE, TABLE_COMPOSITION):
-            assert one.side == ("train" if one.split == "train" else "test")
-        elif one.subset == INTERSECTION:
-            assert one.side == ("test" if found == {"test"} else "train")
+    sides = split_relations(
+        (relation.property_id for relation in relations.simple.values() if relation.is_enabled), "qampari"
+    )
+    for question in drawn:
+        found = {sides.get(name) for name in question.property_ids}
+        if question.subset in (TABLE_SIMPLE, TABLE_COMPOSITION):
+            assert question.side == ("train" if question.split == "train" else "test")
+        elif question.subset == INTERSECTION:
+            assert question.side == ("test" if found == {"test"} else "train")
         else:
-            assert one.side == ("test" if "test" in found else "train")
+            assert question.side == ("test" if "test" in found else "train")
 
 
 def _but_drawn(drawn: list[Question], *subsets: str) -> list[Any]:
-    return [made_alone(one) for one in drawn if one.subset in subsets]
+    return [made_alone(question) for question in drawn if question.subset in subsets]
 
 
 @pytest.mark.slow
@@ -164,17 +168,19 @@ def test_sizes_and_mixed_change_the_draw_and_nothing_else(
     run_job(_options(world, tmp_path / "other", sizes=sizes, mixed="drop"))
 
     other = [convert(row, Question) for row in rows(tmp_path / "other", "questions")]
-    assert [made_alone(one) for one in other] == [made_alone(one) for one in drawn]
+    assert [made_alone(question) for question in other] == [made_alone(question) for question in drawn]
     assert rows(tmp_path / "other", "queries") == rows(output, "queries")
-    n_drawn = Counter(one.subset for one in other if one.split in ("dev", "test"))
+    n_drawn = Counter(question.subset for question in other if question.split in ("dev", "test"))
     assert all(n <= pool[subset] for subset, n in n_drawn.items())
     assert n_drawn[SIMPLE] == n_drawn[TABLE_SIMPLE] == 1
-    of_relation = Counter(name for one in other if one.split == "train" for name in set(one.property_ids))
+    of_relation = Counter(
+        name for question in other if question.split == "train" for name in set(question.property_ids)
+    )
     assert set(of_relation.values()) == {1}
-    for one, before in zip(other, drawn, strict=True):
-        if one.side != before.side:
-            is_mixed = one.subset == INTERSECTION and (before.side, one.side) == ("train", None)
-            assert is_mixed or one.subset in (TABLE_SIMPLE, TABLE_COMPOSITION)
+    for question, before in zip(other, drawn, strict=True):
+        if question.side != before.side:
+            is_mixed = question.subset == INTERSECTION and (before.side, question.side) == ("train", None)
+            assert is_mixed or question.subset in (TABLE_SIMPLE, TABLE_COMPOSITION)
 
 
 @pytest.mark.slow
@@ -186,7 +192,7 @@ def test_the_seed_changes_the_draw_and_the_values_that_are_compared_with(
     other = [convert(row, Question) for row in rows(tmp_path / "other", "questions")]
     same = (SIMPLE, COMPOSITION, INTERSECTION, TABLE_SIMPLE)
     assert _but_drawn(other, *same) == _but_drawn(drawn, *same)
-    sides, before = ({one.key: one.side for one in found} for found in (other, drawn))
+    sides, before = ({question.key: question.side for question in found} for found in (other, drawn))
     assert any(sides[key] != before[key] for key in sides.keys() & before.keys())
 
 
@@ -198,14 +204,14 @@ def test_without_tables_and_with_meta_and_released_case(
 
     other = [convert(row, Question) for row in rows(tmp_path / "other", "questions")]
     same = (SIMPLE, COMPOSITION, INTERSECTION)
-    assert [made_alone(one) for one in other] == _but_drawn(drawn, *same)
-    records = [one for split in SPLITS for one in _lines(tmp_path / "other", split)]
+    assert [made_alone(question) for question in other] == _but_drawn(drawn, *same)
+    records = [line for split in SPLITS for line in _lines(tmp_path / "other", split)]
     assert records
-    assert all("meta" in one for one in records)
-    texts = [proof["proof_text"] for one in records for answer in one["answer_list"] for proof in answer["proof"]]
+    assert all("meta" in record for record in records)
+    texts = [proof["proof_text"] for record in records for answer in record["answer_list"] for proof in answer["proof"]]
     assert all(text[:1] == text[:1].upper() for text in texts)
     assert not any("Halvane" in text[1:] for text in texts)
-    assert not any("meta" in one for split in SPLITS for one in _lines(output, split))
+    assert not any("meta" in line for split in SPLITS for line in _lines(output, split))
 
 
 @pytest.mark.slow
@@ -218,8 +224,8 @@ def test_verbs_can_be_those_of_the_released_questions(world: World, drawn: list[
     ]
     assert changed
     assert all(new.replace(" that works or ", " that work or ") == old for new, old in changed)
-    assert [structs.replace(one, question_text="") for one in made] == [
-        structs.replace(made_alone(one), question_text="") for one in drawn
+    assert [structs.replace(question, question_text="") for question in made] == [
+        structs.replace(made_alone(question), question_text="") for question in drawn
     ]
 
 
@@ -257,7 +263,7 @@ def test_the_command_lays_a_wrong_key_column_to_the_set_up(
 def test_the_manifest_says_what_it_was_made_from(world: World, output: Path) -> None:
     manifest, form = read_form(str(output))
 
-    assert {name: [one["name"] for one in found] for name, found in manifest.facts["inputs"].items()} == {
+    assert {name: [input_file["name"] for input_file in found] for name, found in manifest.facts["inputs"].items()} == {
         "kb": ["kb/manifest.json"],
         "wikidata": ["wikidata/manifest.json"],
     }

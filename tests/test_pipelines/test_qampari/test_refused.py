@@ -163,7 +163,7 @@ def test_given_files_are_inputs_of_the_manifest(world: World, tmp_path: Path) ->
 def test_a_file_that_was_cut_off_is_named_before_anything_is_written(
     name: str, world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    copies = [str(shutil.copytree(one, tmp_path / one.name)) for one in (world.kb, world.wikidata)]
+    copies = [str(shutil.copytree(release, tmp_path / release.name)) for release in (world.kb, world.wikidata)]
     path = max(tmp_path.glob(f"*/{name}/*.parquet"))
     path.write_bytes(path.read_bytes()[:-1])
     given = ["--kb", copies[0], "--wikidata", copies[1], "--model", "none"]

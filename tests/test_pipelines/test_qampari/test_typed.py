@@ -31,7 +31,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     maker.add("Q10", "Ada Ash")
     classes = [("Q1",), ("Q1",), ("Q3",), ("Q1", "Q2"), ("Q2", "Q3"), ("Q2",), ("Q2",), ("Q2 ended",), ()]
     for number, own in enumerate(classes, 100):
-        claims = [f"P31 {one}" for one in own] + (["-P31 Q2"] if number == 108 else [])
+        claims = [f"P31 {type_id}" for type_id in own] + (["-P31 Q2"] if number == 108 else [])
         page = [f"Work {number} {SAID}." if number != 106 else "It is a work."]
         maker.add(f"Q{number}", f"Work {number}", "P57 Q10", *claims, page=page)
     # Books of two authors. All but the last of each say so; each is in one language and says so, except that the last

@@ -28,7 +28,7 @@ class _Provision(beam_provision_api_pb2_grpc.ProvisionServiceServicer):  # type:
     """Answers worker 7-1 only."""
 
     def GetProvisionInfo(self, request: Any, context: Any) -> Any:
-        if ("worker_id", "7-1") not in [(one.key, one.value) for one in context.invocation_metadata()]:
+        if ("worker_id", "7-1") not in [(value.key, value.value) for value in context.invocation_metadata()]:
             context.abort(grpc.StatusCode.NOT_FOUND, "who are you?")
         return beam_provision_api_pb2.GetProvisionInfoResponse(info=INFO)
 

@@ -120,7 +120,7 @@ def test_a_job_server_under_spark_submit_and_a_pool_of_workers_do_the_same(
         f"--master={cluster.url}",
         "--class=org.apache.beam.runners.spark.SparkJobServerDriver",
         f"--driver-class-path={os.pathsep.join(map(str, cluster.kit.first_jars))}",
-        *(f"--conf={one.removeprefix('-D')}" for one in cluster.jvm_properties()),
+        *(f"--conf={jvm_property.removeprefix('-D')}" for jvm_property in cluster.jvm_properties()),
         str(cluster.kit.job_server),
         "--job-port=0",
         "--artifact-port=0",

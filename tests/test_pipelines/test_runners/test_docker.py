@@ -56,12 +56,12 @@ def instructions() -> Iterator[Instruction]:
 def stages() -> dict[str, list[Instruction]]:
     """Gives the instructions of each named stage."""
     found: dict[str, list[Instruction]] = {}
-    for one in instructions():
-        if one.name == "FROM":
-            image, _, name = one.value.partition(" AS ")
+    for instruction in instructions():
+        if instruction.name == "FROM":
+            image, _, name = instruction.value.partition(" AS ")
             found[name or f"last, from {image}"] = current = []
         elif found:
-            current.append(one)
+            current.append(instruction)
     return found
 
 
@@ -76,7 +76,7 @@ def test_hadolint_has_nothing_to_say() -> None:
 
 
 def test_the_image_does_not_run_as_root_and_starts_beams_boot() -> None:
-    names = [(one.name, one.value) for one in stages()["kbsource"]]
+    names = [(instruction.name, instruction.value) for instruction in stages()["kbsource"]]
 
     assert ("USER", "10001") in names
     assert names.index(("USER", "10001")) > max(at for at, (name, _) in enumerate(names) if name == "RUN")
@@ -101,15 +101,15 @@ class Image:
         self._others = others
         self._folder = root
 
-    def run(self, one: Instruction, *, path: str) -> None:
+    def run(self, instruction: Instruction, *, path: str) -> None:
         """Does one instruction."""
-        if one.name == "WORKDIR":
-            self._folder = self.place(one.value)
+        if instruction.name == "WORKDIR":
+            self._folder = self.place(instruction.value)
             self._folder.mkdir(parents=True, exist_ok=True)
-        elif one.name == "COPY" and not one.value.startswith("--from=beam"):
-            self._copy(one.value.split())
-        elif one.name == "RUN":
-            self._shell(one.value, path=path)
+        elif instruction.name == "COPY" and not instruction.value.startswith("--from=beam"):
+            self._copy(instruction.value.split())
+        elif instruction.name == "RUN":
+            self._shell(instruction.value, path=path)
 
     def place(self, path: str) -> Path:
         return self.root / path.lstrip("/") if path.startswith("/") else self._folder / path
@@ -174,8 +174,8 @@ def test_the_shell_steps_install_a_kbsource_that_works(plain_python: Path, tmp_p
     images: dict[str, Image] = {}
     for name in ("wheel", "kbsource"):
         images[name] = Image(tmp_path / name, images)
-        for one in stages()[name]:
-            images[name].run(one, path=path)
+        for stage in stages()[name]:
+            images[name].run(stage, path=path)
 
     assert (tmp_path / "useradd").read_text("utf-8") == "--create-home --uid 10001 kbsource\n"
     assert not (tmp_path / "kbsource" / "opt" / "install").exists()
@@ -249,7 +249,11 @@ def test_the_driver_waits_until_the_job_server_answers(compose: dict[str, Any]) 
 
 
 def test_the_job_server_of_the_cluster_is_that_of_the_images_beam(compose: dict[str, Any]) -> None:
-    (beam,) = (one.value.removeprefix("BEAM=") for one in instructions() if one.value.startswith("BEAM="))
+    (beam,) = (
+        instruction.value.removeprefix("BEAM=")
+        for instruction in instructions()
+        if instruction.value.startswith("BEAM=")
+    )
 
     assert compose["services"]["job-server"]["image"].endswith(f"beam_spark3_job_server:{beam}}}")
 
@@ -262,18 +266,22 @@ def test_a_form_is_one_of_googles_and_has_the_options_of_its_command(command: st
     form = metadata(command)
 
     assert dataflow.TemplateMetadata.from_json(json.dumps(form)).name == f"kbsource {command}"
-    parameters = {one["name"]: one for one in form["parameters"]}
-    typed = {f"--{name.replace('_', '-')}": one for name, one in parameters.items()}
+    parameters = {parameter["name"]: parameter for parameter in form["parameters"]}
+    typed = {f"--{name.replace('_', '-')}": parameter for name, parameter in parameters.items()}
     app = make_app()
     for word in command.split():
         app = app[word]
     left_out = {"--runner", "--workers", "--dry-run", "--scratch"}
-    for argument in (one for one in app.assemble_argument_collection() if one.show and one.name not in left_out):
+    for argument in (
+        argument_of_app
+        for argument_of_app in app.assemble_argument_collection()
+        if argument_of_app.show and argument_of_app.name not in left_out
+    ):
         form_name = next(name for name in argument.names if name.startswith("--"))
         assert typed[form_name].get("isOptional", False) is not argument.required, form_name
         del typed[form_name]
     assert set(typed) == {"--command"}
-    assert all(one["helpText"] and one["label"] for one in parameters.values())
+    assert all(parameter["helpText"] and parameter["label"] for parameter in parameters.values())
 
 
 @pytest.mark.parametrize(
@@ -286,7 +294,7 @@ def test_a_form_is_one_of_googles_and_has_the_options_of_its_command(command: st
     ],
 )
 def test_a_form_takes_what_the_command_takes(name: str, good: list[str], bad: list[str]) -> None:
-    parameters = {one["name"]: one for one in metadata("build")["parameters"]}
+    parameters = {parameter["name"]: parameter for parameter in metadata("build")["parameters"]}
     (pattern,) = parameters[name]["regexes"]
 
     assert [value for value in good if not re.fullmatch(pattern, value)] == []
@@ -314,12 +322,12 @@ def test_a_launched_job_makes_what_the_command_makes(release: Path, tmp_path: Pa
 
 
 def test_every_image_may_be_pinned_by_digest() -> None:
-    stages = {one.value.partition(" AS ")[2] for one in instructions() if one.name == "FROM"}
-    outside = [one.value.partition(" AS ")[0] for one in instructions() if one.name == "FROM"]
+    stages = {instruction.value.partition(" AS ")[2] for instruction in instructions() if instruction.name == "FROM"}
+    outside = [instruction.value.partition(" AS ")[0] for instruction in instructions() if instruction.name == "FROM"]
     outside = [image for image in outside if image not in stages]
 
     assert len(outside) == 4
     digests = [re.search(r"\$\{(\w+_DIGEST)\}\Z", image) for image in outside]
     assert [image for image, digest in zip(outside, digests, strict=True) if digest is None] == []
-    arguments = [one.value for one in instructions() if one.name == "ARG"]
+    arguments = [instruction.value for instruction in instructions() if instruction.name == "ARG"]
     assert all(digest is not None and f"{digest[1]}=" in arguments for digest in digests)

@@ -70,8 +70,8 @@ def run(line: str, made: Path, output: Path, flags: list[str]) -> Counts:
 
     def look(result: Any, names: StepNames) -> dict[str, float]:
         seconds = seconds_of_steps(result, names)
-        for one in result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))["counters"]:
-            counts[names(one.key.step), one.key.metric.name] += one.committed or one.attempted
+        for counter in result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))["counters"]:
+            counts[names(counter.key.step), counter.key.metric.name] += counter.committed or counter.attempted
         return seconds
 
     arguments = step_arguments(Step("", "", line), str(made))
@@ -138,7 +138,9 @@ def test_a_job_that_is_killed_goes_on_and_makes_the_same_bytes(local: Made, tmp_
     if code == 0:
         assert list(temporary.glob("kbsource-*")) == []
     else:
-        made_here = {name: one for name, one in made_here.items() if name.partition("/")[0] not in (BUILDING, STAGING)}
+        made_here = {
+            name: content for name, content in made_here.items() if name.partition("/")[0] not in (BUILDING, STAGING)
+        }
     assert made_here == contents(made / job)
 
 

@@ -24,8 +24,8 @@ def beat_path(tmp_path: Path) -> str:
 
 @pytest.fixture
 def guard(beat_path: str) -> Iterator[Guard]:
-    with Guard(WORK, beat_path=beat_path, page_timeout_s=0.3, memory_bytes=2 << 30) as one:
-        yield one
+    with Guard(WORK, beat_path=beat_path, page_timeout_s=0.3, memory_bytes=2 << 30) as opened_guard:
+        yield opened_guard
 
 
 def test_one_process_does_many_tasks(guard: Guard, beat_path: str) -> None:

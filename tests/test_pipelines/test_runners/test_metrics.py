@@ -33,9 +33,11 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
     found: Counted = {}
 
     def look(result: Any, names: StepNames) -> dict[str, float]:
-        for one in result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))["counters"]:
-            found.setdefault(one.key.step.partition("/")[0], Counter())[one.key.metric.name] += one.committed
-            assert _is_documented(one.key.metric.name)
+        for counter in result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))["counters"]:
+            found.setdefault(counter.key.step.partition("/")[0], Counter())[counter.key.metric.name] += (
+                counter.committed
+            )
+            assert _is_documented(counter.key.metric.name)
         seconds = seconds_of_steps(result, names)
         assert all(n > 0 for n in seconds.values())
         assert list(seconds.values()) == sorted(seconds.values(), reverse=True)
@@ -47,9 +49,13 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
 
 def _is_documented(name: str) -> bool:
     page = (ROOT / "docs" / "running.md").read_text("utf-8").partition("## What a job shows")[2].partition("\n## ")[0]
-    names = {one for row in re.findall(r"^\| (`[^|]*)\|", page, re.MULTILINE) for one in re.findall(r"`([^`]*)`", row)}
+    names = {
+        metric_name
+        for row in re.findall(r"^\| (`[^|]*)\|", page, re.MULTILINE)
+        for metric_name in re.findall(r"`([^`]*)`", row)
+    }
     return name in names or any(
-        name.startswith(one.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")) for one in names if one[-1].isupper()
+        name.startswith(own_name.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")) for own_name in names if own_name[-1].isupper()
     )
 
 
@@ -112,4 +118,4 @@ def test_the_counters_of_other_jobs_are_what_their_releases_say(tmp_path: Path, 
     output = str(tmp_path / "qampari")
     assert main(["qampari", str(release), wikidata, "--model", "none", "--output", output]) == 0
     facts = Folder.of(f"{output}/report.json").read_json()["facts"]
-    assert sum(step["searches"] for step in counted.values()) == sum(one["searches"] for one in facts.values())
+    assert sum(step["searches"] for step in counted.values()) == sum(fact["searches"] for fact in facts.values())

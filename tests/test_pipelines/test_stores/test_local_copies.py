@@ -103,7 +103,7 @@ def test_a_copy_is_made_once_and_goes_with_the_process(folder: Path, scratch: Pa
 
     assert again == local
     assert counting.opened == [*NAMES]
-    assert {one.name for one in Path(local).iterdir()} == {*NAMES, "lock", "copying"}
+    assert {path.name for path in Path(local).iterdir()} == {*NAMES, "lock", "copying"}
     assert (Path(local) / "b.arrow").read_bytes() == (folder / "b.arrow").read_bytes()
     release_copies()
     assert list(scratch.iterdir()) == []
@@ -156,7 +156,7 @@ def test_processes_share_a_copy_and_the_last_one_removes_it(folder: Path, scratc
     assert sorted(notes.read_text().splitlines()) == [str(folder / name) for name in NAMES]
     for process in processes[1:]:
         _end(process)
-        assert {one.name for one in local.iterdir()} > set(NAMES)
+        assert {path.name for path in local.iterdir()} > set(NAMES)
     _end(processes[0])
     assert list(scratch.iterdir()) == []
 
@@ -197,7 +197,7 @@ def test_a_copy_of_something_else_does_not_keep_what_was_left_behind(
     local = shared_copy(Folder.of(folder), NAMES, version="another")
 
     assert not left.exists()
-    assert [str(one) for one in scratch.iterdir()] == [local]
+    assert [str(path) for path in scratch.iterdir()] == [local]
 
 
 def test_a_fork_leaves_the_copy_to_its_parent(folder: Path, scratch: Path) -> None:

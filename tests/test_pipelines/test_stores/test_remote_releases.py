@@ -175,7 +175,7 @@ def test_tasks_for_people_are_made_in_the_store(bucket: Bucket, says: Says) -> N
     assert _says_both(bucket, says, export)[0] == 0
     tasks = get("s3://wiki/tasks/validation.jsonl").splitlines()
     assert tasks == (bucket.local / "tasks" / "validation.jsonl").read_bytes().splitlines()
-    verdicts = [{"task_id": json.loads(one)["task_id"], "verdict": "correct", "worker": "w"} for one in tasks]
+    verdicts = [{"task_id": json.loads(line)["task_id"], "verdict": "correct", "worker": "w"} for line in tasks]
     path = write_records(bucket.local / "verdicts.jsonl", verdicts)
     put("s3://wiki/verdicts.jsonl", path.read_bytes())
 
@@ -200,8 +200,8 @@ def test_what_the_jobs_read_is_read_there_too(bucket: Bucket) -> None:
     assert list(texts[0].pages(every)) == list(texts[1].pages(every))
     assert Resolver.open(path).resolve(PageKey("title", "Lake Miravel")).title == "Lake Miravel"
     assert ItemPages(path, manifest).n_items == ItemPages(str(bucket.local / "mini"), manifest).n_items
-    for one in texts:
-        one.close()
+    for text in texts:
+        text.close()
 
 
 def test_little_more_than_a_page_is_read(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:

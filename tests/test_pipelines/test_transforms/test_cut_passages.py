@@ -54,7 +54,7 @@ def test_passages_and_counts_come_of_every_chunk() -> None:
     ]
     names = ("pages", "pages_without_text", "passages", "words", "long_passages", "taken_over")
     values = {(0, 0): (2, 1, 2, 8, 0, 0), (0, 1): (1, 0, 1, 8, 1, 0), (1, 0): (0, 0, 0, 0, 0, 0)}
-    counts = [(ChunkKey(*key), dict(zip(names, one, strict=True))) for key, one in values.items()]
+    counts = [(ChunkKey(*key), dict(zip(names, counted, strict=True))) for key, counted in values.items()]
     assert_that(results.chunks | beam.Map(texts), equal_to(expected), label="chunks")
     assert_that(results.counts, equal_to(counts), label="counts")
     assert_that(results.rejected, equal_to([]), label="rejected")

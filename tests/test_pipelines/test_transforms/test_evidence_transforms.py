@@ -103,7 +103,9 @@ def test_records_evidence_and_rejects_of_datasets_come_by_chunk_and_faults_by_da
             assert_that(
                 read.rejected | "rejected" >> beam.Map(n_rows), equal_to([(ChunkKey(1, 0), 1)]), label="are rejected"
             )
-            assert_that(read.datasets | beam.MapTuple(lambda part, one: (part, one.tally.records)), equal_to([(1, 3)]))
+            assert_that(
+                read.datasets | beam.MapTuple(lambda part, dataset: (part, dataset.tally.records)), equal_to([(1, 3)])
+            )
             assert_that(
                 read.faults | beam.MapTuple(lambda part, fault: (part, fault["of"], fault["message"][:30])),
                 equal_to([(0, "data", "1 of 3 records rejected, 33.33")]),
@@ -111,8 +113,12 @@ def test_records_evidence_and_rejects_of_datasets_come_by_chunk_and_faults_by_da
             )
 
 
-def shown(one: AlignedRecord) -> tuple[str, str | None, str | None]:
-    return one.example.example_id, one.decision.reason, one.record and json.dumps(one.record["output"])[:30]
+def shown(aligned_record: AlignedRecord) -> tuple[str, str | None, str | None]:
+    return (
+        aligned_record.example.example_id,
+        aligned_record.decision.reason,
+        aligned_record.record and json.dumps(aligned_record.record["output"])[:30],
+    )
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -70,7 +70,11 @@ def test_ranges_give_the_rows_in_the_order_of_their_keys(dump: Path) -> None:
     expected = [((0, 0), ("Q1",)), ((3, 0), ("Q2",))]
     n_ranges = -(-dump.stat().st_size // 100)
     ordered = read["items"] | beam.Map(rows, "item_id")
-    assert_that(ordered | beam.Map(lambda one: one[1:]), equal_to([one[1:] for one in expected]), label="items")
+    assert_that(
+        ordered | beam.Map(lambda ordered_item: ordered_item[1:]),
+        equal_to([expected_item[1:] for expected_item in expected]),
+        label="items",
+    )
     assert_that(read.counts | beam.combiners.Count.Globally(), equal_to([n_ranges]), label="counts")
     run_pipeline(pipeline, "test")
 

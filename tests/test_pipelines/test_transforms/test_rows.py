@@ -36,7 +36,7 @@ def _value(field: pa.Field, number: int) -> Any:
     if field.nullable and number % 3 == 0:
         return None
     if pa.types.is_struct(of):
-        return {one.name: _value(one, number + place) for place, one in enumerate(of)}
+        return {inner_field.name: _value(inner_field, number + place) for place, inner_field in enumerate(of)}
     if pa.types.is_list(of):
         return [_value(of.value_field.with_nullable(False), number + place) for place in range(number % 3)]
     if pa.types.is_string(of):

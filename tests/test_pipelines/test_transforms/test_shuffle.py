@@ -119,7 +119,7 @@ def _keep(values: list[Any], path: Path) -> None:
 
 def _told(collected: Collected, *, path: Path) -> Iterable[None]:
     found = Found(collected)
-    pairs = [[values(read_stored(one)) for one in step] for step in found.steps("pairs")]
+    pairs = [[values(read_stored(batch)) for batch in step] for step in found.steps("pairs")]
     _keep([pairs, found.counts("numbers")], path)
     return ()
 
@@ -188,7 +188,7 @@ def test_runs_of_equal_rows_are_in_one_batch(numbers: list[int], size: int) -> N
 
     found = [batch["n"].to_pylist() for batch in whole_runs(batches, ["n"])]
 
-    assert [n for one in found for n in one] == numbers
+    assert [n for group in found for n in group] == numbers
     assert all(found)
-    for one in sorted(set(numbers)):
-        assert sum(one in batch for batch in found) == 1
+    for number in sorted(set(numbers)):
+        assert sum(number in batch for batch in found) == 1

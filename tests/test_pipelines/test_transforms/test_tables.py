@@ -68,7 +68,7 @@ def test_rows_in_order_and_those_of_an_entity_in_one_batch(
     assert [row for _, rows in plain for row in rows] == ROWS
     assert [row for _, rows in whole for row in rows] == ROWS
     assert all(
-        {name for name, _ in one} & {name for name, _ in other} == set() for (_, one), (_, other) in pairwise(whole)
+        {name for name, _ in row} & {name for name, _ in other} == set() for (_, row), (_, other) in pairwise(whole)
     )
     assert len(plain) > 1 or group_rows == 50
 

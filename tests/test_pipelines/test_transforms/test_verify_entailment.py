@@ -21,12 +21,18 @@ def test_the_steps_of_a_model_alone_ask_for_its_machines() -> None:
     _ = pairs | "verify" >> VerifyEntailment(ModelOptions("gs://b/nli", accelerator=LIKE_GPU, ram="8GB"))
     components = pipeline.to_runner_api().components
     hints = {
-        one.unique_name: {urn.rpartition(":")[0].rpartition(":")[2]: value.decode() for urn, value in found.items()}
-        for one in components.transforms.values()
-        if (found := components.environments[one.environment_id].resource_hints if one.environment_id else {})
+        transform.unique_name: {
+            urn.rpartition(":")[0].rpartition(":")[2]: value.decode() for urn, value in found.items()
+        }
+        for transform in components.transforms.values()
+        if (
+            found := components.environments[transform.environment_id].resource_hints
+            if transform.environment_id
+            else {}
+        )
     }
     assert {name.partition("/")[0] for name in hints} == {"verify"}
-    assert {name: value for one in hints.values() for name, value in one.items()} == {
+    assert {name: value for hint in hints.values() for name, value in hint.items()} == {
         "accelerator": LIKE_GPU,
         "min_ram_bytes": "8000000000",
     }

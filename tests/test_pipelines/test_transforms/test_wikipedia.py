@@ -39,8 +39,8 @@ def chunk_pages(chunk: tuple[ChunkKey, Any]) -> list[Page]:
 
 def summed(counts: list[tuple[ChunkKey, dict[str, int]]]) -> dict[str, int]:
     total: Counter[str] = Counter()
-    for _, one in counts:
-        total.update(one)
+    for _, counter in counts:
+        total.update(counter)
     return dict(total)
 
 
@@ -95,7 +95,7 @@ def test_without_an_index_links_lead_nowhere_and_text_is_the_same(release: Path)
         pages = (pipeline | read).raw | ParseWikitext(read.site)
         found = pages.chunks | beam.FlatMap(chunk_pages)
         # Those to a section of the page itself need no index.
-        targets = found | beam.FlatMap(lambda page: {one.target_page_id for one in page.anchors} - {page.page_id})
+        targets = found | beam.FlatMap(lambda page: {anchor.target_page_id for anchor in page.anchors} - {page.page_id})
         assert_that(targets | beam.Distinct(), equal_to([None]), label="targets")
         assert_that(
             found | beam.Filter(lambda page: page.elements not in texts) | beam.combiners.Count.Globally(),

@@ -83,7 +83,7 @@ def test_only_an_entity_that_ends_the_process_alone_is_lost(
     lost = [row["key"] for row in rows(output, "rejected") if row["reason"] == "entity_crash"]
     items = [row["item_id"] for row in rows(whole, "items")]
     assert lost == ["Q117"]
-    assert [row["item_id"] for row in rows(output, "items")] == [one for one in items if one != "Q117"]
+    assert [row["item_id"] for row in rows(output, "items")] == [entry for entry in items if entry != "Q117"]
 
 
 def _grow(path: Path) -> None:

@@ -54,7 +54,7 @@ def make_here(dump: Path, output: Path, *, range_bytes: int = 1 << 40, **given: 
         path = chunk_path(join(staging, job.READ), key)
         return key, write_chunk(made, function.schema, work.report, path=path)
 
-    chunks = [read(ChunkKey(one.index, 0), ()) for one in ranges]
+    chunks = [read(ChunkKey(byte_range.index, 0), ()) for byte_range in ranges]
     ids = pa.Table.from_batches((batch for _, chunk in chunks for batch in read_stored(chunk)), IDS)
     for part, ordinals in find_superseded(ids).items():
         chunks.append(read(ChunkKey(part, 1), [pa.record_batch({"ordinal": ordinals}, schema=ORDINALS)]))
@@ -67,9 +67,9 @@ def tables_of(release: Path) -> dict[str, list[dict[str, Any]]]:
     """Gives the tables with values of the type ``other`` as what their JSON says."""
     found = {name: rows(release, name) for name in TABLES}
     for row in found["statements"]:
-        for one in (row, *row["qualifiers"]):
-            if one["value_type"] == "other":
-                one["value"] = json.loads(one["value"])
+        for value_snak in (row, *row["qualifiers"]):
+            if value_snak["value_type"] == "other":
+                value_snak["value"] = json.loads(value_snak["value"])
     return found
 
 
@@ -173,9 +173,9 @@ KEYS = ("id", "type", "redirect", "claims", "P31", "P279", "Q1", "en", "mul", "e
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Gives the place of everything within a value, as what leads there."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, one in inside:
+    for key, child in inside:
         yield (*path, key)
-        yield from places(one, (*path, key))
+        yield from places(child, (*path, key))
 
 
 Change = tuple[int, str, int]
