@@ -314,7 +314,7 @@ def _texts(side: str) -> str:
 
 
 def _elements(side: str) -> str:
-    return f"""(select page_id, unnest([one.text for one in elements]) as text,
+    return f"""(select page_id, unnest([element.text for element in elements]) as text,
         generate_subscripts(elements, 1) - 1 as number from {side}.pages)"""
 
 

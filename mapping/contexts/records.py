@@ -33,7 +33,7 @@ _RUNS_AT_ONCE = 512
 def edits_allowed(form: str, most: int = MOST_EDITS) -> int:
     """Returns how many edits may separate a text from a normalised name: one per four characters; none for numbers.
 
-    >>> [edits_allowed(one) for one in ("u2", "sorn", "lake miravel", "1901")]
+    >>> [edits_allowed(name) for name in ("u2", "sorn", "lake miravel", "1901")]
     [0, 1, 3, 0]
     """
     return 0 if form.replace(" ", "").isdecimal() else min(most, len(form) // _CHARS_AN_EDIT)

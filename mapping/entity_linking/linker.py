@@ -114,7 +114,7 @@ def rank_meanings(
             likelihood = alias.prior if are_certain else alias.link_probability * alias.prior
             if alias.page_id not in found or found[alias.page_id][1] < likelihood:
                 found[alias.page_id] = alias, likelihood
-    return sorted(found.values(), key=lambda one: (-one[1], one[0].page_id))
+    return sorted(found.values(), key=lambda scored: (-scored[1], scored[0].page_id))
 
 
 def link_text(text: str, table: AliasTable, options: LinkerOptions) -> Iterator[LinkedMention]:

@@ -72,7 +72,7 @@ def _page_url(opened: Opened, row: Row, side: str) -> str | None:
 
 
 def _texts(answers: str) -> str:
-    return f"array_to_string([coalesce(one.text, one.value) for one in {answers}], ', ')"
+    return f"array_to_string([coalesce(answer.text, answer.value) for answer in {answers}], ', ')"
 
 
 FACTS_VIEWS = KindViews(

@@ -56,7 +56,7 @@ _MEMORY_MB = 250
 """Memory of the database that looks up passages of the earlier corpus."""
 _SAME = """select page_id from batch join pages using (page_id, title)
     where page_id between ? and ? and batch.elements = list_transform(pages.elements,
-        lambda one: {kind: one.kind, marker: one.marker, section: one.section, text: one.text})"""
+        lambda element: {kind: element.kind, marker: element.marker, section: element.section, text: element.text})"""
 _KNOWN = "select * from passages where page_id between ? and ? and page_id in (from same)"
 
 

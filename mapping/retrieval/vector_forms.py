@@ -62,9 +62,9 @@ def _from_bits(stored: Bytes) -> Floats:
 
 _SIGNS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32) * 2 - 1
 FORMS: Mapping[str, VectorForm] = {
-    "float16": VectorForm(lambda one: one.astype("<f2"), _from_halves),
+    "float16": VectorForm(lambda floats: floats.astype("<f2"), _from_halves),
     "int8": VectorForm(_to_int8, _from_int8),
-    "bits": VectorForm(lambda one: np.packbits(one > 0, axis=1), _from_bits),
+    "bits": VectorForm(lambda floats: np.packbits(floats > 0, axis=1), _from_bits),
 }
 
 

@@ -277,12 +277,12 @@ LAWS = (
         "for name in template_categories if not list_contains(categories, name)]",
         *(
             f"['page ' || page_id || ': {name} in no element' "
-            f"for one in {name} if one.element not between 0 and len(elements) - 1]"
+            f"for item in {name} if item.element not between 0 and len(elements) - 1]"
             for name in ("tables", "infoboxes")
         ),
         *(
             f"['page ' || page_id || ': {name} are not numbered in order' "
-            f"for one, number in {name} if one.index <> number - 1]"
+            f"for item, number in {name} if item.index <> number - 1]"
             for name in ("elements", "anchors")
         ),
         "case when list_sort([a.element::bigint * 4294967296 + a.start for a in anchors]) "

@@ -175,7 +175,7 @@ _LEAKY = {
             from pages join sampled using (page_id)
         ), texts as (
             select page, title, 'element' as what, unnest(range(len(elements))) as number, 0 as place,
-                unnest([one.kind for one in elements]) as kind, unnest([one.text for one in elements]) as text
+                unnest([item.kind for item in elements]) as kind, unnest([item.text for item in elements]) as text
             from pages join sampled using (page_id)
             union all select page, title, 'table', number, 0, 'caption', "table".caption from tables_of
             union all select page, title, 'table', number, 1 + unnest(range(len(texts))), 'cell', unnest(texts)
@@ -185,8 +185,8 @@ _LEAKY = {
         select *, regexp_extract_all(text, {_MARKUP}) as markup from texts where regexp_matches(text, {_MARKUP})""",
 }
 """The pages whose ids have the least sha256, and their texts that have markup."""
-_AFTER = "list_sum([length(one) for one in pieces[:turn + 1]])"
-_BEFORE = "coalesce(list_sum([length(one) for one in markup[:turn]]), 0)"
+_AFTER = "list_sum([length(piece) for piece in pieces[:turn + 1]])"
+_BEFORE = "coalesce(list_sum([length(piece) for piece in markup[:turn]]), 0)"
 _LEAK_OPTIONS: dict[str, Any] = {"section": "Leaks", "page": "measures", "needs": ("pages",), "derived": _LEAKY}
 _MEASURED = (
     Measure(
