@@ -392,7 +392,7 @@ FACTS = ListingKind(
         TableCount(None, "select count(*) from facts where problem is null", summary="questions"),
         TableCount(
             None,
-            "select sum(len([0 for one in old_answers || new_answers if one.proof is not null])) from facts",
+            "select sum(len([0 for answer in old_answers || new_answers if answer.proof is not null])) from facts",
             summary="proofs",
         ),
     ),

@@ -104,7 +104,7 @@ def list_name(title: str) -> str | None:
 def has_list_title(title: str) -> bool:
     """Returns whether a title shows no sign of being a partial list: a colon, or a bracket or range at its end.
 
-    >>> [has_list_title(f"List of ships {one}") for one in ("of Peru", "(A)", "A–C", "1914–18", "A-C", ": A")]
+    >>> [has_list_title(f"List of ships {name}") for name in ("of Peru", "(A)", "A–C", "1914–18", "A-C", ": A")]
     [True, False, False, False, False, False]
     """
     return ":" not in title and not title.endswith(")") and _RANGE.search(title) is None

@@ -201,7 +201,7 @@ class WritingModel(Protocol):
 def log_shares(scores: Sequence[float]) -> tuple[float, ...]:
     """Returns the logarithms of the softmax of scores; without scores, that of a prompt without passages.
 
-    >>> log_shares([]), [round(one, 4) for one in log_shares([1.0, 1.0])]
+    >>> log_shares([]), [round(share, 4) for share in log_shares([1.0, 1.0])]
     ((0.0,), [-0.6931, -0.6931])
     """
     if not scores:

@@ -303,7 +303,7 @@ def _spans(source: TrainingQuery) -> list[_Draft]:
 def task_of(query: Query) -> str:
     """Returns the task of a question, determined from its input and answers.
 
-    >>> [task_of(one) for one in (Query("1", "a", ("REFUTES",)), Query("2", "Ada [SEP] spouse", subject="Ada"))]
+    >>> [task_of(query) for query in (Query("1", "a", ("REFUTES",)), Query("2", "Ada [SEP] spouse", subject="Ada"))]
     ['fact checking', 'slot filling']
     """
     if query.answers and LABELS.issuperset(query.answers):
