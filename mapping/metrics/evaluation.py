@@ -169,6 +169,9 @@ class KiltFiles:
     """Release whose redirects are accepted: an answer that is the title of a redirect counts as the article's title."""
     items: NewFile | None = None
     """Output file for the values of every record, JSON Lines."""
+    submission: NewFile | None = None
+    """Output file for a submission to KILT's challenge, instead of scores: one line for every question of a test file,
+    checked and in its order. A .zip has a file for each test file; for a single one it can be JSON Lines."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -375,19 +375,28 @@ def evaluate_tasks(
     Raises:
         SetupError: as ``evaluate_kilt``; there is no gold file, or there are no predictions for any.
     """
+    tasks, missing = task_files(files)
+    return {base_name(task.gold): evaluate_kilt(task, options, reject=reject) for task in tasks}, missing
+
+
+def task_files(files: KiltFiles) -> tuple[list[KiltFiles], list[str]]:
+    """Returns the files of every task of a folder, in the leaderboard's order, and the gold files without predictions.
+
+    Raises:
+        SetupError: there is no gold file, or there are no predictions for any.
+    """
     folder = files.predictions
     order = {name: number for number, name in enumerate(all_sources())}
-    scores, missing = {}, []
+    tasks, missing = [], []
     gold_files = glob(join(files.gold, "*.jsonl*"))
     for path in sorted(gold_files, key=lambda path: (order.get(base_name(path).partition("-")[0], len(order)), path)):
         name = base_name(path)
         if Folder.of(join(folder, name)).exists():
-            task = replace(files, gold=path, predictions=join(folder, name), all_tasks=False)
-            scores[name] = evaluate_kilt(task, options, reject=reject)
+            tasks.append(replace(files, gold=path, predictions=join(folder, name), all_tasks=False))
         elif metric_of(name):
             missing.append(name)
-    if not scores and not missing:
+    if not tasks and not missing:
         raise SetupError(f"{files.gold} has no file like nq-dev-kilt.jsonl; name the folder of gold files.")
-    if not scores:
+    if not tasks:
         raise SetupError(f"{folder} has no file that is named like one of {files.gold}, such as {missing[0]}.")
-    return scores, missing
+    return tasks, missing

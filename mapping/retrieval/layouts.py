@@ -48,6 +48,7 @@ class Column(NamedTuple):
     label: str
     dataset: str  # key of the dataset
     metric: str  # named as in the figures of the papers
+    figures: tuple[str, str, str] | None = None  # dataset, metric and source of the papers' figures, if they differ
 
 
 class Layout(NamedTuple):
@@ -77,7 +78,9 @@ def layouts() -> Iterator[Layout]:
         yield Layout(f"KILT, table {number}: {what}", f"KILT (2021), table {number}", columns)
     names = ("recall", "precision", "F1", "recall >= 0.8", "F1 >= 0.5")
     columns = tuple(Column(name, "qampari", name) for name in names)
-    yield Layout("QAMPARI, table 3: answers", "QAMPARI (2022), table 3", columns)
+    source = "QAMPARI (2022), table 3"
+    beside = Column("NQ EM", "nq", "downstream", ("qampari", "exact match", f"{source}, Natural Questions"))
+    yield Layout("QAMPARI, table 3: answers", source, (*columns, beside))
     columns = tuple(
         Column(f"{name}@{k}", "qampari", f"{name}@{k}")
         for name in ("ARECALL", "ERECALL")
@@ -126,9 +129,10 @@ _AMBER = (
 def paper_tables(datasets: Sequence[Dataset], systems: Sequence[str], scores: Iterable[Score]) -> list[PaperTable]:
     """Returns the papers' tables that include one of the datasets.
 
-    A system has a row for each split in which it has a value. If several datasets have the same key and split, the
-    first one is used. A table in which no system has a value, such as a table of answers without a reader, contains
-    only the paper's rows; if there are none, it contains an empty row for each system.
+    A system has a row for each split in which it has a value. QAMPARI's column of Natural Questions is an addition: it
+    makes neither a row nor a table. If several datasets have the same key and split, the first one is used. A table in
+    which no system has a value, such as a table of answers without a reader, contains only the paper's rows; if there
+    are none, it contains an empty row for each system.
     """
     values = {(score.dataset, score.metric, score.system): score.value for score in scores}
     by_key: dict[tuple[str, str], Dataset] = {}
@@ -139,12 +143,13 @@ def paper_tables(datasets: Sequence[Dataset], systems: Sequence[str], scores: It
     made = []
     for layout in layouts():
         rows: list[tuple[str | float | None, ...]] = []
+        main = [column for column in layout.columns if column.figures is None]
         for system in systems:
             for split in splits:
                 cells = [_own(column, by_key.get((column.dataset, split)), system, values) for column in layout.columns]
-                if any(cell is not None for cell in cells):
+                if any(cell is not None for cell, column in zip(cells, layout.columns, strict=True) if column in main):
                     rows.append((f"{system}, {split}" if split else system, *cells))
-        if not any((column.dataset, split) in by_key for column in layout.columns for split in splits):
+        if not any((column.dataset, split) in by_key for column in main for split in splits):
             continue
         rows += _published_rows(layout)
         rows = rows or [(system, *(None for _ in layout.columns)) for system in systems]
@@ -175,8 +180,9 @@ def _published_rows(layout: Layout) -> Iterator[tuple[str | float | None, ...]]:
     """Yields the rows of the paper, in order."""
     figures: dict[str, dict[int, Published]] = {}
     for place, column in enumerate(layout.columns):
-        for figure in published().get((column.dataset, column.metric), ()):
-            if figure.source == layout.source:
+        dataset, metric, source = column.figures or (column.dataset, column.metric, layout.source)
+        for figure in published().get((dataset, metric), ()):
+            if figure.source == source:
                 figures.setdefault(figure.system, {})[place] = figure
     for system, own in figures.items():
         cells = (own[place].value if place in own else None for place in range(len(layout.columns)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar, get_type_hints
 
 from cyclopts import App
 
@@ -21,7 +22,7 @@ from mapping.metrics.evaluation import (
     QampariEvaluation,
     QampariFiles,
 )
-from mapping.options import FLAT, check_ending
+from mapping.options import FLAT, check_ending, flag_of
 from pipelines.terminal import Summary, command_line
 
 if TYPE_CHECKING:
@@ -72,9 +73,12 @@ def kilt(files: Annotated[KiltFiles, FLAT], *, options: Annotated[KiltEvaluation
         kbsource evaluate kilt nq-dev-kilt.jsonl a.jsonl --compare b.jsonl --bootstrap 10000
         kbsource evaluate kilt aligned/nq/nq-dev-kilt.jsonl old.jsonl --crosswalk aligned/nq
         kbsource evaluate kilt kilt/ predictions/ --all
+        kbsource evaluate kilt kilt-test/ predictions/ --all --submission submission.zip
     """
     from mapping.metrics.kilt import evaluate_kilt, evaluate_tasks, leaderboard_text
 
+    if files.submission is not None:
+        return _submission(files, options, files.submission)
     if files.all_tasks:
         faults: list[BadRecord | str] = []
         if others := [name for name in ("compare", "crosswalk", "items") if getattr(files, name) is not None]:
@@ -92,6 +96,42 @@ def kilt(files: Annotated[KiltFiles, FLAT], *, options: Annotated[KiltEvaluation
         "evaluate", "kilt", files.gold, files.predictions, "--compare", "OTHER", "--bootstrap", "10000"
     )
     return _summary(partial(evaluate_kilt, files, options), files.items, next="" if files.compare else again)
+
+
+def _submission(files: KiltFiles, options: KiltEvaluation, output: str) -> Summary:
+    """Writes a submission, and reports questions without a prediction and lines that cannot be used."""
+    from mapping.metrics.evaluator import rejected_json
+    from mapping.metrics.submission import write_submission
+
+    for given, plain, names in (
+        (files, KiltFiles(files.gold, files.predictions), ("compare", "crosswalk", "accept_redirects", "items")),
+        (options, KiltEvaluation(), tuple(field.name for field in fields(KiltEvaluation))),
+    ):
+        hints = get_type_hints(type(given), include_extras=True)
+        for name in names:
+            if getattr(given, name) != getattr(plain, name):
+                flag = flag_of(name, hints[name])
+                raise SetupError(f"{flag}: --submission computes no scores; leave one of the two out.")
+    faults: list[BadRecord | str] = []
+    tasks, missing = write_submission(files, output, reject=faults.append)
+    rejected = {name: rejected_json(one.rejected) for name, one in tasks.items()}
+    return Summary(
+        f"Written to {output}.",
+        rows=[(f"{name}: {label}", n) for name, one in tasks.items() for label, n in one.counts()],
+        values={
+            "output": output,
+            "files": {
+                name: {
+                    "records": len(one.ids),
+                    "without_prediction": one.without_prediction,
+                    "rejected": rejected[name],
+                }
+                for name, one in tasks.items()
+            },
+        },
+        faults=[*faults, *(f"{name}: no predictions" for name in missing)],
+        is_ok=not any(rejected.values()),
+    )
 
 
 @app.command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,11 @@ from pipelines.jobs.vectors import make_vectors
 from pipelines.options import VectorsOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
-from tests.support.tiny_nli import write_tokenizer
+from tests.support.tiny_nli import config, write_tokenizer
 
 DIMENSION = 12
+LABELS = ("O", "B-PER", "I-PER", "LOC")
+"""Labels of a tagger."""
 
 
 def token_table(n_tokens: int, dimension: int = DIMENSION, *, seed: int = 7) -> npt.NDArray[np.float32]:
@@ -60,6 +62,30 @@ def tiny_encoder(
         path = folder / ("1_Pooling/config.json" if name == "pooling" else f"{name}.json")
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(value), encoding="utf-8")
+    return folder
+
+
+def tagger(folder: Path, words: Mapping[str, str], *, max_tokens: int = 64, labels: tuple[str, ...] = LABELS) -> Path:
+    """Writes an ONNX token classifier that gives each of some words its label, and every other token O."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    tokenizer = write_tokenizer(folder, texts=words, max_tokens=max_tokens)
+    table = np.zeros((len(tokenizer), len(labels)), np.float32)
+    table[:, 0] = 1
+    for word, label in words.items():
+        table[tokenizer.convert_tokens_to_ids(word), labels.index(label)] = 2
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.INT64, ("texts", "tokens"))
+        for name in ("input_ids", "attention_mask")
+    ]
+    outputs = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ("texts", "tokens", len(labels)))]
+    node = helper.make_node("Gather", ["table", "input_ids"], ["logits"])
+    graph = helper.make_graph([node], "tagger", inputs, outputs, [numpy_helper.from_array(table, "table")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    onnx.save(model, folder / "model.onnx")
+    made = config(len(tokenizer), labels=labels, max_tokens=max_tokens).to_dict()
+    (folder / "config.json").write_text(json.dumps(made | {"architectures": ["BertForTokenClassification"]}))
     return folder
 
 

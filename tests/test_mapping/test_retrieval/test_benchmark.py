@@ -196,6 +196,8 @@ def test_scores_have_the_layout_of_the_papers() -> None:
         Score("nq/nq-train", "bm25", "Rprec", 0.25, None, None, 8),
         Score("nq/nq-dev", "t5", "em", 0.125, None, None, 8),
         Score("qampari/dev", "bm25", "ARECALL@25", 0.4, None, None, 3),
+        Score("qampari/dev", "t5", "recall", 0.3, None, None, 3),
+        Score("nq/nq-train", "t5", "em", 0.75, None, None, 8),
         Score("amber/human/qa", "bm25", "entity_confusion tail", 0.1, None, None, 3),
         Score("amber/human/qa", "bm25", "accuracy@1 head", 0.2, None, None, 3),
     ]
@@ -224,6 +226,12 @@ def test_scores_have_the_layout_of_the_papers() -> None:
     ]
     assert pages.rows[-1][7] == 24.52
     assert answers.rows[0][:8] == ("t5, dev", *[None] * 6, 12.5)
+    lists = tables["QAMPARI, table 3: answers"]
+    assert lists.columns == ("system", "recall", "precision", "F1", "recall >= 0.8", "F1 >= 0.5", "NQ EM")
+    assert lists.rows[:2] == (
+        ("t5, dev", 30.0, *[None] * 4, 12.5),  # train has answers to Natural Questions only
+        ("FiD-BM25, QO (paper)", 25.1, 36.8, 28.3, 6.8, 24.2, 30.4),
+    )
     assert tables["QAMPARI, table 4: retrieval"].rows[1][:3] == ("BM25 (paper)", 24.6, 37.4)
     assert tables["AmbER-H: retrieval at 1"].columns[9:] == ("QA all", "QA head", "QA tail", "QA ∀")
     assert tables["AmbER-H: retrieval at 1"].rows[0][9:] == (None, 20.0, None, None)

@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("onnxruntime")
 
 from kbsource.errors import SetupError
 from mapping.retrieval.mentions import MentionFinder, open_mention_finder
-from tests.support.tiny_nli import config, write_tokenizer
-
-LABELS = ("O", "B-PER", "I-PER", "LOC")
-
-
-def tagger(folder: Path, words: Mapping[str, str], *, max_tokens: int = 64, labels: tuple[str, ...] = LABELS) -> Path:
-    """Writes an ONNX token classifier that gives each of some words its label, and every other token O."""
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
-
-    tokenizer = write_tokenizer(folder, texts=words, max_tokens=max_tokens)
-    table = np.zeros((len(tokenizer), len(labels)), np.float32)
-    table[:, 0] = 1
-    for word, label in words.items():
-        table[tokenizer.convert_tokens_to_ids(word), labels.index(label)] = 2
-    inputs = [
-        helper.make_tensor_value_info(name, TensorProto.INT64, ("texts", "tokens"))
-        for name in ("input_ids", "attention_mask")
-    ]
-    outputs = [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ("texts", "tokens", len(labels)))]
-    node = helper.make_node("Gather", ["table", "input_ids"], ["logits"])
-    graph = helper.make_graph([node], "tagger", inputs, outputs, [numpy_helper.from_array(table, "table")])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    onnx.save(model, folder / "model.onnx")
-    made = config(len(tokenizer), labels=labels, max_tokens=max_tokens).to_dict()
-    (folder / "config.json").write_text(json.dumps(made | {"architectures": ["BertForTokenClassification"]}))
-    return folder
-
+from tests.support.tiny_encoder import tagger
 
 WORDS = {"ada": "B-PER", "lovelace": "I-PER", "corvo": "LOC", "bruno": "I-PER"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,80 @@ def test_an_answer_that_is_a_redirect_counts_where_asked(
 def test_what_is_needed_is_said(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "kilt", files[1]]) == 2
     assert "PREDICTIONS is needed" in capsys.readouterr().err
+
+
+QUESTIONS = [{"id": name, "input": f"{name}?"} for name in ("b", "a", "none")]
+PREDICTIONS = [
+    {"id": "a", "output": [{"answer": "Brack", "provenance": [{"wikipedia_id": 3, "title": "Sorn", "text": "…"}]}]},
+    {"id": "b", "output": [{"answer": "Tey", "provenance": [{"title": "no page"}, {"wikipedia_id": "5", "score": 2}]}]},
+    {"id": "other", "output": [{"answer": "x"}]},
+]
+SUBMITTED = [
+    {"id": "b", "output": [{"answer": "Tey", "provenance": [{"wikipedia_id": "5"}]}]},
+    {"id": "a", "output": [{"answer": "Brack", "provenance": [{"wikipedia_id": "3", "title": "Sorn"}]}]},
+    {"id": "none", "output": [{"answer": "", "provenance": []}]},
+]
+
+
+def _write(path: Path, records: list[dict[str, object]]) -> str:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    return str(path)
+
+
+def test_a_submission_has_one_answer_for_every_question(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    questions = _write(tmp_path / "test" / "nq-test_without_answers-kilt.jsonl", QUESTIONS)
+    predicted = _write(tmp_path / "predicted" / "nq-test_without_answers-kilt.jsonl", PREDICTIONS)
+    flags = ["evaluate", "kilt", questions, predicted, "--json", "--submission"]
+    assert main([*flags, str(tmp_path / "out.jsonl")]) == 1
+    said = capsys.readouterr()
+    (counts,) = json.loads(said.out)["files"].values()
+    assert counts == {
+        "records": 3,
+        "without_prediction": 1,
+        "rejected": {"predictions": {"missing_field": 1, "unknown_id": 1}},
+    }
+    assert "without wikipedia_id" in said.err
+    assert "unknown_id" in said.err
+    assert [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()] == SUBMITTED
+
+    _write(tmp_path / "test" / "wow-test_without_answers-kilt.jsonl", QUESTIONS)
+    folders = ["evaluate", "kilt", str(tmp_path / "test"), str(tmp_path / "predicted"), "--all", "--submission"]
+    for name in ("first", "second"):
+        assert main([*folders, str(tmp_path / f"{name}.zip")]) == 1
+        assert "wow-test_without_answers-kilt.jsonl: no predictions" in capsys.readouterr().err
+    assert (tmp_path / "first.zip").read_bytes() == (tmp_path / "second.zip").read_bytes()
+    with zipfile.ZipFile(tmp_path / "first.zip") as archive:
+        assert archive.namelist() == ["nq-test_without_answers-kilt.jsonl"]
+        assert archive.read(archive.namelist()[0]) == (tmp_path / "out.jsonl").read_bytes()
+
+
+def test_a_submission_can_be_scored(files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    predicted, gold = (f"{folder}/nq-dev-kilt.jsonl" for folder in files)
+    assert main(["evaluate", "kilt", gold, predicted, "--submission", str(tmp_path / "out.jsonl")]) == 0
+    assert "nq-dev-kilt.jsonl: records" in capsys.readouterr().out
+    results = []
+    for path in (predicted, str(tmp_path / "out.jsonl")):
+        assert main(["evaluate", "kilt", gold, path, "--json"]) == 0
+        results.append(json.loads(capsys.readouterr().out))
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--submission", "x.trec"], "does not end as a file of JSON Lines does"),
+        (["--submission", "x.jsonl", "--bootstrap", "10"], "--bootstrap: --submission computes no scores"),
+        (["--submission", "x.zip", "--items", "y"], "--items: --submission computes no scores"),
+        (["--submission", "x.zip", "--k", "3"], "--k: --submission computes no scores"),
+    ],
+)
+def test_options_that_do_not_fit_a_submission(
+    files: tuple[str, str], tmp_path: Path, flags: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    predicted, gold = (f"{folder}/nq-dev-kilt.jsonl" for folder in files)
+    assert main(["evaluate", "kilt", gold, predicted, *flags]) == 2
+    assert said in capsys.readouterr().err
+    assert main(["evaluate", "kilt", files[1], files[0], "--all", "--submission", str(tmp_path / "x.jsonl")]) == 2
+    assert "name it like" in capsys.readouterr().err
+    assert list(tmp_path.glob("x*")) == []

@@ -16,8 +16,10 @@ from mapping.passages.corpus import read_passages
 from mapping.passages.cut import CutOptions, Passage
 from pipelines.cli import main
 from tests.support.alignments import evidence, map_mini, read_lines, record, write_records
+from tests.support.builds import contents
 from tests.support.passages import cut_release, page, write_kb
-from tests.support.tiny_encoder import encode_corpus, tiny_encoder
+from tests.support.tiny_encoder import encode_corpus, tagger, tiny_encoder
+from tests.support.tiny_nli import overlap_model
 from tests.support.verified import verified
 
 pytestmark = pytest.mark.usefixtures("module_in_this_process")
@@ -128,6 +130,34 @@ def test_passages_are_found_by_their_vectors(tmp_path: Path, corpus: Path, capsy
                 str(passage.page_id),
                 passage.passage_id if level == "passage" else None,
             )
+
+
+@pytest.mark.slow  # that processes, each with its model, give the same vectors
+def test_blinks_path_is_the_same_by_one_worker_and_by_two(tmp_path: Path, corpus: Path) -> None:
+    passages = _passages(corpus)
+    texts = [f"{one.title} {one.text}" for one in passages]
+    marks = [f"[unused{number}]" for number in range(3)]
+    entities, mentions = (
+        tiny_encoder(tmp_path / name, texts=texts, further_tokens=marks, seed=seed)
+        for seed, name in enumerate(("entities", "mentions"))
+    )
+    linker = tagger(tmp_path / "tagger", {"sorn": "LOC", "tey": "LOC"})
+    ranker = overlap_model(tmp_path / "ranker", texts=texts, is_ranker=True)
+    inputs = ("Which river does [START_ENT] Sorn [END_ENT] mean?", "Do goats of Tey drink from Sorn?", "It rises")
+    queries = write_records(tmp_path / "q.jsonl", [{"id": str(n), "input": text} for n, text in enumerate(inputs)])
+    encode = ["vectors", str(corpus), "--model", str(entities), "--query-model", str(mentions)]
+    for n_workers in (1, 2):
+        vectors = str(tmp_path / f"vectors-{n_workers}")
+        runner = ["--runner", "local-multi", "--workers", str(n_workers)]
+        assert main([*encode, "--text-form", "blink", "--device", "cpu", "--output", vectors, *runner]) == 0
+        search = ["search", str(corpus), "--system", "dense:rerank", "--vectors", vectors, "--level", "page"]
+        models = ["--query-model", str(mentions), "--mention-model", str(linker), "--reranker", str(ranker)]
+        output = ["--queries", str(queries), "--output", str(tmp_path / f"found-{n_workers}.jsonl")]
+        assert main([*search, *models, *output]) == 0
+    assert contents(tmp_path / "vectors-1") == contents(tmp_path / "vectors-2")
+    assert (tmp_path / "found-1.jsonl").read_bytes() == (tmp_path / "found-2.jsonl").read_bytes()
+    found = [one["output"][0]["provenance"] for one in read_lines(tmp_path / "found-1.jsonl")]
+    assert [sorted(hit["wikipedia_id"] for hit in own) for own in found] == [["3", "5"], ["3", "5"], ["3", "5"]]
 
 
 @pytest.mark.parametrize(
