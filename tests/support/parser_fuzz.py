@@ -196,6 +196,7 @@ NESTINGS: dict[str, Callable[[int], str]] = {
     "powers": lambda n: "{{#expr:" + "2^" * n + "1}}",
     "functions of expressions": lambda n: "{{#expr:" + "sin " * n + "1}}",
     "comparisons of expressions": lambda n: "{{#expr:" + "(1<" * n + "1" + ")" * n + "}}",
+    "prefixes of a name": lambda n: "{{" + "subst:" * n + "a}}",
     "substitutions": lambda n: "{{subst:" * n + "Wrap|a" + "}}" * n,
     "defaults of parameters": lambda n: "{{{a|{{{b|" * n + "c" + "}}}}}}" * n,
     "arguments": lambda n: "{{unknown" + "|a=b" * n + "}}",
