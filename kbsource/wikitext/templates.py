@@ -428,9 +428,10 @@ def find_function(head: str) -> tuple[str, str] | None:
     parser function.
     """
     facts = magic()
-    prefix, _, first = head.lstrip().partition(":")
-    while prefix.strip().casefold() in facts.modifiers and ":" in first:
-        prefix, _, first = first.lstrip().partition(":")
+    start, end = 0, head.find(":")
+    while (after := head.find(":", end + 1)) >= 0 and head[start:end].strip().casefold() in facts.modifiers:
+        start, end = end + 1, after
+    prefix, first = (head[start:end], head[end + 1 :]) if end >= 0 else (head, "")
     name = name_function(prefix)
     return None if name is None else (name, first)
 
