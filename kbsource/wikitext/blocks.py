@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -239,8 +240,8 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
         content, attributes = _without_attributes(piece) if "|" in piece else (piece, "")
         if "=" in content and not attributes and CUT in content and (alone := _ATTRIBUTES_ALONE.match(content)):
             content, attributes = content[alone.end() :], alone[0]
-        if row and (end := content.find("]]")) >= 0 and content.find("[[", 0, end) < 0:
-            content = _end_open_link(row, content, end)
+        if "]]" in content and (end := _find_closer(content)) >= 0:
+            content = _end_open_link(table, content, end)
         content = content.strip()
         if content and content[0] in _LINE_MARKS:
             content = CUT + content  # not at the start of a line, so no list and no heading
@@ -251,22 +252,65 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
             row.append(RawCell(content, is_header))
 
 
-def _end_open_link(row: list[RawCell], content: str, end: int) -> str:
-    """What is left of a cell with a closer that nothing in it opens: the cell that opens the link takes the rest.
+def _end_open_link(table: RawTable, content: str, end: int) -> str:
+    """Returns what is left of a cell's content with a closer that nothing in it opens: the cell that opens the link
+    takes the rest.
+
+    Such a link may cross rows if its target has a namespace, as a file with its caption.
 
     Source: MediaWiki's Parser, which reads links after tables, so that a label continues in the next cell.
     """
-    for number in range(len(row) - 1, max(len(row) - 1 - _LONGEST_LINK, -1), -1):
+    between: list[tuple[list[RawCell], int]] = []  # after the cell that is looked at, the last one first
+    for row, number in _last_cells(table):
         text = row[number].text
-        opener = text.rfind("[[")
-        if opener >= 0:
-            if "|" in text[opener:] and "]]" not in text[opener:]:
-                between = [cell.text for cell in row[number + 1 :]]
-                row[number] = replace(row[number], text=" ".join((text, *between, content[: end + 2])))
-                row[number + 1 :] = [replace(cell, text="") for cell in row[number + 1 :]]
-                return content[end + 2 :]
-            return content
+        opener = _find_open_link(text)
+        if opener < 0:
+            between.append((row, number))
+            continue
+        target, bar, _ = text[opener:].partition("|")
+        if not bar or not (row is table.rows[-1] or ":" in target):
+            break
+        texts = [content[: end + 2], *(other[place].text for other, place in between), text]
+        row[number] = replace(row[number], text=" ".join(reversed(texts)))
+        for other, place in between:
+            other[place] = replace(other[place], text="")
+        return content[end + 2 :]
     return content
+
+
+def _last_cells(table: RawTable) -> Iterator[tuple[list[RawCell], int]]:
+    """Yields the row and position of the last cells, as many as a link may cross, the last one first."""
+    n_cells = 0
+    for row in reversed(table.rows[-_LONGEST_LINK:]):
+        for number in range(len(row) - 1, -1, -1):
+            yield row, number
+            n_cells += 1
+            if n_cells == _LONGEST_LINK:
+                return
+
+
+def _find_open_link(text: str) -> int:
+    """Returns the position of the last link that is not closed, or -1; looks back over a few links in its label."""
+    first = max(len(text) - _LONGEST_CAPTION, 0)
+    position, depth = len(text), 0
+    for _ in range(2 * _LINKS_IN_CAPTION + 1):
+        opener, closer = text.rfind("[[", first, position), text.rfind("]]", first, position)
+        if opener > closer:
+            if depth == 0:
+                return opener
+            depth -= 1
+        elif closer < 0:
+            return -1
+        else:
+            depth += 1
+        position = max(opener, closer)
+    return -1
+
+
+def _find_closer(content: str) -> int:
+    """Returns the position of a link's end that nothing before it opens, or -1."""
+    end = content.find("]]")
+    return end if content.find("[[", 0, max(end, 0)) < 0 else -1
 
 
 def _without_attributes(piece: str) -> tuple[str, str]:
@@ -284,6 +328,8 @@ def _continue_cell(table: RawTable, line: str) -> None:
     if not table.rows:
         table.rows.append([])
     row = table.rows[-1]
+    if "]]" in line and (end := _find_closer(line)) >= 0 and not (row and _find_open_link(row[-1].text) >= 0):
+        line = _end_open_link(table, line, end)
     if row:
         row[-1] = replace(row[-1], text=f"{row[-1].text}\n{line}")
     else:

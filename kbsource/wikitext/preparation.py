@@ -223,7 +223,7 @@ class PagePreparation:
                 if not depth and WORDS_ALONE.fullmatch(inner):
                     return f"{SAID}{inner}{SAID}"
             left = self._leave_out(inner, name, outcome)
-            return left + BLOCK if ends_paragraph and not depth else left
+            return left + BLOCK if ends_paragraph else left
         template = split_template(inner, self._facts.code)
         if template is None:
             self.losses["broken_markup"] += 1

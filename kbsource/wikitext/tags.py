@@ -25,7 +25,7 @@ _LEFT_OF = {
     **dict.fromkeys(_INLINE, CUT),
     **dict.fromkeys(("tbody", "thead", "tfoot", "colgroup", "col"), ""),
     "br": BREAK,
-    "hr": "\n----\n",
+    "hr": BLOCK,
 }
 
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)((?:\s[^<>]*)?)(?:/\s*)?>")
@@ -103,7 +103,10 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
                 losses["html_table"] += 1
                 return "\n{|\n"
             spans = " ".join(f"{key}={value}" for key, value in _SPAN.findall(attributes))
-            return _TABLE[name] + (f" {spans} | " if spans else " ") if name != "tr" else "\n|-\n"
+            if name == "tr":
+                return "\n|-\n"
+            # the content begins a line of its own, on which no pipe separates anything
+            return _TABLE[name] + (f" {spans} |" if spans else "") + f"\n{CUT}"
         return _LESS_THAN + match.group()[1:]
 
     return _TAG.sub(replace, text).replace("<", _LESS_THAN)
@@ -117,20 +120,23 @@ _TABLE_OPENER = re.compile("<table", re.IGNORECASE)
 _RAISING = frozenset({"sup", "sub"})  # colons in these separate no term from its definition
 _LONGEST_HEADING = 1000  # in characters, with tags in it
 _LIST_MARKS = frozenset("*#:;")
+_CELL_LINE = re.compile(rf"[ \t{CUTS}]{{0,20}}+[|!]")
 _TAGGED_TERM = re.compile(r"\n;[^\n<]*<[^\n]*")
 _HEADING_OF_LINES = re.compile(r"<h([1-6])(?:\s[^<>]*)?>(?:[^<\x06]|<(?!/?h[1-6]\b)){0,500}</h\1\s*>", re.IGNORECASE)
 _TAG_OR_COLON = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]*)?>|:")
 
 
 def _in_line(tag: re.Match[str], openers: dict[str, int]) -> str:
-    """Returns the replacement of a block tag in a heading or a list item, whose line it does not break; otherwise
-    empty.
+    """Returns the replacement of a block tag in a heading, a list item or a line of cells, which it does not break;
+    otherwise empty.
 
     ``openers`` is filled with the position of the first opening tag by name.
     """
     text = tag.string
     start = text.rfind("\n", max(tag.start() - _LONGEST_HEADING, 0), tag.start()) + 1
     first = text[start : start + 1]
+    if _CELL_LINE.match(text, start, tag.start()):
+        return BLOCK  # what follows it may separate cells
     if first in _LIST_MARKS and start < tag.start():
         if not tag[1] or tag[2].lower() == "p":
             return BREAK

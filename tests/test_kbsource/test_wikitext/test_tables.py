@@ -166,6 +166,27 @@ def test_exclamation_marks_in_nowiki_part_no_cells() -> None:
     assert cells("{|\n! <pre>a !! b</pre>\n! c\n!!d!!e\n|}") == [["a !! b", "c", "!d", "e"]]
 
 
+def test_a_caption_of_a_file_may_cross_cells_and_rows() -> None:
+    assert cells("{|\n| [[File:A.jpg|thumb|cap\n| more || x\n]] q\n|}") == [["", "", "q"]]
+    assert cells("{|\n|[[File:A.jpg|thumb|A [[b]] c\n|-\n! d [[e|f]]\n| g ]] || h\n|-\n| i\n|}") == [
+        [""],
+        ["", "", "h"],
+        ["i"],
+    ]
+    assert cells("{|\n|[[Foo|a\n|-\n| c]] d\n|}") == [["Foo a"], ["c d"]]
+
+
+def test_cells_are_separated_after_block_elements() -> None:
+    assert cells("{|\n| a<div>b</div>c || d\n  | e<hr>f||g\n|}") == [["a\nb\nc", "d", "e\nf", "g"]]
+    assert cells("{|\n! a<p>b</p>c !! d\n! ''<center>e</center>'' f !! g\n|}") == [["a\nb\nc", "d", "e\nf", "g"]]
+    assert cells("{|\n| {{nowrap|a{{clear}}b}} || d\n|}") == [["a\nb", "d"]]
+
+
+def test_pipes_and_marks_in_the_cells_of_an_html_table_are_text() -> None:
+    wikitext = "<table><tr><td>a || b | c</td><th rowspan=2>d !! e</th><td>* f</td><td>\n* g\n* h</td></tr></table>"
+    assert cells(wikitext) == [["a || b | c", "d !! e", "* f", "g\nh"]]
+
+
 def test_captions_of_files_in_cells_go_with_their_headings() -> None:
     parsed = parse("{|\n|[[File:A.jpg|thumb|A [[b]]\n== x ==\n]] q\n|-\n| c\n|}\nd\n== e ==\n{|\n| [[f\n== g ==")
     assert [texts(table) for table in parsed.tables] == [[["q"], ["c"]], [["f"]]]
@@ -180,6 +201,11 @@ def test_unnamed_fields_of_an_infobox_have_their_numbers() -> None:
         ("5", "y"),
         ("name", "x"),
     ]
+
+
+def test_block_elements_end_a_line_of_a_field() -> None:
+    (box,) = parse("{{Infobox x|a=b<hr>c|d=e{{clear}}f|g={{reflist}}|h=i<references/>j}}").infoboxes
+    assert [(name, value.text) for name, value in box.fields] == [("a", "b\nc"), ("d", "e\nf"), ("h", "i\nj")]
 
 
 def test_tables_in_a_caption_in_a_cell_go_with_it() -> None:
