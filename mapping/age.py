@@ -8,8 +8,8 @@
     manifest.json   written last
 
 Evidence is *standing* in a release if its text is there, exactly or nearly, with the same numbers, dates and names, in
-its page or in one that the text was moved to. Evidence that was standing in the previous release and is not standing
-now has *fallen*.
+its page or in the page that the text was moved to. Evidence that was standing in the previous release and is not
+standing now has *fallen*.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def fates_of(
 
     Args:
         found: its outcome in each release, in order.
-        pages: its page in each release; None if there is none.
+        pages: its page in each release; None if the page is missing.
         dates: dates of the releases.
         question: the question of its record.
         elsewhere: by release, its outcome in the page that its text was moved to.
@@ -241,7 +241,7 @@ _LEAST, _MOST = 1e-9, 1e3
 def half_life(fallen: Mapping[tuple[float, float], int], standing: Mapping[float, int]) -> HalfLife | None:
     """Returns the half-life of evidence that fell between two dates, or was still standing at the last one.
 
-    The rate is the maximum-likelihood estimate, and its bounds are those of the likelihood ratio. Pieces of evidence
+    The rate is the maximum-likelihood estimate; its bounds come from the likelihood ratio. Pieces of evidence
     count as independent, so the bounds are too narrow if many are in one page. The result is None if nothing was
     observed, and 0 if everything fell between the first two dates.
 
@@ -423,7 +423,7 @@ class _Release(msgspec.Struct):
 
 
 class _Group(msgspec.Struct):
-    """Evidence of one group, by release."""
+    """The evidence of a group, by release."""
 
     name: str
     evidence: Count

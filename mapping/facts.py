@@ -66,7 +66,7 @@ PROBLEMS: Mapping[str, str] = {
     },
     "change_unproved": "no answer is proved that one release has and the other has not",
 }
-"""Reasons why a fact makes no question, in the order in which they are checked."""
+"""Reasons why a fact makes no question, in the order of the checks."""
 QUESTION = "question"
 MEASURES = (
     Measure(
@@ -193,7 +193,7 @@ def load_templates(path: str | None = None) -> dict[str, str]:
 
 
 def compared(old: Sequence[FactAnswer], new: Sequence[FactAnswer]) -> str:
-    """Returns the outcome for the answers of two releases, at least one of which has answers."""
+    """Returns the outcome for the answers of two releases; at least one release must have answers."""
     if not old or not new:
         return "went" if old else "appeared"
     return "stayed" if {one.value for one in old} == {one.value for one in new} else "changed"
@@ -211,7 +211,8 @@ def with_common(
 def problem_of(fact: Fact) -> str | None:
     """Returns the reason why a fact makes no question, one of ``PROBLEMS``; None if it makes one.
 
-    Each release with answers must prove at least one of them. If the answers differ, it must prove one that differs.
+    Each release with answers must prove at least one of them. If the answers differ, at least one proved answer must
+    differ.
     """
     sides = [(side, fact.answers(side)) for side in SIDES if fact.answers(side)]
     lacking: dict[str, Callable[[Side, Sequence[FactAnswer]], bool]] = {

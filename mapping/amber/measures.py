@@ -1,4 +1,4 @@
-"""What a release of AmbER sets shows: what became of names, statistics beside the paper, and both signals of tuples."""
+"""Measures of a release of AmbER sets: outcomes of names, statistics beside the paper's, and both signals of tuples."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def rejected_workers(said: Iterable[Verdict], tasks: Mapping[str, Task], options
 
 
 def judge(said: Iterable[Verdict], tasks: Mapping[str, Task], rejected: Collection[str]) -> Judged:
-    """Returns the results of verdicts, without those of excluded annotators."""
+    """Returns the results of the verdicts; verdicts of excluded annotators do not count."""
     judged = Judged()
     for task_id, is_right, name in said:
         if name in rejected:

@@ -81,14 +81,14 @@ def edits_allowed(form: str, most: int = MOST_EDITS) -> int:
 
 
 class NameFinder:
-    """Tells whether a passage mentions any of the given answers, up to a few edits.
+    """Finds out whether a passage mentions any of the given answers, up to a few edits.
 
     It does if ARECALL@K finds a name in its title or text, or if a run of whole words in either is close enough to a
     name. Both are compared in the normalised form of answers (``answer_form``). Names whose normalised form is empty
     are never found.
 
     Args:
-        most_edits: maximum number of insertions, deletions and replacements of one character.
+        most_edits: maximum number of single-character insertions, deletions and replacements.
     """
 
     def __init__(self, names: Iterable[str], *, most_edits: int = MOST_EDITS) -> None:
@@ -259,7 +259,7 @@ class ContextCounts:
     separator_in_answer: int = 0
 
     def see(self, split: str, context: Json, *, is_ranked: bool) -> None:
-        """Counts a question in its form for retrievers. ``is_ranked`` tells whether it had a ranked line."""
+        """Counts a question in its form for retrievers. ``is_ranked`` is true if it had a ranked line."""
         answers = context["answer_list"]
         n_positives, n_negatives = len(context["positive_ctxs"]), len(context["hard_negative_ctxs"])
         self.questions[split] += 1

@@ -50,7 +50,7 @@ _PAGE_ID = "page_id"
 
 
 class ProofPlace(NamedTuple):
-    """Where the sentence of a proof stands."""
+    """The location of the sentence of a proof."""
 
     pid: str
     qid: str
@@ -161,7 +161,7 @@ class GoldPassages(ScratchFile):
         return row is not None and int(found[2]) < row[0]
 
     def unplaced(self) -> Iterator[tuple[ProofPlace, str]]:
-        """Yields the proofs that no passage holds, with the reason, in the order in which they were added."""
+        """Yields the proofs that no passage holds, with the reason, in the order of their addition."""
         select = f"SELECT {_PLACE}, reason FROM proofs WHERE passage_id IS NULL ORDER BY rowid"
         for *place, reason in self._database.execute(select):
             yield ProofPlace(*place), reason
@@ -202,7 +202,7 @@ def read_ranked(paths: Sequence[str], joined: Joined, gold: GoldPassages, *, mos
     """Reads the passages of every line and stores them by question.
 
     Args:
-        joined: stores the passages, also those of questions that are not in the release.
+        joined: stores the passages, including passages of questions that are not in the release.
         reject: called with the position and reason of every line that cannot be used.
 
     Raises:

@@ -1,8 +1,8 @@
-"""The alias table, and entity linking with the table alone.
+"""The alias table, and entity linking with only the table.
 
-The table lists the pages that a mention means. Its counts come from the links of a release. It also says how often the
-mention is a link at all. The linker finds the longest mentions of a text and returns the most frequent page of each. It
-finds rows by the statistics of row groups, and holds only a few row groups in memory.
+The table lists the pages that a mention means. Its counts come from the links of a release. It also records how often
+the mention is a link at all. The linker finds the longest mentions of a text and returns the most frequent page of
+each. It finds rows by the statistics of row groups, and holds only a few row groups in memory.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BETWEEN = " ___ "
 
 
 def count_occurrences(texts: Iterable[str], mentions: Iterable[str]) -> Counter[str]:
-    """Returns how often mentions occur in texts. Only the words are compared, not what stands between them.
+    """Returns how often mentions occur in texts. Only the words are compared, not the characters between them.
 
     >>> sorted(count_occurrences(["The art of a party, the art!"], ["art", "the art", "art of"]).items())
     [('art', 2), ('art of', 1), ('the art', 1)]
