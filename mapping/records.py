@@ -26,7 +26,7 @@ OUTCOMES: Mapping[str, str] = {
 }
 """Every outcome of a piece of evidence, with its meaning. Each piece of evidence ends in exactly one."""
 MISSED = frozenset(OUTCOMES) - {"exact", "near", "weak", "page_only"}
-"""The outcomes for which neither a page nor a span was found."""
+"""The outcomes of evidence without a page or a span."""
 SCORED = "scored"
 """Outcome that the search assigns when it only scored the evidence's words; ``mapping.decide`` turns it into ``near``
 or ``weak``."""
@@ -63,7 +63,7 @@ class Evidence:
 class Output:
     """One valid output: an answer, a set of evidence (all of it needed together), or both.
 
-    ``answer`` is None if there is no ``answer`` key; ``evidence`` is empty if there is no ``provenance`` key.
+    Without an ``answer`` key, ``answer`` is None; without a ``provenance`` key, ``evidence`` is empty.
     """
 
     answer: str | None
@@ -163,8 +163,8 @@ class Question(Row):
 class Alignment(Row):
     """One piece of evidence on its way from its dataset to its outcome; each step fills in its columns.
 
-    The reader fills in the columns up to ``expects``, the resolver those of the page, the search the span with its
-    score, and the model its verdict. The last step decides whether that is enough: ``outcome`` and ``is_written``.
+    The reader fills in the columns up to ``expects``, the resolver the columns of the page, the search the span with
+    its score, and the model its verdict. The last step decides whether that is enough: ``outcome`` and ``is_written``.
     """
 
     page: Annotated[PageKey, Columns("page_")]
@@ -185,7 +185,7 @@ class Alignment(Row):
     position: int = NOWHERE
     """Number of the page in the release. Below 0 if there is no page; equal titles then have equal numbers."""
     asked: str | None = None
-    """Title for which similar titles are looked up, see ``mapping.search.resolve.Resolved``."""
+    """Title to look up similar titles for, see ``mapping.search.resolve.Resolved``."""
     page_id: Annotated[int | None, "the page; null if there is none"] = None
     title: Annotated[str | None, "its title"] = None
     found_by: Annotated[str | None, "title | redirect | url | page_id | qid | title_map | fuzzy"] = None
@@ -211,7 +211,7 @@ class Alignment(Row):
     refusal: Annotated[str | None, "why it was not judged"] = None
     is_rescued: Annotated[bool, "the span is a sentence that the model chose"] = False
     is_accepted: bool | None = None
-    """Whether the rule of --accept accepts the span. None where the threshold decides."""
+    """True if the rule of --accept accepts the span; None where the threshold decides."""
     is_written: Annotated[bool, "the span is in the KILT file"] = False
 
     @property
@@ -226,7 +226,7 @@ class Alignment(Row):
 
 
 class OutputOutcome(Row):
-    """The outcome of one output of a record."""
+    """The outcome of an output of a record."""
 
     form: Annotated[str, "whole | answer_only | dropped"]
     reason: Annotated[str | None, "why it is not whole; null where it is"]

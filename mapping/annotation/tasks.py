@@ -187,7 +187,7 @@ class TaskSheet:
     name: str  # of the file, without its suffix
     question: str  # the question to annotators
     shown: Sequence[str]  # fields shown above the text
-    text: str  # field of the text in which they may highlight
+    text: str  # field whose text they may highlight
     labels: Sequence[str]  # possible answers
     further: Sequence[str] = ()  # further text fields, besides ``free_text``
     answer_columns: Sequence[str] = ANSWER_COLUMNS  # columns of a CSV for their answers

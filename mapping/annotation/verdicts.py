@@ -67,7 +67,7 @@ class Judged:
 
     #: last verdict of each judged task: whether the answer is correct
     final: dict[str, bool] = field(default_factory=dict)
-    #: tasks for which a later verdict differs from the one before
+    #: tasks with a verdict that differs from an earlier verdict
     overturned: set[str] = field(default_factory=set)
     #: number of removed verdicts, by excluded annotator
     n_taken_out: Counter[str] = field(default_factory=Counter)

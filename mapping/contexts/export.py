@@ -118,7 +118,7 @@ def _is_near(words: list[str], names: list[str], *, n_words: int, n_edits: int) 
 
     lengths = [len(name) for name in names]
     fits = range(min(lengths) - n_edits, max(lengths) + n_edits + 1)
-    # One edit adds or removes at most one blank.
+    # One edit adds or removes at most one space.
     lengths_of_runs = range(n_words - n_edits, n_words + n_edits + 1)
     runs = iter(dict.fromkeys(run for n in lengths_of_runs for run in _runs(words, n) if len(run) in fits))
     while some := list(islice(runs, _RUNS_AT_ONCE)):

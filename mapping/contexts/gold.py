@@ -195,7 +195,7 @@ class RankedPassage(NamedTuple):
     passage_id: str  # as the retriever wrote them
     title: str
     text: str
-    score: float  # score of the retriever; 1 / rank if there is none
+    score: float  # score of the retriever, or 1 / rank
 
 
 def read_ranked(paths: Sequence[str], joined: Joined, gold: GoldPassages, *, most: int, reject: Reject) -> None:

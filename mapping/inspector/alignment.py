@@ -52,7 +52,7 @@ _BLOCK_BYTES = 1 << 22
 
 
 def about_alignment(opened: Opened) -> Iterator[Section]:
-    """What the report of an alignment says beside its tables."""
+    """Yields the sections from the report of an alignment; its tables are shown separately."""
     report = _report(opened)
     yield Section("Outcomes", (_facts(opened, report),))
     became = tuple(_became(opened, report))
@@ -80,7 +80,7 @@ def about_alignments(opened: Opened) -> Iterator[Section]:
 
 
 def measured_alignment(opened: Opened) -> Iterator[Section]:
-    """What a model did, where one judged."""
+    """Yields the section on the model's judgements, if a model was used."""
     if verification := _report(opened).get("verification"):
         not_judged = [(f"not judged: {name}", n) for name, n in (verification.get("refusals") or {}).items()]
         chosen = ("spans that the model chose", verification.get("rescued", 0))
@@ -310,7 +310,7 @@ def _written_before(opened: Opened) -> Iterator[tuple[int, int]]:
 
 
 class Place(NamedTuple):
-    """Where a text stands: page, section and paragraphs in KILT's numbering. Unknown values are None."""
+    """The location of a text: page, section and paragraphs in KILT's numbering. Unknown values are None."""
 
     page_id: str | None
     title: str | None
@@ -339,7 +339,7 @@ def show_record(request: Request, opened: Opened, card: Card) -> Response:
     evidence = _evidence(card.table, row)
     pages = paging(request, len(evidence), n_rows=_EVIDENCE_A_PAGE)
     answers = [output.get("answer") for output in (kilt or {}).get("output", [])]
-    # If answers were left out or reordered, it is unknown which answer belongs to which output.
+    # If answers were left out or reordered, the output of an answer is unknown.
     policy = _policy(part.values.get("dataset"), part.values.get("split"))
     is_in_order = len(answers) == row["n_outputs"] and policy is not None and not policy.found_first
     return render_card(

@@ -34,7 +34,8 @@ class EntityShown(NamedTuple):
 
 
 def about_sets(opened: Opened) -> Iterator[Section]:
-    """What the report counts beside the tables: tuples of names that make no set too, and all entities."""
+    """Yields the sections on counts that are only in the report: all tuples, also of names that make no set, and all
+    entities."""
     report: dict[str, Any] = report_of(opened)
     for name, of in report.get("collections", {}).items():
         if blocks := tuple(_of_tuples(opened, of)):

@@ -58,14 +58,14 @@ class Tab(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindViews:
-    """Views of a kind of release, in addition to those of every kind."""
+    """Views of a kind of release, in addition to the views that every kind has."""
 
     about: Callable[[Opened], Iterable[Section]] = lambda _: ()
-    """What its measures do not tell of one, without reading rows. A section with the title of one of theirs is put in
-    front of what that shows."""
-    measured: Callable[[Opened], Iterable[Section]] | None = None  #: likewise, what its rows say
-    apart: Collection[str] = ()  #: names in manifests of what is told elsewhere
-    listings: dict[str, Listing]  #: how its tables are listed; those that it names have a tab
+    """Further sections of the overview, made without reading rows. A section that has the title of a section of
+    measures is put in front of those measures."""
+    measured: Callable[[Opened], Iterable[Section]] | None = None  #: likewise, sections made from its rows
+    apart: Collection[str] = ()  #: names of values in manifests that other views show
+    listings: dict[str, Listing]  #: how its tables are listed; each table named here has a tab
     views: Sequence[View] = ()
     tabs: Sequence[Tab] = ()
 
@@ -91,12 +91,12 @@ class Paging(NamedTuple):
 
     @property
     def previous(self) -> int | None:
-        """Returns the first row of the previous page of the list; None if there is none."""
+        """Returns the first row of the previous page of the list; None on the first page."""
         return max(self.start - self.n_rows, 0) if self.start else None
 
     @property
     def next(self) -> int | None:
-        """Returns the first row of the next page of the list; None if there is none."""
+        """Returns the first row of the next page of the list; None on the last page."""
         return self.end if self.end < self.total else None
 
 
@@ -318,7 +318,7 @@ def guards(
     """Returns the middleware that checks requests before an application, see ``GuardedAnswers``.
 
     Args:
-        hosts: names of the server, in addition to those of this machine.
+        hosts: further names of the server, besides the names of this machine.
         methods: returns the allowed methods of a path.
     """
     return [Middleware(GuardedAnswers, methods=methods, hosts=hosts, refused=refused)]

@@ -1,4 +1,4 @@
-"""Files and options for evaluating each benchmark, and the ways in which released scripts differ."""
+"""Files and options for evaluating each benchmark, and the differences of the released scripts."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class AmberEvaluation(Checked):
     ks: Ranks = (1,)
     """Ranks: numbers of pages that count as retrieved."""
     gap_on: Literal["log10", "views"] = "log10"
-    """Popularity from which the gap between head and tail is computed."""
+    """The popularity used for the gap between head and tail."""
     resamples: Resamples = 0
     """Resamples for confidence intervals and the paired test, such as 10000; 0 for none."""
 

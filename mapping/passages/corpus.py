@@ -204,9 +204,9 @@ def write_shard(
     formats: Sequence[str],
     pages: KiltPages,
 ) -> list[FileEntry]:
-    """Writes the passages of one pages file.
+    """Writes the passages of a file of pages.
 
-    Returns the manifest entries: the entry of the table, then those of the line files in the order of ``line_forms``.
+    Returns the manifest entries: the table's entry, then the entries of the line files in the order of ``line_forms``.
     Memory: one chunk.
 
     Args:

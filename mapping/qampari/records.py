@@ -7,7 +7,7 @@ from typing import Annotated
 from kbsource.rows import Int32, Row
 
 SPLITS: tuple[str, ...] = ("train", "dev", "test")
-"""In the order in which their files are listed."""
+"""Splits, in the order of their files in the manifest."""
 
 
 class ProofText(Row):

@@ -54,12 +54,12 @@ class Layout(NamedTuple):
     """The layout of a table in a paper."""
 
     title: str
-    source: str  # of the paper's figures shown below; empty if there are none
+    source: str  # of the paper's figures shown below; empty without such figures
     columns: tuple[Column, ...]
 
 
 class PaperTable(NamedTuple):
-    """A layout with rows: the name of a system, then a percentage for each column; None if there is none."""
+    """A layout with rows: the name of a system, then a percentage, or None, for each column."""
 
     title: str
     columns: tuple[str, ...]
@@ -128,7 +128,7 @@ def paper_tables(datasets: Sequence[Dataset], systems: Sequence[str], scores: It
 
     A system has a row for each split in which it has a value. If several datasets have the same key and split, the
     first one is used. A table in which no system has a value, such as a table of answers without a reader, contains
-    only the paper's rows; if there are none, it contains an empty row for each system.
+    only the paper's rows; if the paper has no rows either, it contains an empty row for each system.
     """
     values = {(one.dataset, one.metric, one.system): one.value for one in scores}
     by_key: dict[tuple[str, str], Dataset] = {}

@@ -277,7 +277,7 @@ def _documents(passages: Iterator[Passage], level: Level) -> Iterator[_Document]
 def _count_documents(
     documents: Iterator[_Document], count: Callable[[str], Counter[int]]
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """Yields rows of both tables, with at most ``_HELD_POSTINGS`` postings plus those of one document."""
+    """Yields rows of both tables, with at most ``_HELD_POSTINGS`` postings plus the postings of one document."""
     rows, postings = list[TfidfDocument](), list[tuple[int, int, int]]()
 
     def batches() -> tuple[pa.RecordBatch, pa.RecordBatch]:

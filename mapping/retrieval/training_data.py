@@ -236,7 +236,7 @@ def _examples(
 def _read_dataset(
     db: DuckDBPyConnection, folder: str, passages: str, options: TrainingOptions, stack: ExitStack
 ) -> _Dataset:
-    """Returns a dataset, and loads its tables and those of the corpus into the database.
+    """Returns a dataset, and loads its tables and the tables of the corpus into the database.
 
     Args:
         stack: closes the resources for reading its questions.

@@ -176,7 +176,8 @@ class RawRecord(NamedTuple):
         return parse_object(self.text())
 
     def parse_reference(self, what: str) -> Json:
-        """Returns the JSON object of one of very many references, parsed fast. ``what`` names it in messages.
+        """Returns the JSON object of a reference, parsed fast because references are many. ``what`` names it in
+        messages.
 
         Raises:
             RecordError: ``malformed_json``, ``wrong_type``.

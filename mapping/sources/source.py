@@ -33,11 +33,11 @@ PARTIAL_EVIDENCE = "partial_evidence"
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Input paths of one run; ``.gz`` and ``.bz2`` files are decompressed while reading."""
+    """Input paths of a run; ``.gz`` and ``.bz2`` files are decompressed while reading."""
 
     records: tuple[str, ...]  # the dataset's own files, in reading order
     references: tuple[str, ...] = ()  # files with the evidence texts, if they are separate
-    labels: tuple[str, ...] = ()  # answers of a test split whose records have none, see ``mapping.sources.examples``
+    labels: tuple[str, ...] = ()  # answers of a test split without answers, see ``mapping.sources.examples``
     scratch: str | None = None  # existing folder for temporary indexes on disk; None for the system's
 
 
@@ -56,7 +56,7 @@ class SourceOptions(Checked):
 
     @property
     def places_nothing(self) -> bool:
-        """Whether evidence without text is located before the title."""
+        """True if evidence without text is located before the title."""
         return False
 
 
@@ -70,7 +70,7 @@ Options = TypeVar("Options", bound=SourceOptions)
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of one pass over a dataset, by reason where records are skipped."""
+    """Counts of a pass over a dataset; skipped records are counted by reason."""
 
     records: int = 0  # seen in the inputs: lines, array elements or mentions of the split
     examples: int = 0
@@ -98,17 +98,17 @@ class Tally:
 
 
 Fate = Literal["drop_output", "drop_record", "keep_answer"]
-"""What happens to an output without its evidence: it is dropped, the whole record is dropped, or its answer is kept
-without provenance, if it has one."""
+"""The treatment of an output without its evidence: it is dropped, the whole record is dropped, or its answer, if any,
+is kept without provenance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What happens to outputs and records whose evidence was not found, was found badly, or is on a missing page.
+    """The treatment of outputs and records whose evidence was not found, was found badly, or is on a missing page.
 
     Each dataset and split has one policy. Sources for the KILT datasets are section 4 of the KILT paper (outputs of dev
     and test with BLEU below 0.5 on any span are dropped; entity linking is not filtered) and the published files: in
-    train every record is kept, and an evidence set in which a span is weak or has no location loses its provenance and
+    train every record is kept, and an evidence set with a span that is weak or has no location loses its provenance and
     keeps its answer.
     """
 
@@ -132,7 +132,7 @@ class Policy:
     #: paragraphs are always written. ``paragraphs``: only paragraphs, for all of it. None: like any other. Records read
     #: from a KILT file keep their form.
     highlights: Literal["offsets", "paragraphs"] | None = None
-    #: Outputs are many names of one answer, each searched for on each page. If one of them is found verbatim, those not
+    #: Outputs are many names of an answer, each searched for on each page. If any name is found verbatim, names not
     #: found verbatim have no provenance; a name on a page with two titles counts once. Records read from a KILT file
     #: keep what they have.
     prefers_exact: bool = False
@@ -248,12 +248,12 @@ class Source(ABC, Generic[Options]):
 
     @abstractmethod
     def read(self) -> Iterator[Example | BadRecord]:
-        """Yields every record once, in input order: an example, or the reason why there is none.
+        """Yields every record once, in input order: an example, or the reason why the record is not used.
 
         A ``BadRecord`` has stage ``source`` for a record and ``reference`` for a record of the references. Stage
-        ``evidence`` reports a piece of evidence whose id does not exist; it precedes its example, in which the evidence
-        has empty text or is left out. Excluded and merged records are only counted in ``tally``, which is complete when
-        the iterator has ended.
+        ``evidence`` reports a piece of evidence whose id does not exist. It precedes its example; the example leaves
+        this evidence out, or has empty text for it. Excluded and merged records are only counted in ``tally``, which is
+        complete when the iterator has ended.
 
         Raises:
             SetupError: an input cannot be read to its end.

@@ -350,7 +350,7 @@ class TrexOptions(SourceOptions):
     sample: AtLeast0 = 5_000
     """Number of records of dev and of test; all others are train."""
     sample_pool: AtLeast0 = 40_000
-    """Number of records, in the order of the draw, from which dev and test are drawn."""
+    """Number of records, in the order of the draw, that dev and test are drawn from."""
     rel_surface: bool = False
     """Adds the surface forms of the relation to meta."""
 

@@ -41,7 +41,7 @@ _PACKED = ("", ".gz", ".bz2")
 
 
 class TriviaQa(RecordSource[SourceOptions]):
-    """Questions with the names of their answer, each of which is searched for in each of their pages.
+    """Questions with the names of their answer; each name is searched for in each page of its question.
 
     An input is a file of questions, the folder ``qa`` with the files of all splits, or ``triviaqa-rc.tar.gz`` itself.
     """
@@ -124,7 +124,7 @@ class TriviaQa(RecordSource[SourceOptions]):
 
 
 def _names(answer: Json) -> list[str]:
-    """Returns the distinct names of an answer: its aliases, or its value if there are none."""
+    """Returns the distinct names of an answer: its aliases, or its value if it has no aliases."""
     written = list_at(answer, "Aliases") or [text_at(answer, "Value")]
     for name in written:
         if not isinstance(name, str):

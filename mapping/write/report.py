@@ -183,7 +183,7 @@ class Aligned(NamedTuple):
 
 
 def averages(counts: Mapping[str, Any]) -> Averages:
-    """Returns the averages of an alignment. An average is None if there is nothing to average.
+    """Returns the averages of an alignment. An average over nothing is None.
 
     >>> averages({"written": 4, "with_sets": 2, "sets_written": 3, "set_spans": 6, "set_pages": 4, "answers": 4})
     Averages(spans=2.0, sets=1.5, pages=2.0, answers=1.0)

@@ -214,9 +214,9 @@ def map_groups(
         by: assigns rows of inputs to groups; by default, outputs of ``map_groups`` stay in their groups.
         given: side inputs.
         plain: outputs that are not compressed, for look-ups.
-        rows_at_once: rows per batch of an output to which single rows are added, by output.
+        rows_at_once: for outputs that receive single rows, the rows per batch, by output.
         sorted_by: number of columns to sort by, for outputs whose single rows are held and sorted.
-        step: outputs, including ``counts``, that are also returned as ``told``, for ``shuffle.Made``.
+        step: outputs, including ``counts``, that are also returned under ``told``, for ``shuffle.Made``.
     """
     rows, sent = send_rows(inputs, join(folder, "given"), by or {})
     pieces = tuple(rows.values())

@@ -74,7 +74,7 @@ def _item_pages(folder: str, sha256: str) -> ItemPages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagesPlan:
-    """The pages of a release from which data are made, and the output folders."""
+    """The pages of a release as input for data, and the output folders."""
 
     pages: ReleasePages
     staging: str  # folder for files between the steps
