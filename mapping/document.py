@@ -216,7 +216,7 @@ def crossed_query(table: str, *, score: str, support: str, where: str = "") -> s
 
 
 def flat_values(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields the values in nested JSON, each named by its path. A list of strings is one value.
+    """Flattens nested JSON: iterates over its values, each named by its path. A list of strings is one value.
 
     >>> list(flat_values({"pages": {"read": 2}, "lang": ["en", "de"], "bins": [{"n": 1}]}))
     [('pages read', 2), ('lang', 'en, de'), ('bins 0 n', 1)]

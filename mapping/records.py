@@ -13,10 +13,10 @@ import msgspec
 from kbsource.rows import Columns, Int32, Row
 
 OUTCOMES: Mapping[str, str] = {
-    "exact": "the text stands in the page, case and punctuation apart",
-    "near": "the text that is most like it reaches the threshold",
-    "weak": "the text that is most like it stays below the threshold",
-    "page_only": "only the page was asked for, and it is there",
+    "exact": "the page contains the text, apart from case and punctuation",
+    "near": "the most similar text reaches the threshold",
+    "weak": "the most similar text stays below the threshold",
+    "page_only": "only the page was requested, and it exists",
     "page_missing": "the page is not in the snapshot",
     "page_ambiguous": "the page is a disambiguation page",
     "empty_evidence": "the evidence has no text",
@@ -186,7 +186,7 @@ class Alignment(Row):
     """Number of the page in the release. Below 0 if there is no page; equal titles then have equal numbers."""
     asked: str | None = None
     """Title to look up similar titles for, see ``mapping.search.resolve.Resolved``."""
-    page_id: Annotated[int | None, "the page; null if there is none"] = None
+    page_id: Annotated[int | None, "the page; null if it is missing"] = None
     title: Annotated[str | None, "its title"] = None
     found_by: Annotated[str | None, "title | redirect | url | page_id | qid | title_map | fuzzy"] = None
     hops: Annotated[Int32, "redirects followed"] = 0
@@ -237,7 +237,7 @@ class RecordFate(Row):
     """The outcome of a record."""
 
     ordinal: Annotated[int | None, "its number in alignments and misses; null where it is no example"]
-    example_id: Annotated[str | None, "its id; for a merged record, the id of the merged whole; null if it has none"]
+    example_id: Annotated[str | None, "its id; for a merged record, the id of the merged whole; null without an id"]
     file: Annotated[str, "base name of the input file"]
     line: Annotated[int, "line of that file, or number of the element in an array"]
     outcome: Annotated[str, "written | dropped | excluded | rejected | merged"]

@@ -273,7 +273,7 @@ def export_tasks(release: str, output: str, options: TaskOptions) -> dict[str, i
 
 
 def _asked_before(folder: str) -> Iterator[tuple[str, str]]:
-    """Yields subset and key of the questions in a folder of tasks."""
+    """Reads subset and key of the questions in a folder of tasks."""
     manifest = checked_folder(CROWD_TASKS, folder)
     yield from ((line["subset"], line["key"]) for line in CROWD_TASKS.lines(folder, manifest, VALIDATION_KEY))
 

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 UNPLACED_REASONS: dict[str, str] = {
-    "no_page": "published files: the release of pages has none with the address of the proof",
+    "no_page": "published files: the release has no page with the proof's URL",
     "no_passages": "the corpus has no passage of the page",
-    "no_running_text": "the proof stands in an element that is no running text",
-    "no_text": "published files: no sentence of the page is near enough to that of the proof",
-    "other_text": "the passage has another text there: release and corpus are of different knowledge sources",
-    "sentence_cut": "parts of the sentence stand in different passages",
+    "no_running_text": "the proof is in an element that is not running text",
+    "no_text": "published files: no sentence of the page is similar enough to the proof's sentence",
+    "other_text": "the passage has another text there: release and corpus come from different knowledge sources",
+    "sentence_cut": "parts of the sentence are in different passages",
 }
 """Reasons why no passage holds a proof, with their meanings."""
 
@@ -108,7 +108,7 @@ class GoldPassages(ScratchFile):
             self._place(page_id, list(passages))
 
     def _passages_on(self, wanted: npt.NDArray[np.int64], paths: Sequence[str]) -> Iterator[Passage]:
-        """Yields the passages of pages in corpus order. From other row groups, only the page ids are read."""
+        """Reads the passages of pages in corpus order. From other row groups, only the page ids are read."""
         import numpy as np
 
         for path in paths:

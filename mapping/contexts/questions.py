@@ -73,7 +73,7 @@ class ReleaseQuestions:
                 gold.add(place)
 
     def asked(self) -> Iterator[AskedQuestion]:
-        """Yields the questions of each split, in the order of its file."""
+        """Reads the questions of each split, in the order of its file."""
         for drawn in read_questions(self._folder, self._manifest):
             if drawn.qid is not None and drawn.split is not None:
                 yield AskedQuestion(drawn.split, released_record(drawn, self._form))

@@ -163,7 +163,7 @@ class AliasTable:
         return found, behind == len(mentions) or mentions[behind].startswith(mention)
 
     def meanings(self, mention: str) -> Iterator[Alias]:
-        """Yields all rows of a mention, the most frequent page first."""
+        """Reads all rows of a mention, the most frequent page first."""
         for group in range(bisect_left(self._last, mention), len(self._groups)):
             table, mentions = self._rows(group)
             first, behind = bisect_left(mentions, mention), bisect_right(mentions, mention)

@@ -55,7 +55,7 @@ class Alias(Row):
     """One row per mention and page that links with this text lead to: by mention in code-point order, the most frequent
     page first, then by page id."""
 
-    mention: Annotated[str, "text of links as written, with normalised blanks"]
+    mention: Annotated[str, "text of links as written, with normalised white space"]
     page_id: Annotated[int, "page that these links lead to"]
     title: Annotated[str, "title of that page"]
     count: Annotated[int, "number of links with this text to this page"]

@@ -167,7 +167,7 @@ def next_commands(path: str, kind: Kind[Any]) -> Iterator[tuple[str, str]]:
         yield f"kbsource show {path} TITLE", "a page; or its id, URL or Wikidata item"
         yield f"kbsource templates {path}", "templates that lose most text"
     elif kind in (ALIGNMENT, ALIGNMENTS):
-        yield f"kbsource show {path} ID", "what became of a record"
+        yield f"kbsource show {path} ID", "the outcome of a record"
     elif kind.shown_by and kind.shown_by[0][0] != "rejected":
         column = kind.shown_by[0][1].replace("page_id__number", "passage_id")
         yield f"kbsource show {path} {column.upper()}", f"the rows of a {column}"

@@ -146,14 +146,14 @@ def _side_by_side(opened: Opened, overall: Mapping[str, Any]) -> Iterator[Block]
         written = share(counts["written"], records["read"])
         rows.append((Link(f"{name}, {split}", part.url()), read, *linked, written, below, paper))
     outcomes = ("read", "written", "dropped", "excluded", "rejected", "merged", "share written", "below threshold")
-    yield Table("What became of the records", ("dataset", *outcomes, "KILT paper"), tuple(rows))
+    yield Table("Outcomes of the records", ("dataset", *outcomes, "KILT paper"), tuple(rows))
     datasets, pages = overall.get("datasets", []), overall.get("pages")
     if compared := [row for row in datasets if row["dropped_by_threshold"] is not None]:
         shares = tuple(
             (f"{row['name']}, {row['split']}", Share(row["dropped_by_threshold"]), _paper_share(row))
             for row in compared
         )
-        said = "Share of the records, by dataset; beside it that of the KILT paper (figure 5), where it has one."
+        said = "Share of the records, by dataset, beside the KILT paper's (figure 5), where the paper reports it."
         yield bars("Records dropped by the threshold of BLEU", ("dataset", "here", "KILT paper"), shares, said)
     if datasets:
         columns = (

@@ -52,7 +52,7 @@ def _of_tuples(opened: Opened, report: Mapping[str, Any]) -> Iterator[Block]:
         order = sorted(shares, key=lambda key: (-shares[key]["made"], key))
         both = ((key, shares[key]["made"], shares[key]["published"]) for key in order)
         columns: tuple[str, ...] = ("type and property", "here", "AmbER paper")
-        said = "Per cent of the tuples, beside that of the paper where it has one."
+        said = "Per cent of the tuples, beside the paper's figure where it reports one."
         yield bars("Tuples by type and property", columns, both, said)
     bands = list(_bands(report["signals"]))
     verdicts = sorted({verdict for *_, cells in bands for verdict in cells})

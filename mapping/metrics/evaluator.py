@@ -343,7 +343,7 @@ class _Lines:
     def read(
         self, path: str, role: str, fits: Callable[[Json], bool], expected: str
     ) -> Iterator[tuple[RawRecord, Json]]:
-        """Yields the records of a file of JSON Lines or one JSON array, plain or compressed with gzip or bzip2.
+        """Reads the records of a file of JSON Lines or one JSON array, plain or compressed with gzip or bzip2.
 
         Raises:
             SetupError: it cannot be read, or none of its first records has the ``expected`` format.

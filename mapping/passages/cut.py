@@ -78,7 +78,7 @@ class Passage(Row):
     n_words: Annotated[Int32, "number of words in the passage; number of tokens with `--unit tokens-N`"]
     text: Annotated[str, "the pieces in `spans`, joined; see docs/passages.md"]
     spans: Annotated[
-        tuple[PassageSpan, ...], "where the passage stands in the page, in order; at most one span per element"
+        tuple[PassageSpan, ...], "the location of the passage in the page, in order; at most one span per element"
     ]
     section: Annotated[tuple[str, ...], "headings above the start of the passage, outermost first"] = ()
 

@@ -40,7 +40,7 @@ Shape = str | list[Any] | dict[str, Any] | None
 
 
 def records(paths: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yields the records of line files: JSON objects, or the rows of tables with a header, with texts as values."""
+    """Reads the records of line files: JSON objects, or the rows of tables with a header, with texts as values."""
     for path in paths:
         with Folder.of(path).open() as file:
             if path.endswith(".jsonl"):

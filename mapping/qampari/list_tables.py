@@ -32,12 +32,12 @@ KeyRule = Literal["any", "not-last"]
 """Columns that may be the key: any, or all but the last, as in the released code."""
 
 REASONS: dict[str, str] = {
-    "no_header": "its first row is not one of header cells",
+    "no_header": "its first row does not consist of header cells",
     "no_key_column": "no column has a link to an article in most cells and a value of its own in each row",
-    "section_not_in_title": "it stands in a section whose name is not part of the page's title",
+    "section_not_in_title": "it is in a section whose name is not part of the page's title",
     "title_form": "the page's title has a colon, or ends in a bracket or in a range such as A–C",
-    "too_few_rows": "it has too few rows, those of tables with the same header included",
-    "wider_than_header": "a row has more columns than the header has cells, so that it is not known what these are of",
+    "too_few_rows": "it has too few rows, together with tables that have the same header",
+    "wider_than_header": "a row has more columns than the header has cells, so the meaning of some columns is unknown",
 }
 """Reasons for not using a table of a list page, with their meanings."""
 

@@ -56,7 +56,7 @@ QUERIES = "Funnel"
 QUESTIONS = "Questions and answers"
 MEASURES = (
     Measure(
-        "What became of the queries",
+        "Outcomes of the queries",
         f"""select subset as "{_KIND}", sum(coalesce(n, 0)) over (partition by subset)::bigint as queries,
             replace(outcome, '_', ' ') as said, coalesce(n, 0) as n, outcome as _outcome
         from (select distinct subset from queries) cross join (select distinct outcome from queries)
@@ -76,7 +76,7 @@ MEASURES = (
         "order by _place",
         section=QUERIES,
         chart="bars",
-        about="Answers of all queries considered; those of intersections were proved before.",
+        about="Answers of all queries considered; answers of intersections were proved before.",
         needs=("queries",),
     ),
     Measure(
@@ -104,7 +104,7 @@ MEASURES = (
         from {_PUBLISHED} left join drawn using (name) group by place, name, mean order by place""",
         section=QUESTIONS,
         chart="bars",
-        about="Mean number of answers, beside that of the published set.",
+        about="Mean number of answers, beside the published set's.",
         needs=("questions",),
     ),
     Measure(

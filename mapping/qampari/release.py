@@ -284,7 +284,7 @@ def write_release_files(
 
 
 def read_rows(release: str, manifest: ListingManifest, table: str, row: type[R]) -> Iterator[R]:
-    """Yields the questions, or queries, of a release in table order.
+    """Reads the questions, or queries, of a release in table order.
 
     Raises:
         DataError: a file has other columns.
@@ -297,7 +297,7 @@ def read_rows(release: str, manifest: ListingManifest, table: str, row: type[R])
 
 
 def read_questions(release: str, manifest: ListingManifest) -> Iterator[Question]:
-    """Yields the questions of a release in table order."""
+    """Reads the questions of a release in table order."""
     return read_rows(release, manifest, "questions", Question)
 
 

@@ -158,7 +158,7 @@ def _plain(text: str) -> str:
 
 
 def read_queries(path: str) -> Iterator[Query]:
-    """Yields the queries of a file; raises SetupError if a record contains no query, or if there are no records."""
+    """Reads the queries of a file; raises SetupError if a record contains no query, or if the file has no records."""
     n_queries = 0
     for raw in iter_records(path):
         try:

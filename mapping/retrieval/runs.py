@@ -194,7 +194,7 @@ Ranked = tuple[RawRecord, str, list[RankedDocument]]
 
 
 def ranked_queries(path: str, reject: Reject) -> Iterator[Ranked]:
-    """Yields the queries of a TREC run, or of predictions or questions with ``ctxs``; rejects all other lines."""
+    """Reads the queries of a TREC run, or of predictions or questions with ``ctxs``; rejects all other lines."""
     if is_run(path):
         for query_id, lines in groupby(_parsed(path, reject, _run_line), key=lambda placed: placed[1][0]):
             ranked = sorted(lines, key=lambda placed: placed[1][1])
@@ -234,7 +234,7 @@ def of_queries(queries: Iterable[tuple[RawRecord, str, Q]], reject: Reject, make
 
 
 def _parsed(path: str, reject: Reject, parse: Callable[[RawRecord], T]) -> Iterator[tuple[RawRecord, T]]:
-    """Yields the parsed lines of a file; rejects lines that cannot be parsed."""
+    """Reads and parses the lines of a file; rejects lines that cannot be parsed."""
     for raw in iter_records(path):
         with raw.told(reject):
             yield raw, parse(raw)

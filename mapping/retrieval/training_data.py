@@ -357,7 +357,7 @@ def _add_run(
 
 
 def _sources(db: DuckDBPyConnection, dataset: _Dataset) -> Iterator[TrainingQuery]:
-    """Yields the questions with their passages, in dataset order."""
+    """Reads the questions with their passages, in dataset order."""
 
     def rows() -> Iterator[tuple[int, int, Hit]]:
         # A stream of Arrow: fetched row by row, the whole result would have to fit into the database's memory.

@@ -275,7 +275,7 @@ class StoredVectors:
         return best.passages()
 
     def blocks(self) -> Iterator[tuple[Numbers, Numbers, Bytes]]:
-        """Yields pages, numbers and stored vectors, one row group at a time."""
+        """Reads pages, numbers and stored vectors, one row group at a time."""
         for path in self._paths:
             for group in row_groups(path):
                 for batch in group.to_batches():  # exactly one, without a copy

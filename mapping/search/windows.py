@@ -184,7 +184,7 @@ class Best:
 
     Spans of up to Q tokens all have the same penalty and are compared by their products, which are integers. Two spans
     of different lengths above Q never tie: the ratio of their penalties is transcendental, the ratio of their roots
-        algebraic.
+    algebraic.
     """
 
     def __init__(self, grams: Grams) -> None:

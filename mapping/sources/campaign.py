@@ -107,7 +107,7 @@ def _annotation_rows(task: Json) -> Iterator[Json]:
 
 
 def _csv_rows(path: str) -> Iterator[RawRecord]:
-    """Yields the rows of a CSV file as JSON objects keyed by its header; the line is the one where a row ends.
+    """Reads the rows of a CSV file as JSON objects keyed by its header. The line of a row is its last line.
 
     Raises:
         SetupError: as ``opened``; the file is not CSV in UTF-8.

@@ -100,7 +100,7 @@ def is_parquet(path: str) -> bool:
 
 
 def iter_parquet(path: str, columns: Sequence[str]) -> Iterator[RawRecord]:
-    """Yields the rows of a file as JSON objects with the columns that the file has; lines are row numbers.
+    """Reads the rows of a file as JSON objects with the columns that the file has; lines are row numbers.
 
     Memory use is some rows and pages, regardless of the size of the row groups.
 

@@ -69,7 +69,7 @@ class TokenDocument:
 
 
 def iter_documents(lines: Iterable[RawRecord]) -> Iterator[TokenDocument]:
-    """Yields the documents of a TSV. ``lines`` are all lines of the file, including empty ones."""
+    """Reads the documents of a TSV. ``lines`` are all lines of the file, including empty ones."""
     document = TokenDocument(None)
     is_open = False
     for raw in lines:
@@ -139,7 +139,7 @@ class Annotation(NamedTuple):
 
 
 def iter_xml_documents(path: str) -> Iterator[RawRecord]:
-    """Yields the ``<document>`` elements of a file one at a time; everything between them is skipped."""
+    """Reads the ``<document>`` elements of a file one at a time; everything between them is skipped."""
     name = base_name(path)
     with opened(path) as (file, counts_plainly):
         buffer = b""

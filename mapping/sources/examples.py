@@ -172,7 +172,7 @@ class RecordSource(Source[Options]):
         """Returns the example of a parsed record with its label; raises RecordError and ExclusionError."""
 
     def raws(self, path: str) -> Iterator[RawRecord]:
-        """Yields the records of a file."""
+        """Reads the records of a file."""
         return iter_lines(path)
 
     def fits(self, path: str, record: Json) -> bool:

@@ -255,7 +255,7 @@ def _opened_member(file: BinaryIO, path: str, name: str | None) -> Iterator[Bina
 
 
 def iter_lines(path: str, *, keep_blank: bool = False) -> Iterator[RawRecord]:
-    """Yields the lines of a file without line ends; empty lines only on request. Raises as ``opened``."""
+    """Reads the lines of a file without line ends; empty lines only on request. Raises as ``opened``."""
     name = base_name(path)
     with opened(path) as (file, counts_plainly):
         number = 0
@@ -275,7 +275,7 @@ def iter_lines(path: str, *, keep_blank: bool = False) -> Iterator[RawRecord]:
 
 
 def iter_array(path: str, *, key: str | None = None, member: str | None = None) -> Iterator[RawRecord]:
-    """Yields the elements of a file that is one JSON array of objects, in constant memory.
+    """Reads the elements of a file that is one JSON array of objects, in constant memory.
 
     Elements that are not valid JSON are yielded too. If brackets or quotes do not balance, the element ends at the next
     position where another object can follow. With ``key``, the file is one object that contains the array under this
@@ -389,7 +389,7 @@ def _is_json(data: bytes) -> bool:
 
 
 def iter_records(path: str, *, key: str | None = None) -> Iterator[RawRecord]:
-    """Yields the records of a file that is a JSON array, an object with an array under a key, or JSON lines.
+    """Reads the records of a file that is a JSON array, an object with an array under a key, or JSON lines.
 
     Raises as ``opened``.
     """
@@ -402,7 +402,7 @@ def iter_records(path: str, *, key: str | None = None) -> Iterator[RawRecord]:
 
 
 def readable_records(path: str) -> Iterator[Json]:
-    """Yields the records of a file, skipping those that are not JSON objects. Raises as ``opened``."""
+    """Reads the records of a file; records that are not JSON objects are skipped. Raises as ``opened``."""
     for raw in iter_records(path):
         with suppress(RecordError):
             yield raw.parse()

@@ -198,7 +198,7 @@ class EntityLabels(NamedTuple):
 
 
 def iter_entities(path: str) -> Iterator[RawRecord]:
-    """Yields the entities of a dump, one per line, without the brackets and commas of the array."""
+    """Reads the entities of a dump, one per line, without the brackets and commas of the array."""
     for raw in iter_lines(path):
         data = raw.data.strip(b"[], \t")
         if data:

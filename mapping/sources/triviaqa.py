@@ -79,7 +79,7 @@ class TriviaQa(RecordSource[SourceOptions]):
         return text_at(record, "QuestionId")
 
     def raws(self, path: str) -> Iterator[RawRecord]:
-        """Yields the questions of a split, from a file, the folder ``qa`` or the archive."""
+        """Reads the questions of a split, from a file, the folder ``qa`` or the archive."""
         name = _FILES[self.split]
         in_folder = {base_name(file): file for file in glob(join(path, "*"))}
         found = [in_folder[name + ending] for ending in _PACKED if name + ending in in_folder]

@@ -148,7 +148,8 @@ class Dialogue:
         raise RecordError("no_title", f"nothing names the page of {sentence[:80]!r}, its key is {key!r}")
 
     def _all_passages(self, number: int) -> Iterator[tuple[str, list[Any]]]:
-        """Yields titles and sentences that were shown up to a turn, the latest first; the chosen topic comes last."""
+        """Iterates over the titles and sentences that were shown up to a turn, the latest first; the chosen topic comes
+        last."""
         for turn in reversed(self._turns[: number + 1]):
             for passages in optional_objects(turn, "retrieved_passages"):
                 for title, sentences in passages.items():

@@ -230,7 +230,7 @@ class Lines(ScratchFile):
         return found
 
     def groups(self) -> Iterator[list[Line]]:
-        """Yields the lines of each subject and relation, in the order they were read."""
+        """Groups the lines by subject and relation, in the order they were read."""
         for _, rows in groupby(self._database.execute(_GROUPS), key=itemgetter(0, 2)):
             yield [Line._make((*row[:4], orjson.loads(row[4]), *row[5:])) for row in rows]
 

@@ -54,7 +54,7 @@ MEASURES = (
             join {meanings_table(OUTCOMES)} on name = outcome group by place, name order by place""",
         section="Outcomes",
         chart="bars",
-        about="What became of each piece of evidence.",
+        about="The outcome of each piece of evidence.",
         needs=("alignments", "misses"),
     ),
     Measure(
@@ -63,7 +63,7 @@ MEASURES = (
         section="Drift",
         page="measures",
         chart="bars",
-        about="Where the new span stands, seen from the old one.",
+        about="The position of the new span, relative to the old one.",
         needs=("crosswalk",),
     ),
     Measure(

@@ -305,7 +305,7 @@ _PLACE = itemgetter("output", "evidence")
 
 
 def record_fates(folder: str, manifest: Manifest, record_id: str) -> Iterator[dict[str, Any]]:
-    """Yields the ``records`` rows of an alignment with a given id, usually one.
+    """Reads the ``records`` rows of an alignment with a given id, usually one.
 
     ``meaning`` is the meaning of the reason. ``details`` are the details stored in ``rejected``. ``evidences`` are the
     rows of ``alignments`` and ``misses`` in order, each with its row of ``crosswalk`` as ``crossing``.

@@ -63,7 +63,7 @@ class GroupWork:
         self._stored: dict[str, BatchRef] = {}
 
     def rows(self, name: str) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of an input, sorted by its columns if it has an order, else in key order."""
+        """Reads the rows of an input, sorted by its columns if it has an order, else in key order."""
         pieces = self._pieces.get(name, ())
         if order := self._orders.get(name, ()):
             yield from merge_group(pieces, order)
@@ -71,7 +71,7 @@ class GroupWork:
             yield from read_group(pieces)
 
     def reports(self, name: str) -> Iterator[Counter[str]]:
-        """Yields the counts recorded when each chunk of an input was written."""
+        """Reads the counts recorded when each chunk of an input was written."""
         for piece in self._pieces.get(name, ()):
             yield read_chunk_report(piece.path)[1].counts
 

@@ -108,7 +108,7 @@ class PageTexts:
         return next(self.pages([position]))
 
     def pages(self, positions: Iterable[int]) -> Iterator[Page]:
-        """Yields the pages at ascending positions, which is cheaper than reading each separately. Memory holds some
+        """Reads the pages at ascending positions, which is cheaper than reading each separately. Memory holds some
         more pages."""
         for first, own in groupby(positions, key=lambda position: self._group(position)[1]):
             table, _ = self._group(first)
