@@ -325,7 +325,7 @@ def attribution_text(subject: Subject, rights: tuple[Right, ...]) -> str:
         parts.append(_permanent_links(subject))
     parts.append(
         "Changes: the text was taken out of its markup, and what the card names among the limitations was left out; "
-        "nothing was reworded. Whoever shares what is made from it names the same authors, and shares text under the "
+        "nothing was reworded. If you share anything made from it, name the same authors, and share text under the "
         "same licence."
     )
     return "\n\n".join(parts) + "\n"

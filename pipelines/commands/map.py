@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 LABELS = Parameter(
-    help="Answers by id for a test file that has none; a file with the answers is written too.",
+    help="Answers by id for a test file without answers; a file with the answers is written too.",
     metavar="FILE",
     validator=path_like,
 )
