@@ -8,8 +8,8 @@
     manifest.json   written last
 
 Evidence is *standing* in a release if its text is there, exactly or nearly, with the same numbers, dates and names, in
-its page or in one that the text was moved to. Evidence that was standing in the previous release and is not standing
-now has *fallen*.
+its page or in the page that the text was moved to. Evidence that was standing in the previous release and is not
+standing now has *fallen*.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 FATES: Mapping[str, str] = {
-    "exact": "the text stands in the page and section where it stood first, case and punctuation apart",
-    "moved": "it stands, exactly or nearly, in another page or section than where it stood first",
-    "near": "the text there that is most like it reaches the threshold",
+    "exact": "the text is in the page and section where it was first, apart from case and punctuation",
+    "moved": "the text is, exactly or nearly, in another page or section than at first",
+    "near": "the most similar text there reaches the threshold",
     "near_changed": "that text reaches the threshold, but has other numbers, dates or names",
-    "page_only": "only the page was asked for, and it is there",
-    "weak": "the text that is most like it stays below the threshold",
+    "page_only": "only the page was requested, and it exists",
+    "weak": "the most similar text stays below the threshold",
     "page_gone": "the page is not in the release, or is a disambiguation page now",
     "not_searched": "there is no text to look for, or the search failed",
 }
@@ -64,7 +64,7 @@ class Fate(Row):
     dataset: Annotated[str, "file of the evidence, without its ending"]
     ordinal: Annotated[int, "number of the record among the readable ones, from 0"]
     example_id: Annotated[str, "id of the record"]
-    question: Annotated[str | None, "the question of the record; null where it has no input"]
+    question: Annotated[str | None, "the question of the record; null for a record without input"]
     output: Annotated[Int32, "number of the output in the record, from 0; -1 for partial evidence"]
     evidence: Annotated[Int32, "number of the evidence in its output, from 0"]
     release: Annotated[Int32, "number of the release, by date, from 0"]
@@ -73,19 +73,17 @@ class Fate(Row):
     fell: Annotated[bool, "it was standing in the previous release and is not in this one"]
     page: Annotated[PageKey, Columns("page_")]
     evidence_text: Annotated[str | None, "text that was searched for; null where only the page was"]
-    page_id: Annotated[int | None, "the page; null if there is none"]
+    page_id: Annotated[int | None, "the page; null if it is missing"]
     title: Annotated[str | None, "its title"]
     last_title: Annotated[
-        str | None, "title in the latest release up to this one that has the page; null if there is none"
+        str | None, "title in the latest release up to this one that has the page; null if no release has it"
     ]
     section: Annotated[str | None, "KILT's name for the section"]
     span: Annotated[Span | None, Columns()]
     text: Annotated[str | None, "the text of the span"]
-    infobox: Annotated[str | None, "first infobox of the page in the first release that has it; null if there is none"]
+    infobox: Annotated[str | None, "first infobox of the page in the first release that has it; null without infobox"]
     size: Annotated[str | None, "size class of the page in that release; null where no release has the page"]
-    is_searched: Annotated[
-        bool, "false if there is no page, or if it is the same as in an earlier one of these releases"
-    ]
+    is_searched: Annotated[bool, "false if the page is missing, or is the same as in an earlier one of these releases"]
 
 
 _STANDS = f"Evidence stands where it is {', '.join(name.replace('_', ' ') for name in STANDING)}."
@@ -102,7 +100,7 @@ MEASURES = (
         needs=("fates",),
     ),
     Measure(
-        "What became of the evidence",
+        "Fates of the evidence",
         f"""with releases as (
             select fates.release as number, dump_date as release, count_if(fate in {STANDING}) / count(*) as stands
             from fates group by all)
@@ -156,11 +154,11 @@ def fates_of(
     question: str | None = None,
     elsewhere: Mapping[int, Found] | None = None,
 ) -> Iterator[Fate]:
-    """Yields the fate of one piece of evidence in every release.
+    """Yields the fate of a piece of evidence in every release.
 
     Args:
         found: its outcome in each release, in order.
-        pages: its page in each release; None if there is none.
+        pages: its page in each release; None if the page is missing.
         dates: dates of the releases.
         question: the question of its record.
         elsewhere: by release, its outcome in the page that its text was moved to.
@@ -241,7 +239,7 @@ _LEAST, _MOST = 1e-9, 1e3
 def half_life(fallen: Mapping[tuple[float, float], int], standing: Mapping[float, int]) -> HalfLife | None:
     """Returns the half-life of evidence that fell between two dates, or was still standing at the last one.
 
-    The rate is the maximum-likelihood estimate, and its bounds are those of the likelihood ratio. Pieces of evidence
+    The rate is the maximum-likelihood estimate; its bounds come from the likelihood ratio. Pieces of evidence
     count as independent, so the bounds are too narrow if many are in one page. The result is None if nothing was
     observed, and 0 if everything fell between the first two dates.
 
@@ -423,7 +421,7 @@ class _Release(msgspec.Struct):
 
 
 class _Group(msgspec.Struct):
-    """Evidence of one group, by release."""
+    """The evidence of a group, by release."""
 
     name: str
     evidence: Count
@@ -451,7 +449,7 @@ AGE = ListingKind(
     made_by="kbsource age",
     queries=(
         (
-            "what became of the evidence by release",
+            "fates of the evidence by release",
             "select release, dump_date, fate, count(*) as n from fates group by all order by release, n desc",
         ),
     ),

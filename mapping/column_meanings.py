@@ -1,4 +1,4 @@
-"""What tables and columns mean, from the schemas that declare them: for people who read a release or query it."""
+"""Describes tables and columns, from the schemas that declare them, for people who read or query a release."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from mapping.kinds import KINDS
 
 Known = dict[tuple[str, str, str], str]
-"""Where a column of that name, type and meaning is described."""
+"""The place where a column of that name, type and meaning is described."""
 
 _HEADS = {
     "records": "One row per record of the dataset, with its outcome.",
@@ -24,14 +24,15 @@ _HEADS = {
 
 @cache
 def table_head(table: str) -> str:
-    """What the rows of a table are, and their order; empty for a table of no known kind."""
+    """Returns what a row of a table is, and the order of rows; empty for a table that no kind of release has."""
     schemas = (kind.tables[table] for kind in KINDS if table in kind.tables)
     said = next((schema.metadata[b"description"].decode() for schema in schemas if schema.metadata), "")
     return _HEADS.get(table, said)
 
 
 def column_rows(fields: Iterable[pa.Field], known: Known, place: str, path: str = "") -> Iterator[tuple[str, str, str]]:
-    """The rows of fields; several in a row that are like others further up stand in one, which names these."""
+    """Yields the rows that describe fields. Adjacent fields that are described further up share one row, which refers
+    to them."""
     described = [(known.get(_said(field)), field) for field in fields]
     for origin, run in groupby(described, key=lambda row: row[0]):
         group = [field for _, field in run]

@@ -44,7 +44,7 @@ class Decision(NamedTuple):
     partial: tuple[int, ...] = ()
     """Indexes of the partial evidence that is written: all that has a position and is not weak."""
     by_paragraph: frozenset[EvidenceKey] = frozenset()
-    """Written evidence for which paragraphs are named, but no characters."""
+    """Written evidence that names paragraphs, but no characters."""
 
 
 REASONS: dict[str, str] = {
@@ -198,7 +198,7 @@ def _why_nothing_is_left(fates: list[OutputFate], policy: Policy) -> str | None:
 
 
 def write_places_once(decision: Decision, found: Mapping[EvidenceKey, Alignment]) -> Decision:
-    """Returns a decision in which a rescue never adds the same location to a set twice.
+    """Returns the decision, but no rescue adds a location to a set twice.
 
     The pieces of evidence in a set are usually judged against one hypothesis, so all weak ones are rescued by the same
     sentence of a page. Where several share a location, the first that the search found is kept, or else the first that
@@ -230,7 +230,7 @@ def write_places_once(decision: Decision, found: Mapping[EvidenceKey, Alignment]
 
 
 class Cuts(NamedTuple):
-    """The ordinals of the last record of dev and of the last record of test; -1 if there is none."""
+    """The ordinals of the last record of dev and of the last record of test; -1 for an empty split."""
 
     dev: int
     test: int

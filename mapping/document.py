@@ -1,4 +1,4 @@
-"""What views and reports say: sections of paragraphs, facts, tables and charts, which are also Markdown and JSON."""
+"""The content of views and reports: sections of paragraphs, facts, tables and charts, also as Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Chart:
     level: tuple[float, str] | None = None  #: a line across the columns: its value and name
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the data from which the script draws the chart."""
+        """Returns the data that the script draws as a chart."""
         shown = (cell for row in self.table.rows for cell in row[1:] if cell is not None)
         return {
             "style": self.style,
@@ -144,7 +144,7 @@ class Section:
 
     title: str
     blocks: tuple[Block, ...]
-    is_folded: bool = False  #: shown when somebody asks for it
+    is_folded: bool = False  #: shown only when opened
 
 
 Block = Paragraph | Facts | Code | Table | Charts | Section
@@ -216,7 +216,7 @@ def crossed_query(table: str, *, score: str, support: str, where: str = "") -> s
 
 
 def flat_values(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields the values in nested JSON, each named by its path. A list of strings is one value.
+    """Flattens nested JSON: iterates over its values, each named by its path. A list of strings is one value.
 
     >>> list(flat_values({"pages": {"read": 2}, "lang": ["en", "de"], "bins": [{"n": 1}]}))
     [('pages read', 2), ('lang', 'en, de'), ('bins 0 n', 1)]

@@ -46,14 +46,14 @@ from mapping.write.kind import REPORT, write_report
 Side = Literal["old", "new"]
 SIDES: tuple[Side, Side] = ("old", "new")
 OUTCOMES: Mapping[str, str] = {
-    "changed": "both releases of Wikidata have answers, and not the same ones",
+    "changed": "both releases of Wikidata have answers, but different ones",
     "stayed": "both have the same answers",
-    "appeared": "the newer one alone has answers",
-    "went": "the older one alone has answers",
+    "appeared": "only the newer release has answers",
+    "went": "only the older release has answers",
 }
 """Outcomes of a fact."""
 _REASONS = {
-    "no_page": "the {} release of pages has no page of the subject, and that of Wikidata has answers",
+    "no_page": "the {} release of Wikidata has answers, but the release of pages has no page of the subject",
     "no_name": "no answer of the {} release has a name to look for",
     "not_found": "the page of the {} release names no answer of its time",
     "not_entailed": "the model accepts no sentence of the {} release that names an answer",
@@ -64,13 +64,13 @@ PROBLEMS: Mapping[str, str] = {
         for reason, said in _REASONS.items()
         for side in SIDES
     },
-    "change_unproved": "no answer is proved that one release has and the other has not",
+    "change_unproved": "no answer that only one of the releases has is proved",
 }
-"""Reasons why a fact makes no question, in the order in which they are checked."""
+"""Reasons why a fact makes no question, in the order of the checks."""
 QUESTION = "question"
 MEASURES = (
     Measure(
-        "What became of the facts",
+        "Outcomes of the facts",
         f"""with counts as (
             select outcome, coalesce(problem, '{QUESTION}') as said, count(*) as n from facts group by all)
         select outcome, coalesce(sum(n) over (partition by outcome), 0)::bigint as facts,
@@ -102,7 +102,7 @@ _PROPERTY = re.compile(r"P[1-9]\d*", re.ASCII)
 class FactProof(Row):
     """A text of a page that mentions an answer: exactly ``elements[element].text[start_char:end_char]``."""
 
-    text: Annotated[str, "the sentence that names the answer, behind the sentences before it"]
+    text: Annotated[str, "the sentence that names the answer, preceded by the sentences before it"]
     page_id: Annotated[int, "page of the subject"]
     title: Annotated[str, "its title in that release"]
     revision_id: Annotated[int, "its revision there"]
@@ -113,7 +113,7 @@ class FactProof(Row):
     sentence_char: Annotated[Int32, "where in the element the sentence begins that names the answer"]
     paragraph_id: Annotated[Int32, "number of KILT's paragraph"]
     paragraph_char: Annotated[Int32, "where the text begins in that paragraph"]
-    found: Annotated[str, "the answer as it stands there"]
+    found: Annotated[str, "the answer as written there"]
     hypothesis: Annotated[str, "the statement as a sentence"]
     bleu: Annotated[float, "score of the hypothesis on the sentence that names the answer"]
     entailment: Annotated[float | None, "probability that the text says the hypothesis; null: not judged"]
@@ -193,7 +193,7 @@ def load_templates(path: str | None = None) -> dict[str, str]:
 
 
 def compared(old: Sequence[FactAnswer], new: Sequence[FactAnswer]) -> str:
-    """Returns the outcome for the answers of two releases, at least one of which has answers."""
+    """Returns the outcome for the answers of two releases; at least one release must have answers."""
     if not old or not new:
         return "went" if old else "appeared"
     return "stayed" if {answer.value for answer in old} == {answer.value for answer in new} else "changed"
@@ -211,7 +211,8 @@ def with_common(
 def problem_of(fact: Fact) -> str | None:
     """Returns the reason why a fact makes no question, one of ``PROBLEMS``; None if it makes one.
 
-    Each release with answers must prove at least one of them. If the answers differ, it must prove one that differs.
+    Each release with answers must prove at least one of them. If the answers differ, at least one proved answer must
+    differ.
     """
     sides = [(side, fact.answers(side)) for side in SIDES if fact.answers(side)]
     lacking: dict[str, Callable[[Side, Sequence[FactAnswer]], bool]] = {
@@ -374,7 +375,7 @@ FACTS = ListingKind(
     made_by="kbsource facts",
     queries=(
         (
-            "facts by what became of them",
+            "facts by outcome",
             "select property, outcome, count(*) as n from facts group by all order by n desc, property",
         ),
     ),

@@ -58,6 +58,6 @@ OWN_TABLES = ListingKind(
     further={"alignments": VERIFICATION},
     shown_by=tuple(dict.fromkeys(pair for kind in _MADE for pair in kind.shown_by)),
 )
-"""What somebody's own pipeline wrote: tables of any kind."""
+"""The output of a user's own pipeline: tables of any kind."""
 
 KINDS: tuple[Kind[Any], ...] = (*_MADE, OWN_TABLES)

@@ -164,7 +164,7 @@ Ranks = Annotated[
 ]
 
 Level = Literal["passage", "page"]
-"""What is retrieved or relevant: passages or pages."""
+"""The documents that are retrieved or relevant: passages or pages."""
 System = Annotated[
     str,
     Parameter(
@@ -215,7 +215,7 @@ def check_options(options: Any) -> None:
 
 
 As = Literal["paper", "released"]
-"""Whose choices apply: those that the paper describes, or those of the code and files that its authors released."""
+"""The choices to follow: the paper's, or those in the code and files that its authors released."""
 Choices = Mapping[As, Mapping[str, Any]]
 """By name, the options that are set, each with its value."""
 
@@ -328,9 +328,9 @@ def check_ending(
     """Checks that the name of an output file does not imply another format.
 
     Args:
-        form: the format that is written, for messages.
+        form: name of the written format, for messages.
         fitting: formats of ``ENDINGS`` that the name may imply.
-        compressions: endings for which the file is compressed.
+        compressions: endings that mean a compressed file.
 
     Raises:
         SetupError: the name implies another format.

@@ -13,10 +13,10 @@ import msgspec
 from kbsource.rows import Columns, Int32, Row
 
 OUTCOMES: Mapping[str, str] = {
-    "exact": "the text stands in the page, case and punctuation apart",
-    "near": "the text that is most like it reaches the threshold",
-    "weak": "the text that is most like it stays below the threshold",
-    "page_only": "only the page was asked for, and it is there",
+    "exact": "the page contains the text, apart from case and punctuation",
+    "near": "the most similar text reaches the threshold",
+    "weak": "the most similar text stays below the threshold",
+    "page_only": "only the page was requested, and it exists",
     "page_missing": "the page is not in the snapshot",
     "page_ambiguous": "the page is a disambiguation page",
     "empty_evidence": "the evidence has no text",
@@ -26,7 +26,7 @@ OUTCOMES: Mapping[str, str] = {
 }
 """Every outcome of a piece of evidence, with its meaning. Each piece of evidence ends in exactly one."""
 MISSED = frozenset(OUTCOMES) - {"exact", "near", "weak", "page_only"}
-"""The outcomes for which neither a page nor a span was found."""
+"""The outcomes of evidence without a page or a span."""
 SCORED = "scored"
 """Outcome that the search assigns when it only scored the evidence's words; ``mapping.decide`` turns it into ``near``
 or ``weak``."""
@@ -63,7 +63,7 @@ class Evidence:
 class Output:
     """One valid output: an answer, a set of evidence (all of it needed together), or both.
 
-    ``answer`` is None if there is no ``answer`` key; ``evidence`` is empty if there is no ``provenance`` key.
+    Without an ``answer`` key, ``answer`` is None; without a ``provenance`` key, ``evidence`` is empty.
     """
 
     answer: str | None
@@ -163,8 +163,8 @@ class Question(Row):
 class Alignment(Row):
     """One piece of evidence on its way from its dataset to its outcome; each step fills in its columns.
 
-    The reader fills in the columns up to ``expects``, the resolver those of the page, the search the span with its
-    score, and the model its verdict. The last step decides whether that is enough: ``outcome`` and ``is_written``.
+    The reader fills in the columns up to ``expects``, the resolver the columns of the page, the search the span with
+    its score, and the model its verdict. The last step decides whether that is enough: ``outcome`` and ``is_written``.
     """
 
     page: Annotated[PageKey, Columns("page_")]
@@ -185,8 +185,8 @@ class Alignment(Row):
     position: int = NOWHERE
     """Number of the page in the release. Below 0 if there is no page; equal titles then have equal numbers."""
     asked: str | None = None
-    """Title for which similar titles are looked up, see ``mapping.search.resolve.Resolved``."""
-    page_id: Annotated[int | None, "the page; null if there is none"] = None
+    """Title to look up similar titles for, see ``mapping.search.resolve.Resolved``."""
+    page_id: Annotated[int | None, "the page; null if it is missing"] = None
     title: Annotated[str | None, "its title"] = None
     found_by: Annotated[str | None, "title | redirect | url | page_id | qid | title_map | fuzzy"] = None
     hops: Annotated[Int32, "redirects followed"] = 0
@@ -211,7 +211,7 @@ class Alignment(Row):
     refusal: Annotated[str | None, "why it was not judged"] = None
     is_rescued: Annotated[bool, "the span is a sentence that the model chose"] = False
     is_accepted: bool | None = None
-    """Whether the rule of --accept accepts the span. None where the threshold decides."""
+    """True if the rule of --accept accepts the span; None where the threshold decides."""
     is_written: Annotated[bool, "the span is in the KILT file"] = False
 
     @property
@@ -226,7 +226,7 @@ class Alignment(Row):
 
 
 class OutputOutcome(Row):
-    """The outcome of one output of a record."""
+    """The outcome of an output of a record."""
 
     form: Annotated[str, "whole | answer_only | dropped"]
     reason: Annotated[str | None, "why it is not whole; null where it is"]
@@ -237,7 +237,7 @@ class RecordFate(Row):
     """The outcome of a record."""
 
     ordinal: Annotated[int | None, "its number in alignments and misses; null where it is no example"]
-    example_id: Annotated[str | None, "its id; for a merged record, the id of the merged whole; null if it has none"]
+    example_id: Annotated[str | None, "its id; for a merged record, the id of the merged whole; null without an id"]
     file: Annotated[str, "base name of the input file"]
     line: Annotated[int, "line of that file, or number of the element in an array"]
     outcome: Annotated[str, "written | dropped | excluded | rejected | merged"]

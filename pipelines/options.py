@@ -146,7 +146,7 @@ class BuildOptions(Checked):
     """Inputs and options of a build."""
 
     dump: Annotated[Files, Parameter(metavar="DUMP")]
-    """Files of one dump, or quoted patterns."""
+    """Files of a single dump, or quoted patterns."""
     _: KW_ONLY
     output: Output
     page_props: File | None = None
@@ -397,7 +397,7 @@ class AgeOptions(Checked):
     """Datasets whose evidence is searched for, and the releases to search."""
 
     releases: Releases
-    """Folders of releases of one wiki from different dates."""
+    """Folders of releases of the same wiki from different dates."""
     _: KW_ONLY
     inputs: Annotated[Files, Parameter("--input")]
     """Datasets in KILT's format, one file each; they may be compressed (.bz2, .gz, .xz, .zst)."""
@@ -483,11 +483,11 @@ class PassagesOptions:
     """Passages of an earlier release, cut with the same options. Passages of pages with the same title and text are
     copied from it. The output has the same bytes and takes less time."""
     base_kb: Release | None = None
-    """Release of pages from which the --base passages were cut."""
+    """Release of pages that the --base passages were cut from."""
     worker_memory_bytes: Memory = USUAL_MEMORY
 
     def __post_init__(self) -> None:
-        """Raises SetupError in the same cases as ``check_options``, for a repeated format and for one that the unit
+        """Raises SetupError in the same cases as ``check_options``, and for formats that are repeated or that the unit
         excludes."""
         check_options(self)
         if unknown := [name for name in self.formats if name not in FORMS]:
@@ -523,7 +523,7 @@ class VectorsOptions(Checked):
     """Vectors of earlier passages by the same encoder. Vectors of passages with the same title and text are copied from
     it. The output has the same bytes and takes less time."""
     base_passages: Release | None = None
-    """Passages from which the --base vectors were made."""
+    """Passages that the --base vectors were made from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -579,8 +579,8 @@ class ReadOptions(Checked):
     retrieved: File | None = None
     """Passages for the questions, with texts, as written by kbsource search."""
     passages_key: Annotated[Literal["ctxs", "positive_ctxs"], Parameter("--contexts")] = "ctxs"
-    """Which of a question's own passages are read if --retrieved has none: the retrieved ones (ctxs) or the gold ones
-    (positive_ctxs)."""
+    """A question's own passages to read if --retrieved has no passages for it: the retrieved ones (ctxs) or the gold
+    ones (positive_ctxs)."""
     top: AtLeast1 = 20
     """Maximum number of passages per question."""
     prompt: File | None = None
@@ -643,7 +643,7 @@ class QampariOptions:
     least_rows: AtLeast1 = LEAST_ROWS
     """Minimum number of rows in a table."""
     table_rows: TableRows = "linked"
-    """Rows of a table of which --least-share must be proved: linked: only rows that link to a page, as in the released
+    """Rows of a table that count for --least-share: linked: only rows that link to a page, as in the released
     code; all: all rows, as in the paper."""
     key_rule: KeyRule = "any"
     """Columns that the rule may choose as a table's key: any: all columns; not-last: all but the last, as in the

@@ -103,7 +103,7 @@ def progress_line(name: str, done: Done, *, elapsed_s: float) -> str:
     'scan: 50.0 MB of 200.0 MB (25 %), 900 pages/s, 0:30 left'
     >>> progress_line("search", Done(500, 2_000, unit="facts"), elapsed_s=10)
     'search: 500 of 2,000 facts (25 %), 50 facts/s, 0:30 left'
-    >>> progress_line("sets", Done(0, 0), elapsed_s=10)  # nobody knows yet how much there is to do
+    >>> progress_line("sets", Done(0, 0), elapsed_s=10)  # the total is not known yet
     'sets: 0:10'
     """
     if not done.total_bytes:

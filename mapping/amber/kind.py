@@ -37,10 +37,10 @@ from mapping.amber.sets import Passage, align_entity, amber_id, lacking
 from mapping.write.kind import FROM_PAGES, REPORT
 
 LAWS = (
-    Law("set_law", "a set is not built as such sets are, or not in its place"),
-    Law("queries_differ", "the queries of a set are not what its tuples give"),
-    Law("rows_differ", "a table has not what the files have"),
-    Law("page_differs", "a page of the knowledge source is not what a tuple says of it"),
+    Law("set_law", "a set is malformed, or not in its position"),
+    Law("queries_differ", "the queries of a set do not follow from its tuples"),
+    Law("rows_differ", "the rows of a table differ from the files"),
+    Law("page_differs", "a tuple contradicts its page in the knowledge source"),
 )
 
 
@@ -172,7 +172,7 @@ class _QueriesRecord(msgspec.Struct):
 def _records(
     checking: Checking[ListingManifest], file: str, wanted: type[msgspec.Struct]
 ) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """Yields the lines of a file, each with its record."""
+    """Reads the lines of a file, each with its record."""
     for number, line in enumerate(checking.lines(file), start=1):
         try:
             record = orjson.loads(line)

@@ -1,4 +1,4 @@
-"""What a release of AmbER sets shows: what became of names, statistics beside the paper, and both signals of tuples."""
+"""Measures of a release of AmbER sets: outcomes of names, statistics beside the paper's, and both signals of tuples."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HERE = ", ".join(
 )
 MEASURES = (
     Measure(
-        "What became of the names",
+        "Outcomes of the names",
         f"""select collection, name as outcome, coalesce(n, 0) as names,
             names / sum(names) over (partition by collection) as share, meaning, if(n > 0, name, null) as _outcome
         from (select distinct collection from names) cross join {meanings_table(OUTCOMES)}

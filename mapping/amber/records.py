@@ -52,8 +52,8 @@ class AmberOptions(Checked):
     """Popularities that must differ by a tenth between head and tail: log10: logarithms of the views, as in the
     authors' code; views: views, as in the paper."""
     head_scope: HeadScope = "all"
-    """Entities of which the most popular is the head: all: all entities with the name, as in the authors' code;
-    collection: only those of the collection."""
+    """The entities among which the most popular is the head: all: all entities with the name, as in the authors' code;
+    collection: only entities of the collection."""
     complex_types: bool = False
     """For entities of several types, use only properties that are listed for exactly one of them."""
     templates: TemplateForm = "corrected"

@@ -137,7 +137,7 @@ def _filled(template: str, name: str, value: str) -> str:
 
 
 def false_object(amber_tuple: AmberTuple, objects: Iterable[str]) -> str | None:
-    """Returns the first of some value names that none of a tuple's values has; None if there is none.
+    """Returns the first of some names that is not the name of any of a tuple's values, or None.
 
     Quantities are compared as numbers.
     """
@@ -166,7 +166,8 @@ class ValueCounts:
                 self._counts[amber_tuple.property_id].update(value.aliases[0] for value in amber_tuple.values)
 
     def ranked(self) -> dict[str, list[str]]:
-        """Returns the names by property, the most frequent first; ties go to the one that was added first."""
+        """Returns the names by property, the most frequent first; of equally frequent names, the one added first comes
+        first."""
         return {property_id: [text for text, _ in counts.most_common()] for property_id, counts in self._counts.items()}
 
 
@@ -262,8 +263,7 @@ class CollectionStatistics:
                         self._properties[f"{kind} {amber_tuple.property_id}"] += 1
 
     def values(self) -> dict[str, Any]:
-        """Returns the measures, each beside that of the paper, and the share of each property of a type as a
-        percentage."""
+        """Returns the measures, each beside the paper's, and the share of each property of a type as a percentage."""
         counts, n_sets = self._counts, self._counts["sets"] or 1
         means = [round(counts[name] / n_sets, 2) for name in ("entities", "told_apart", "properties")]
         n_queries = [counts[task] for task in TASKS]
@@ -342,7 +342,7 @@ def set_row(collection: str, amber_set: AmberSet) -> SetRow:
 
 
 def tuple_rows(collection: str, amber_set: AmberSet, signals: Iterator[Mapping[str, Any]]) -> Iterator[TupleRow]:
-    """Yields the rows of a set in the table ``tuples``. ``signals`` are those of its tuples, in the order of their
+    """Yields the rows of a set in the table ``tuples``. ``signals`` are its tuples' signals, in the order of their
     ids."""
     tuples = {
         amber_tuple.amber_id: (entity.qid, amber_tuple)

@@ -109,7 +109,7 @@ def distinguishing(members: Sequence[Entity], collection: Collection, options: A
 
 
 def full_values(values: Sequence[Value], known: Mapping[str, Entity], *, lang: str) -> tuple[FullValue, ...]:
-    """Returns values with their names, without those that have none.
+    """Returns values with their names; values without a name are skipped.
 
     Args:
         known: entities, by id.
@@ -233,7 +233,7 @@ _UNPUNCTUATED = str.maketrans("-", " ", string.punctuation.replace("-", ""))
 
 
 def normalised(text: str) -> list[str]:
-    """Returns the words of a text in the form in which answers are compared.
+    """Returns the words of a text, normalised as for comparing answers.
 
     >>> normalised("The Spider-Man's 1,234")
     ['spider', 'mans', '1234']
@@ -259,7 +259,7 @@ def _joined(words: Sequence[str]) -> str:
 
 
 def align_entity(entity: SetEntity, passages: Sequence[Passage]) -> SetEntity:
-    """Returns an entity with its pages and those of its properties for which a page names a value."""
+    """Returns an entity with its pages, and with its properties for which a page names a value."""
     aligned = (_aligned(amber_tuple, passages) for amber_tuple in entity.tuples)
     return replace(
         entity,

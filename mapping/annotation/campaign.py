@@ -103,7 +103,7 @@ class Candidate(NamedTuple):
 def token_overlap(answers: Iterable[str], text: str, stop_words: Collection[str]) -> float:
     """Returns the highest share, over the answers, of an answer's distinct tokens that a text contains.
 
-    Tokens are those of normalised answers, without stop words; an answer without tokens is ignored.
+    Answers are normalised and tokenised, without stop words; an answer without tokens is ignored.
 
     >>> token_overlap(["the Lake of Miravel"], "It rises in Miravel.", {"of", "in"})
     0.5
@@ -192,8 +192,8 @@ def write_candidates(
 ) -> dict[str, int]:
     """Writes the candidates of every question, one JSON object per line; returns counts. Memory: one question.
 
-    ``runs`` are the predictions of each system. A place without ``text`` stands for the first paragraph of its page,
-    which is read from ``source``.
+    ``runs`` are the predictions of each system. If a location has no ``text``, the first paragraph of its page is read
+    from ``source``.
 
     Raises:
         SetupError: a file cannot be read or is of another kind; or a gold passage is requested without a release.
@@ -256,7 +256,7 @@ def _records(path: str, reject: Reject, role: str) -> Iterator[tuple[RawRecord, 
 
 
 class _Texts:
-    """Passages for places, with texts from a release where they have none."""
+    """Makes passages from locations; missing texts are read from a release."""
 
     def __init__(self, source: KnowledgeSource | None) -> None:
         self._source = source
@@ -452,7 +452,7 @@ def report_campaign(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
     A passage is provenance if ``MIN_ACCEPTED`` annotators accept it. It is partial evidence if only one accepts it, or
     if someone labels it partial. A question without provenance is dropped. An annotator who accepts no passage of a
-    question must supply another passage or explain why there is none; the report counts these.
+    question must supply another passage or explain why Wikipedia has no such passage; the report counts these.
 
     Raises:
         SetupError: the folder is not a campaign, or was changed after it was written.

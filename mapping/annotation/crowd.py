@@ -107,7 +107,7 @@ class ValidationTask(NamedTuple):
 
 
 def candidate_of(drawn: Question) -> PoolQuestion:
-    """Returns the candidate by which a question is drawn."""
+    """Returns the question as a candidate for the draw."""
     return PoolQuestion(drawn.key, drawn.subset, drawn.property_ids)
 
 
@@ -117,11 +117,11 @@ def validation_tasks(
     """Returns the answers to be judged for some questions: by question, then in an order that reveals nothing.
 
     Answers are drawn, in rounds, until ``wrong_share`` of all tasks are wrong answers. For each drawn answer, an answer
-    to another question of the subset is added to its question, if there is one that shares neither name nor page with a
+    to another question of the subset is added to its question, provided that it shares neither name nor page with a
     correct answer or with an entity of the question.
 
     Args:
-        others: questions from which wrong answers are taken; by default the same.
+        others: questions whose answers serve as wrong answers; by default the same questions.
     """
     tasks = [
         ValidationTask(
@@ -273,7 +273,7 @@ def export_tasks(release: str, output: str, options: TaskOptions) -> dict[str, i
 
 
 def _asked_before(folder: str) -> Iterator[tuple[str, str]]:
-    """Yields subset and key of the questions in a folder of tasks."""
+    """Reads subset and key of the questions in a folder of tasks."""
     manifest = checked_folder(CROWD_TASKS, folder)
     yield from ((line["subset"], line["key"]) for line in CROWD_TASKS.lines(folder, manifest, VALIDATION_KEY))
 

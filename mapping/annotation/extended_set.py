@@ -7,7 +7,7 @@
     manifest.json                    names the release
 
 Returned files have ``qid``, ``answer_text``, ``found_in_url``, ``proof_text`` and optionally ``worker``, with one line
-per answer found. A question for which nothing was found has one line without ``answer_text``.
+per answer found. If nothing was found for a question, it has one line without ``answer_text``.
 
 Source: QAMPARI (2022): 200 questions of the test set, twelve minutes for each.
 """

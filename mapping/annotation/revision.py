@@ -119,8 +119,8 @@ def apply_crowd(
 
     A development or test question that is left with fewer than ``least`` answers of different text returns to the
     questions that were not drawn. It is replaced, in the same split, by the next question of the test side in the order
-    of the draw, with the same subset and, for simple questions, the same relation. If there is none, the split becomes
-    smaller. Memory: development and test set.
+    of the draw, with the same subset and, for simple questions, the same relation. If no such question is left, the
+    split becomes smaller. Memory: development and test set.
 
     Args:
         release: folder of the release that the tasks were made from.

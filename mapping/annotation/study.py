@@ -290,8 +290,8 @@ def is_answer(said: str, answers: Iterable[str]) -> bool:
 def report_study(folder: str, runs: Sequence[str], *, reject: Reject) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Returns the scores of annotators and systems over the same pages, as JSON, and the choices for each query.
 
-    A judgement without a highlight has no exact match. A system's choice is the first of the three pages in its run; a
-    query for which it found none counts as wrong, and is counted.
+    A judgement without a highlight has no exact match. A system's choice is the first of the three pages in its run. If
+    the run has none of the three, the query counts as wrong, and the report counts it.
 
     Args:
         folder: of an imported study.

@@ -79,7 +79,7 @@ def tasks_kind(
 N_ANNOTATIONS = 3
 """People who judge each passage. Source: Petroni et al., KILT (2021), section 4."""
 STUDY = "pages"
-"""What the tasks of a study are about, as the manifest has it."""
+"""Subject of the tasks of a study, as recorded in the manifest."""
 N_PAGES = 3
 """Pages that are shown with each query of a study."""
 TASKS, PASSAGES, KEY, JUDGEMENTS = "tasks", "passages.jsonl", "key.jsonl", "judgements.jsonl"
@@ -172,7 +172,7 @@ class CandidateOptions(Checked):
     with_gold: bool = False
     """Include the passage of the gold provenance, to find annotators who do not read; needs --kb."""
     seed: Name = "kilt"
-    """Seed of the order in which passages are shown."""
+    """Seed for the order of the passages shown."""
 
 
 Reject = Callable[[BadRecord], None]
@@ -182,12 +182,12 @@ ANSWER_COLUMNS = ("worker_id", "label", "highlight", "free_text")
 
 @dataclass(frozen=True, slots=True)
 class TaskSheet:
-    """What annotators see of a task, and what they can answer."""
+    """What annotators are shown, and the answers that they can give."""
 
     name: str  # of the file, without its suffix
     question: str  # the question to annotators
     shown: Sequence[str]  # fields shown above the text
-    text: str  # field of the text in which they may highlight
+    text: str  # field whose text they may highlight
     labels: Sequence[str]  # possible answers
     further: Sequence[str] = ()  # further text fields, besides ``free_text``
     answer_columns: Sequence[str] = ANSWER_COLUMNS  # columns of a CSV for their answers
@@ -353,7 +353,7 @@ def read_said(
     """Returns an iterator over the annotators' answers in files of any form: JSON Lines, CSV or Label Studio exports,
     plain or compressed.
 
-    ``read`` returns the answer in a record, or None if it has none. One of the first records of a file must satisfy
+    ``read`` returns the answer in a record, or None. At least one of the first records of a file must satisfy
     ``fits``.
 
     Raises:
@@ -469,15 +469,15 @@ def cohen_kappa(both: list[tuple[bool, bool]]) -> float:
 
 
 def mean_kappa(pairs: list[PairKappa]) -> float | None:
-    """Returns the mean over the pairs that count; None if there are none."""
+    """Returns the mean over the pairs that count; None without such pairs."""
     kappas = [pair.kappa for pair in pairs if pair.kappa is not None]
     return sum(kappas) / len(kappas) if kappas else None
 
 
 def fleiss_kappa(labels: Labels) -> float | None:
-    """Returns Fleiss' kappa over the passages with at least two judgements; None if there are none.
+    """Returns Fleiss' kappa over the passages with at least two judgements; None without such passages.
 
-    Source: Fleiss (1971), using the number of judgements of each passage instead of one number for all.
+    Source: Fleiss (1971), using the number of judgements of each passage instead of a fixed number.
     """
     counts = [(sum(said.values()), len(said)) for said in labels.values() if len(said) > 1]
     if not counts:

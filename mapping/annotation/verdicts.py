@@ -67,7 +67,7 @@ class Judged:
 
     #: last verdict of each judged task: whether the answer is correct
     final: dict[str, bool] = field(default_factory=dict)
-    #: tasks for which a later verdict differs from the one before
+    #: tasks with a verdict that differs from an earlier verdict
     overturned: set[str] = field(default_factory=set)
     #: number of removed verdicts, by excluded annotator
     n_taken_out: Counter[str] = field(default_factory=Counter)
@@ -128,7 +128,7 @@ def rejected_workers(said: Iterable[Verdict], tasks: Mapping[str, Task], options
 
 
 def judge(said: Iterable[Verdict], tasks: Mapping[str, Task], rejected: Collection[str]) -> Judged:
-    """Returns the results of verdicts, without those of excluded annotators."""
+    """Returns the results of the verdicts; verdicts of excluded annotators do not count."""
     judged = Judged()
     for task_id, is_right, name in said:
         if name in rejected:

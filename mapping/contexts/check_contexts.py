@@ -48,7 +48,7 @@ def check_contexts(checking: Checking[ListingManifest]) -> Mapping[str, int] | N
     damaged.
 
     Raises:
-        SetupError: a given folder is not the one that the manifest names, or was changed after it was written, or the
+        SetupError: a given folder is not the folder named in the manifest, or was changed after it was written, or the
             questions were made from published files.
     """
     sources, facts = _sources(checking), checking.manifest.facts
@@ -80,7 +80,7 @@ def _sources(checking: Checking[ListingManifest]) -> Sources | None:
 
 
 class _ContextsChecks:
-    """Checks of one folder whose files match its manifest. Memory: one question, and the pids of unplaced proofs."""
+    """The checks of a folder whose files match its manifest. Memory: one question, and the pids of unplaced proofs."""
 
     def __init__(self, checking: Checking[ListingManifest], options: ContextsOptions) -> None:
         self._checking, self._found, self._options = checking, checking.found, options

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 UNPLACED_REASONS: dict[str, str] = {
-    "no_page": "published files: the release of pages has none with the address of the proof",
+    "no_page": "published files: the release has no page with the proof's URL",
     "no_passages": "the corpus has no passage of the page",
-    "no_running_text": "the proof stands in an element that is no running text",
-    "no_text": "published files: no sentence of the page is near enough to that of the proof",
-    "other_text": "the passage has another text there: release and corpus are of different knowledge sources",
-    "sentence_cut": "parts of the sentence stand in different passages",
+    "no_running_text": "the proof is in an element that is not running text",
+    "no_text": "published files: no sentence of the page is similar enough to the proof's sentence",
+    "other_text": "the passage has another text there: release and corpus come from different knowledge sources",
+    "sentence_cut": "parts of the sentence are in different passages",
 }
 """Reasons why no passage holds a proof, with their meanings."""
 
@@ -50,7 +50,7 @@ _PAGE_ID = "page_id"
 
 
 class ProofPlace(NamedTuple):
-    """Where the sentence of a proof stands."""
+    """The location of the sentence of a proof."""
 
     pid: str
     qid: str
@@ -119,7 +119,7 @@ class GoldPassages(ScratchFile):
             self._place(page_id, list(passages))
 
     def _passages_on(self, wanted: npt.NDArray[np.int64], paths: Sequence[str]) -> Iterator[Passage]:
-        """Yields the passages of pages in corpus order. From other row groups, only the page ids are read."""
+        """Reads the passages of pages in corpus order. From other row groups, only the page ids are read."""
         import numpy as np
 
         for path in paths:
@@ -172,7 +172,7 @@ class GoldPassages(ScratchFile):
         return row is not None and int(found[2]) < row[0]
 
     def unplaced(self) -> Iterator[tuple[ProofPlace, str]]:
-        """Yields the proofs that no passage holds, with the reason, in the order in which they were added."""
+        """Yields the proofs that no passage holds, with the reason, in the order of their addition."""
         select = f"SELECT {_PLACE}, reason FROM proofs WHERE passage_id IS NULL ORDER BY rowid"
         for *place, reason in self._database.execute(select):
             yield ProofPlace(*place), reason
@@ -206,14 +206,14 @@ class RankedPassage(NamedTuple):
     passage_id: str  # as the retriever wrote them
     title: str
     text: str
-    score: float  # score of the retriever; 1 / rank if there is none
+    score: float  # score of the retriever, or 1 / rank
 
 
 def read_ranked(paths: Sequence[str], joined: Joined, gold: GoldPassages, *, most: int, reject: Reject) -> None:
     """Reads the passages of every line and stores them by question.
 
     Args:
-        joined: stores the passages, also those of questions that are not in the release.
+        joined: stores the passages, including passages of questions that are not in the release.
         reject: called with the position and reason of every line that cannot be used.
 
     Raises:

@@ -19,7 +19,7 @@ LAWS = (
     Law("context_law", "a question with passages is not built as such questions are"),
     Law("context_differs", "a line is not what its question, passages and ranking give"),
     Law("proof_lost", "a proof has neither a passage nor a line that says why, or both"),
-    Law("unknown_passage", "a ranked passage is none of the corpus"),
+    Law("unknown_passage", "a ranked passage is not in the corpus"),
 )
 
 

@@ -74,14 +74,14 @@ class ReleaseQuestions:
                 gold.add(place)
 
     def asked(self) -> Iterator[AskedQuestion]:
-        """Yields the questions; those of each split are in the order of its file."""
+        """Reads the questions of each split, in the order of its file."""
         for drawn in read_questions(self._folder, self._manifest):
             if drawn.qid is not None and drawn.split is not None:
                 yield AskedQuestion(drawn.split, released_record(drawn, self._form))
 
 
 def proof_places(drawn: Question) -> Iterator[ProofPlace]:
-    """Yields where the sentences of a question's proofs stand; nothing for a question that was not drawn."""
+    """Yields the locations of the sentences of a question's proofs; nothing for a question that was not drawn."""
     if drawn.qid is None:
         return
     for number, answer in enumerate(drawn.answers):
@@ -191,7 +191,7 @@ class _Proofs(ScratchFile):
         self._database.execute("INSERT INTO proofs VALUES (?, ?, ?, ?)", (pid, qid, url, text))
 
     def by_page(self) -> Iterator[tuple[str, str, str, str]]:
-        """Yields the proofs, grouped by URL, in the order in which they were added."""
+        """Yields the proofs, grouped by URL, in the order of their addition."""
         yield from self._database.execute("SELECT pid, qid, url, text FROM proofs ORDER BY url, rowid")
 
 

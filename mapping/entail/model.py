@@ -283,7 +283,7 @@ class TorchComputer:
     head = "ForSequenceClassification"
     """Suffix after ``AutoModel`` in the name of the class that opens the model."""
     reads_first_token = True
-    """Whether the outputs depend only on the first token of the last layer."""
+    """True if the outputs depend only on the first token of the last layer."""
 
     def __init__(self, folder: str, device: str, precision: Precision = "float32") -> None:
         self._n_threads = count_threads()
@@ -468,7 +468,7 @@ class PairModel:
         return self._computer.device
 
     def outputs(self, pairs: Sequence[Pair]) -> tuple[Outputs, dict[int, Refused]]:
-        """Returns the logits, pairs × labels, and, by position, why pairs have none; the rows of these are 0.
+        """Returns the logits, pairs × labels, and by position the reasons why pairs were not judged; their rows are 0.
 
         Repeated pairs are judged once. Batches depend only on the list, and so do the numbers.
         """
@@ -638,7 +638,7 @@ def _is_count(value: Any) -> bool:
 
 
 def max_tokens_of(options: ModelOptions, files: ModelFiles, form: GraphForm = _ANY) -> int:
-    """Returns the number of tokens of a pair that a model accepts, at most that of the options.
+    """Returns the number of tokens of a pair that a model accepts, up to the limit in the options.
 
     Raises:
         SetupError: the options request more.

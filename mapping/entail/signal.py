@@ -181,8 +181,8 @@ def read_labels(id2label: Mapping[int, str], given: Sequence[str] | None, *, mod
     """Returns the positions of the labels named by the model's config, or by ``given``, in the order of the outputs.
 
     Raises:
-        SetupError: the names do not identify the output for entailment, identify it twice, or their number differs from
-            that of the outputs.
+        SetupError: the names do not identify the output for entailment, identify it twice, or there are more or fewer
+            names than outputs.
 
     >>> read_labels({0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"}, None, model="m")
     ModelLabels(entailment=2, neutral=1, contradiction=0, n_outputs=3)
@@ -330,6 +330,6 @@ def _fetched(options: ModelOptions) -> str:
 
 
 def onnx_path(folder: str) -> str | None:
-    """Returns the path of the exported model in a folder; None if there is none."""
+    """Returns the path of the exported model in a folder, or None."""
     paths = (os.path.join(folder, name) for name in ONNX_FILES)
     return next((path for path in paths if os.path.isfile(path)), None)

@@ -397,7 +397,7 @@ def _readable_time(text: str) -> str:
 
 
 def _template_of(relation: str) -> str:
-    """Returns the sentence for a relation that has none of its own."""
+    """Returns the sentence for a relation without a sentence of its own."""
     if _NO_NOUN.match(relation):
         return 'The value of "{r}" for {s} is {o}.'
     is_plural = relation.endswith("s") and not relation.endswith(("ss", "us", "is", "series"))

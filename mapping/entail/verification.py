@@ -85,7 +85,7 @@ class Premise(NamedTuple):
 
 
 class PageSentence(NamedTuple):
-    """A sentence of a page: half-open code points of one element."""
+    """A sentence of a page: half-open code points of an element."""
 
     element: int
     start_char: int
@@ -199,8 +199,8 @@ def questions(aligned: Alignment, search: PageSearch, *, n_sentences: int) -> It
 def with_verdict(
     aligned: Alignment, answers: Sequence[tuple[Question, Verdict | Refused]], rule: Rule | None = None
 ) -> Alignment:
-    """Returns a piece of evidence with the verdict on its text: that of a better sentence if there is one, else that of
-    the span.
+    """Returns a piece of evidence with the verdict on its text: on a better sentence if the page has one, else on the
+    span.
 
     A sentence replaces the span if, given the sentence, the dataset's verdict is at least ``RESCUE_FLOOR`` probable,
     and more probable than given the span. Among several the most probable one is chosen, then the first. Otherwise the

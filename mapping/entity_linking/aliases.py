@@ -28,7 +28,7 @@ _BETWEEN = " ___ "
 
 
 def count_occurrences(texts: Iterable[str], mentions: Iterable[str]) -> Counter[str]:
-    """Returns how often mentions occur in texts. Only the words are compared, not what stands between them.
+    """Returns how often mentions occur in texts. Only the words are compared, not the characters between them.
 
     >>> sorted(count_occurrences(["The art of a party, the art!"], ["art", "the art", "art of"]).items())
     [('art', 2), ('art of', 1), ('the art', 1)]

@@ -46,7 +46,7 @@ def check_linking(checking: Checking[ListingManifest]) -> Mapping[str, int] | No
 
 
 class _RecordChecks:
-    """Checks of the records of one release."""
+    """The checks of the records of a release."""
 
     def __init__(self, checking: Checking[ListingManifest]) -> None:
         self._checking, self._found = checking, checking.found

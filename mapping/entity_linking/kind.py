@@ -20,7 +20,7 @@ from kbsource.release.manifest import Count, ListingManifest, counts_shape, shap
 from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.entity_linking.records import ALL_TABLES, SKIPPED, SPLITS, lines_path
 
-_ALIAS = "a mention is out of order, or its probabilities are not those of its counts"
+_ALIAS = "a mention is out of order, or its probabilities do not match its counts"
 LAWS = (
     Law(
         "alias_law",

@@ -47,7 +47,7 @@ N_BUCKETS = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Rules by which links become records of a split."""
+    """Rules that select the links for the records of a split."""
 
     train: int  # number of records to draw
     dev: int
@@ -59,7 +59,8 @@ class Sampling:
         return int(stable_sha256(self.seed, "page", str(page_id))[:8], 16) * N_BUCKETS >> 32
 
     def key(self, context: Context, target: int) -> bytes:
-        """Returns the 16-byte key by which records are drawn, the smallest first. Equal records have equal keys."""
+        """Returns the 16-byte key that decides the draw: the smallest keys are drawn first. Equal records have equal
+        keys."""
         return sha256("\x1f".join((self.seed, *context, str(target))).encode()).digest()[:16]
 
 
@@ -70,7 +71,7 @@ def hash_groups(batch: pa.RecordBatch, *, n_groups: int) -> npt.NDArray[np.int64
 
 
 def distinct_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yields rows of KEYS, in ``KEY_ORDER``, without links whose record equals that of an earlier link."""
+    """Yields rows of KEYS, in ``KEY_ORDER``, skipping links whose record equals an earlier record."""
     last = np.full((1, 2), -1, np.int64)
     for batch in batches:
         hashes = np.concatenate([last, np.column_stack([batch["hash"], batch["more_hash"]])])
@@ -79,7 +80,7 @@ def distinct_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def rows_of(batch: pa.RecordBatch, split: str, n_dev_buckets: int) -> pa.RecordBatch:
-    """Returns the rows of KEYS of one split."""
+    """Returns the rows of KEYS of a split."""
     is_dev = batch["bucket"].to_numpy() < n_dev_buckets
     return batch.filter(pa.array(is_dev if split == "dev" else ~is_dev))
 
@@ -206,7 +207,7 @@ def _starts(lists: pa.ListArray) -> Numbers:
 def scan_links(
     batch: pa.RecordBatch, place: int, *, sampling: Sampling, targets: Targets, excluded: Numbers
 ) -> Scanned:
-    """Returns the rows by which links are sampled and counted.
+    """Returns the rows that are used to sample and count links.
 
     Args:
         batch: ``COLUMNS`` of pages.

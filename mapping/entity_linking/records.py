@@ -1,4 +1,4 @@
-"""Writes a link in its text as a record of entity-linking data, in the form in which KILT publishes BLINK's data.
+"""Writes a link in its text as a record of entity-linking data, in the form of BLINK's data as published by KILT.
 
 Source: KILT's ``blink-train-kilt.jsonl`` and ``blink-dev-kilt.jsonl``: order of keys, ``json.dumps`` with its defaults,
 the mention in tags. BLINK keeps up to 128 tokens on either side. The input is cut to 256 tokens, as in the other
@@ -31,7 +31,7 @@ class ContextOptions(Checked):
     context_chars: AtLeast1 | None = None
     """Additional limit of context characters on either side, in whole tokens. The published size is 250."""
     max_tokens: Tokens = 256
-    """Maximum number of tokens of the input. The two tags alone take 2."""
+    """Maximum number of tokens of the input, including 2 for the two tags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Alias(Row):
     """One row per mention and page that links with this text lead to: by mention in code-point order, the most frequent
     page first, then by page id."""
 
-    mention: Annotated[str, "text of links as written, with normalised blanks"]
+    mention: Annotated[str, "text of links as written, with normalised white space"]
     page_id: Annotated[int, "page that these links lead to"]
     title: Annotated[str, "title of that page"]
     count: Annotated[int, "number of links with this text to this page"]
@@ -68,7 +68,7 @@ class Alias(Row):
 
 
 class StoredLink(Row):
-    """One row per record, in the order of the release: where its link stands."""
+    """One row per record, in the order of the release: the location of its link."""
 
     record_id: Annotated[str, "id of the record: blink-train-0, blink-dev-0, …"]
     page_id: Annotated[int, "page that contains the link"]
@@ -122,7 +122,7 @@ SKIPPED = {
 
 
 class Context(NamedTuple):
-    """A mention with the text on both sides, with single blanks between tokens."""
+    """A mention with the text on both sides, with single spaces between tokens."""
 
     left: str
     mention: str
@@ -164,7 +164,7 @@ class ContextCutter:
 
 
 def _n_fitting(tokens: Iterable[str], n_chars: int) -> int:
-    """Returns how many tokens, from the first one on, fit into a number of characters, including the blanks between
+    """Returns how many tokens, from the first one on, fit into a number of characters, including the spaces between
     them."""
     ends = accumulate((len(token) + 1 for token in tokens), initial=-1)
     return sum(1 for _ in takewhile(lambda end: end <= n_chars, ends)) - 1

@@ -74,8 +74,8 @@ def release_counts(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def holdings(opened: Opened, *, has_counts: bool) -> Section:
-    """What every release has: what its manifest counts, its tables and other files with their sizes, the releases in
-    it; ``has_counts`` where what is counted is told elsewhere."""
+    """Returns the section on the contents of a release: the counts in its manifest, its tables and other files with
+    their sizes, and the releases in it. ``has_counts`` is true if another section shows the counts."""
     blocks: list[Block] = []
     if not has_counts and (counts := tuple(release_counts(opened.values))):
         blocks.append(Facts(counts))
@@ -96,7 +96,8 @@ def holdings(opened: Opened, *, has_counts: bool) -> Section:
 
 
 def provenance(opened: Opened) -> Section:
-    """What every release is: its names and hashes, what made it out of what; folded."""
+    """Returns the folded section on the identity of a release: its names and hashes, the code that made it, and its
+    inputs."""
     facts: list[tuple[str, Cell]] = []
     for name, value in release_facts(opened.kind, opened.manifest):
         is_open = name == "made from" and opened.made_from is not None
@@ -124,7 +125,7 @@ def _sizes(opened: Opened) -> Iterator[tuple[Cell, ...]]:
 
 
 def other_values(opened: Opened, apart: Iterable[str] = ()) -> Section:
-    """What else the manifest says, but for what is told ``apart``; folded."""
+    """Returns the folded section of the other values in the manifest, except those named in ``apart``."""
     left_out = _SHOWN_APART.union(apart)
     values = {name: value for name, value in opened.values.items() if name not in left_out}
     table = Table("What the manifest says", ("name", "value"), tuple(flat_values(values)))
@@ -166,7 +167,7 @@ def next_commands(path: str, kind: Kind[Any]) -> Iterator[tuple[str, str]]:
         yield f"kbsource show {path} TITLE", "a page; or its id, URL or Wikidata item"
         yield f"kbsource templates {path}", "templates that lose most text"
     elif kind in (ALIGNMENT, ALIGNMENTS):
-        yield f"kbsource show {path} ID", "what became of a record"
+        yield f"kbsource show {path} ID", "the outcome of a record"
     elif kind.shown_by and kind.shown_by[0][0] != "rejected":
         column = kind.shown_by[0][1].replace("page_id__number", "passage_id")
         yield f"kbsource show {path} {column.upper()}", f"the rows of a {column}"

@@ -52,7 +52,7 @@ _BLOCK_BYTES = 1 << 22
 
 
 def about_alignment(opened: Opened) -> Iterator[Section]:
-    """What the report of an alignment says beside its tables."""
+    """Yields the sections from the report of an alignment; its tables are shown separately."""
     report = _report(opened)
     yield Section("Outcomes", (_facts(opened, report),))
     became = tuple(_became(opened, report))
@@ -80,7 +80,7 @@ def about_alignments(opened: Opened) -> Iterator[Section]:
 
 
 def measured_alignment(opened: Opened) -> Iterator[Section]:
-    """What a model did, where one judged."""
+    """Yields the section on the model's judgements, if a model was used."""
     if verification := _report(opened).get("verification"):
         not_judged = [(f"not judged: {name}", n) for name, n in (verification.get("refusals") or {}).items()]
         chosen = ("spans that the model chose", verification.get("rescued", 0))
@@ -146,14 +146,14 @@ def _side_by_side(opened: Opened, overall: Mapping[str, Any]) -> Iterator[Block]
         written = share(counts["written"], records["read"])
         rows.append((Link(f"{name}, {split}", part.url()), read, *linked, written, below, paper))
     outcomes = ("read", "written", "dropped", "excluded", "rejected", "merged", "share written", "below threshold")
-    yield Table("What became of the records", ("dataset", *outcomes, "KILT paper"), tuple(rows))
+    yield Table("Outcomes of the records", ("dataset", *outcomes, "KILT paper"), tuple(rows))
     datasets, pages = overall.get("datasets", []), overall.get("pages")
     if compared := [row for row in datasets if row["dropped_by_threshold"] is not None]:
         shares = tuple(
             (f"{row['name']}, {row['split']}", Share(row["dropped_by_threshold"]), _paper_share(row))
             for row in compared
         )
-        said = "Share of the records, by dataset; beside it that of the KILT paper (figure 5), where it has one."
+        said = "Share of the records, by dataset, beside the KILT paper's (figure 5), where the paper reports it."
         yield bars("Records dropped by the threshold of BLEU", ("dataset", "here", "KILT paper"), shares, said)
     if datasets:
         columns = (
@@ -310,7 +310,7 @@ def _written_before(opened: Opened) -> Iterator[tuple[int, int]]:
 
 
 class Place(NamedTuple):
-    """Where a text stands: page, section and paragraphs in KILT's numbering. Unknown values are None."""
+    """The location of a text: page, section and paragraphs in KILT's numbering. Unknown values are None."""
 
     page_id: str | None
     title: str | None
@@ -339,7 +339,7 @@ def show_record(request: Request, opened: Opened, card: Card) -> Response:
     evidence = _evidence(card.table, row)
     pages = paging(request, len(evidence), n_rows=_EVIDENCE_A_PAGE)
     answers = [output.get("answer") for output in (kilt or {}).get("output", [])]
-    # If answers were left out or reordered, it is unknown which answer belongs to which output.
+    # If answers were left out or reordered, the output of an answer is unknown.
     policy = _policy(part.values.get("dataset"), part.values.get("split"))
     is_in_order = len(answers) == row["n_outputs"] and policy is not None and not policy.found_first
     return render_card(

@@ -33,7 +33,8 @@ class EntityShown(NamedTuple):
 
 
 def about_sets(opened: Opened) -> Iterator[Section]:
-    """What the report counts beside the tables: tuples of names that make no set too, and all entities."""
+    """Yields the sections on counts that are only in the report: all tuples, also of names that make no set, and all
+    entities."""
     report: dict[str, Any] = report_of(opened)
     for name, of in report.get("collections", {}).items():
         if blocks := tuple(_of_tuples(opened, of)):
@@ -50,7 +51,7 @@ def _of_tuples(opened: Opened, report: Mapping[str, Any]) -> Iterator[Block]:
         order = sorted(shares, key=lambda key: (-shares[key]["made"], key))
         both = ((key, shares[key]["made"], shares[key]["published"]) for key in order)
         columns: tuple[str, ...] = ("type and property", "here", "AmbER paper")
-        said = "Per cent of the tuples, beside that of the paper where it has one."
+        said = "Per cent of the tuples, beside the paper's figure where it reports one."
         yield bars("Tuples by type and property", columns, both, said)
     bands = list(_bands(report["signals"]))
     verdicts = sorted({verdict for *_, cells in bands for verdict in cells})

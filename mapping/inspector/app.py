@@ -103,7 +103,7 @@ async def _lifespan(_: Starlette, sandbox: Sandbox) -> AsyncIterator[None]:
 
 
 def _searched(first: Opened | None, opened: Opened | None) -> Opened | None:
-    """Returns the release of pages that the search box searches; None if there is none."""
+    """Returns the release of pages that the search box searches, or None."""
     if opened is None:
         return first
     return opened if opened.source is not None else opened.pages or first
@@ -168,13 +168,13 @@ def views_of(kind: Kind[Any]) -> KindViews:
 
 
 def _has_measures(opened: Opened) -> bool:
-    """Whether there is more than the overview."""
+    """Returns whether a release has measures beyond the overview."""
     is_measured = views_of(opened.kind).measured is not None or opened.kind.parts is not None
     return is_measured or any(measure.page == "measures" for measure in opened.kind.measures)
 
 
 def about(opened: Opened) -> tuple[Section, ...]:
-    """What a release shows and counts, then what it holds and how it is opened, and last what it was made from."""
+    """Returns the sections of the overview: the measures of a release, its contents, its inputs, and other values."""
     found: tuple[Section, ...] = opened.kept("about", lambda: tuple(_about(opened)))
     return found
 
@@ -190,12 +190,12 @@ def _about(opened: Opened) -> Iterator[Section]:
 
 
 def remarks_of(opened: Opened) -> list[str]:
-    """What the user of a release should know of it."""
+    """Returns the remarks that users of a release should know."""
     return [] if opened.kind.remarks is None else opened.kind.remarks(opened.manifest)
 
 
 def measures(opened: Opened) -> tuple[Section, ...]:
-    """What the rows of a release show; they are read once."""
+    """Returns the measures of a release's rows; the rows are read once."""
     found: tuple[Section, ...] = opened.kept("measures", lambda: tuple(_measures(opened)))
     return found
 
@@ -209,7 +209,8 @@ def _measures(opened: Opened) -> Iterator[Section]:
 
 
 def _together(measured: Iterable[Section], others: Iterable[Section]) -> Iterator[Section]:
-    """Sections of measures, those of the same title put in front of what they show, and then the others."""
+    """Yields the sections of measures, then the other sections. Two sections with the same title are joined, the
+    measures last."""
     left = {section.title: section for section in others}
     for section in measured:
         own = left.pop(section.title, None)

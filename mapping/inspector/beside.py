@@ -18,7 +18,7 @@ _TOGETHER = ("same", "part", "edited")
 
 
 class Version(NamedTuple):
-    """An element of one version. Text that the other version does not have is marked."""
+    """An element of a version. Text that the other version lacks is marked."""
 
     number: int
     element: Element

@@ -72,12 +72,12 @@ class Paging(NamedTuple):
 
     @property
     def previous(self) -> int | None:
-        """Returns the first row of the previous page of the list; None if there is none."""
+        """Returns the first row of the previous page of the list; None on the first page."""
         return max(self.start - self.n_rows, 0) if self.start else None
 
     @property
     def next(self) -> int | None:
-        """Returns the first row of the next page of the list; None if there is none."""
+        """Returns the first row of the next page of the list; None on the last page."""
         return self.end if self.end < self.total else None
 
 
@@ -299,7 +299,7 @@ def guards(
     """Returns the middleware that checks requests before an application, see ``GuardedAnswers``.
 
     Args:
-        hosts: names of the server, in addition to those of this machine.
+        hosts: further names of the server, besides the names of this machine.
         methods: returns the allowed methods of a path.
     """
     return [Middleware(GuardedAnswers, methods=methods, hosts=hosts, refused=refused)]

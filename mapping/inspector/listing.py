@@ -101,7 +101,7 @@ class Near(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A row shown alone: its number in the table, and links to its neighbours."""
+    """A row shown on its own page: its number in the table, and links to its neighbours."""
 
     table: Rows
     number: int
@@ -383,7 +383,7 @@ def value_url(opened: Opened, name: str, value: Any, row: Mapping[str, Any]) -> 
     """Returns the link target of a value.
 
     Ids link to pages, with the span in the same row marked. Titles link to their pages, items to Wikidata, URLs to
-    themselves. The target of any other value is None.
+    themselves. For any other value, the result is None.
     """
     if value is None or isinstance(value, (list, dict, float)):
         return None
@@ -456,7 +456,7 @@ def show_card(request: Request, opened: Opened, listings: Mapping[str, Listing])
 
 
 def render_card(request: Request, opened: Opened, card: Card, template: str, *, title: str, **values: Any) -> Response:
-    """Renders a card with a template. ``values`` are added to those of the card."""
+    """Renders a card with a template. ``values`` are added to the values of the card."""
     return render(request, opened, template, title=title, crumbs=card.crumbs, card=card, row=card.row, **values)
 
 
@@ -549,7 +549,7 @@ def _queried(opened: Opened) -> dict[str, list[str]]:
 
 
 def _meanings(opened: Opened, table: str) -> dict[str, str]:
-    """What the columns of a table mean, by column."""
+    """Returns the meaning of each column of a table."""
     fields = [field for schema in opened.kind.declared[table] for field in schema]
     return {field.name: (field.metadata or {}).get(b"description", b"").decode() for field in fields}
 

@@ -159,7 +159,7 @@ MOST_WORDS = 10_000
 """Maximum number of compared words per side, without common words at the start and the end: 12 MB, and 0.1 s. In longer
 texts, everything between the common ends counts as changed."""
 
-# Single characters in scripts without spaces; in other scripts the text between blanks, dashes and slashes.
+# Single characters in scripts without spaces; in other scripts the text between spaces, dashes and slashes.
 _UNSPACED = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\s/\u2012-\u2015{_UNSPACED}]+")
 

@@ -1,4 +1,4 @@
-"""Measures of releases as sections of a document: one renderer for those of every kind."""
+"""Measures of releases as sections of a document: one renderer for releases of every kind."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _FILES = ("tables", "files", "index", "manifest_sha256")
 
 
 def measure_sections(opened: Opened, page: str) -> Iterator[Section]:
-    """Returns what the measures of a release show that stand on a page of the inspector.
+    """Yields the sections of the measures that belong on a page of the inspector.
 
-    Memory: that of the database, and ``MOST_ROWS`` rows.
+    Memory: the database's, and ``MOST_ROWS`` rows.
     """
     measures = [measure for measure in opened.kind.measures if measure.page == page]
     with closing(_Asking(opened)) as asking:
@@ -41,7 +41,7 @@ def measure_sections(opened: Opened, page: str) -> Iterator[Section]:
 
 @dataclass(frozen=True)
 class _Answer:
-    """Rows of a query, or what is said in their place."""
+    """The rows of a query, or the text shown instead."""
 
     columns: tuple[str, ...] = ()
     rows: Sequence[tuple[Any, ...]] = ()
@@ -91,7 +91,7 @@ class _Asking:
         return self._db
 
     def _has(self, table: str) -> bool:
-        """Whether a table is there; one of another release becomes a view."""
+        """Returns whether a table exists; for a table of another release, creates a view."""
         source, _, name = table.rpartition(".")
         if not source:
             return table in self._opened.tables and bool(self._opened.tables[table].files)
@@ -117,7 +117,7 @@ def _manifest_json(opened: Opened) -> str:
 
 
 def _sections(heading: str, asked: Sequence[tuple[Measure, _Answer]], opened: Opened) -> Iterator[Section]:
-    """A section of measures, or one for each value by which they are told apart."""
+    """Yields a section of measures, or a section for each value of their column ``by``."""
     if not any(measure.by for measure, _ in asked):
         if blocks := tuple(_joined(block for measure, answer in asked for block in _blocks(measure, answer, opened))):
             yield Section(heading, blocks)
@@ -152,7 +152,7 @@ def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def _blocks(measure: Measure, answer: _Answer, opened: Opened) -> Iterator[Block]:
-    """What is shown of the answer to a measure."""
+    """Yields the blocks that show the answer to a measure."""
     if not answer.rows:
         if answer.said:
             yield Paragraph(answer.said)
@@ -194,7 +194,8 @@ def _cells(measure: Measure, answer: _Answer, opened: Opened) -> tuple[tuple[str
 def _spread(
     key: Sequence[str], column: str, rows: Sequence[Mapping[str, Cell]]
 ) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
-    """Rows whose key is the same as one row, the values of the column behind another below each of its values."""
+    """Pivots rows: rows with the same key become one row, and each value of ``column`` becomes a column that holds the
+    values of the column after it."""
     spread: dict[str, None] = {}
     found = []
     for of_key, group in groupby(rows, key=lambda row: tuple(row[name] for name in key)):
@@ -248,6 +249,6 @@ def _url(target: Target, column: str, values: Mapping[str, Any], opened: Opened)
 
 
 def _compared(old: str, new: str, cells: Mapping[str, Cell]) -> dict[str, Cell]:
-    """Two texts, the words marked that the other has not at their place."""
+    """Returns two texts with their differing words marked."""
     pieces = changed_words(*(str(cells[name] or "") for name in (old, new)))
     return {name: Marked(tuple(own)) for name, own in zip((old, new), pieces, strict=True)}

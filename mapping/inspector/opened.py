@@ -52,7 +52,7 @@ class Database:
         self._known: set[str] = set()
 
     def of(self, opened: Opened) -> DuckDBPyConnection:
-        """Returns a connection in which the tables of a release are available by name."""
+        """Returns a connection that has the tables of a release by name."""
         with self._turn:
             if self._db is None:
                 self.downloads = self._stack.enter_context(TemporaryFolder())
@@ -72,7 +72,7 @@ class Database:
 
 
 class TableFiles(NamedTuple):
-    """The files of a table, including those of releases inside the release, sorted by path, and their rows."""
+    """The files of a table, including files of releases inside the release, sorted by path, and their rows."""
 
     files: list[str]
     starts: list[int]  #: number of the first row of each file, then one past the last row
@@ -155,11 +155,11 @@ class Opened:
         return self.parts[folders.index(folder)] if folder in folders else self
 
     def url(self, path: str = "", **query: object) -> str:
-        """Returns the URL of one of its views.
+        """Returns the URL of a view of the release.
 
         Args:
             path: the parts that are data have to be quoted.
-            query: values that are None are left out.
+            query: parameters; None leaves a parameter out.
         """
         given = urlencode({name: value for name, value in query.items() if value is not None}, doseq=True)
         return f"/r/{self.slug}/{path}" + (f"?{given}" if given else "")
@@ -238,7 +238,7 @@ def close_releases(releases: Sequence[Opened]) -> None:
 
 
 def every_release(releases: Sequence[Opened]) -> Iterator[Opened]:
-    """Yields releases, each before those in its folders."""
+    """Yields releases, each before the releases in its folders."""
     for opened in releases:
         yield opened
         yield from every_release(opened.parts)

@@ -269,7 +269,7 @@ def show_linking(request: Request, opened: Opened) -> Response:
 
 
 class _Found(NamedTuple):
-    """Search results of one open release of pages."""
+    """The search results of an open release of pages."""
 
     opened: Opened
     exact: Sequence[FoundTitle]  #: pages identified by the text

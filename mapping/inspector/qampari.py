@@ -24,7 +24,7 @@ _SAID = {"questions", "funnel", "types", "types_without_class"}
 
 
 class ProofShown(NamedTuple):
-    """A proof: its row, the sentences before the one that names answer or entity, that sentence, and the context in the
+    """A proof: its row, the sentence that names the answer or entity, the sentences before it, and the context in the
     page."""
 
     row: Mapping[str, Any]
@@ -34,7 +34,7 @@ class ProofShown(NamedTuple):
 
 
 def about_questions(opened: Opened) -> Iterator[Section]:
-    """What else the report that lies in the release says."""
+    """Yields the section on the other counts in the report of the release."""
     if any(entry.file == REPORT for entry in opened.manifest.files):
         report = report_of(opened)
         others = {name: value for name, value in report.items() if name not in _SAID}

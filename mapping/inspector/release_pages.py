@@ -15,7 +15,7 @@ from mapping.inspector.page_view import PAGE_VIEWS
 
 
 def about_pages(opened: Opened) -> Iterator[Section]:
-    """Whether the counts of the manifest agree."""
+    """Yields the section that shows whether the counts of the manifest agree."""
     assert isinstance(opened.manifest, PagesManifest)
     faults = PAGES_RELEASE.count_faults(opened.manifest)
     said = [Paragraph(f"A law is broken: {fault}.", is_warning=True) for fault in faults]

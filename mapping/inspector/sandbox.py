@@ -40,13 +40,13 @@ _CELL_CHARS = 2_000
 
 
 class Limits(NamedTuple):
-    """What a query may take; those of the inspector by default."""
+    """Limits for a query; the defaults are the inspector's."""
 
     memory_mb: int = MEMORY_MB
     process_mb: int = PROCESS_MB
-    spill_mb: int | None = SPILL_MB  #: None for what is free
-    longest_s: float | None = LONGEST_S  #: None for any time
-    most_rows: int = MOST_ROWS  #: of an answer that is no file
+    spill_mb: int | None = SPILL_MB  #: None for all free space
+    longest_s: float | None = LONGEST_S  #: None for no limit
+    most_rows: int = MOST_ROWS  #: maximum rows of an answer that is not a file
     threads: int = 2
     counts_rows: bool = False  #: whether rows beyond ``most_rows`` are counted
 
@@ -65,9 +65,9 @@ class Answer(NamedTuple):
 
     columns: list[str]
     rows: list[list[Any]]
-    is_cut: bool = False  #: there are more rows than may be
+    is_cut: bool = False  #: rows beyond the limit were left out
     n_rows: int = 0  #: rows of a file, or all rows where they are counted
-    file: str | None = None  #: path of the rows, in the scratch folder; whoever asked for it removes it
+    file: str | None = None  #: path of the rows, in the scratch folder; the caller removes it
     seconds: float = 0.0
     fault: str | None = None  #: why there is no result
     error: SetupError | None = None  #: where the release or the machine is at fault
@@ -124,8 +124,8 @@ class Sandbox:
         """Queues a query on the tables of releases.
 
         Args:
-            name: by which ``stop`` finds it.
-            form: of a file with all rows; None for the first rows as values.
+            name: identifies the query for ``stop``.
+            form: the form of a file with all rows; None returns the first rows as values.
 
         Raises:
             RecordError: ``busy`` if the maximum number of queries is waiting.

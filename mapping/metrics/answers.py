@@ -32,7 +32,7 @@ class GoldNames(NamedTuple):
 
 
 class ListScore(NamedTuple):
-    """The counts of one question from which all its scores are computed."""
+    """The counts of a question that determine all its scores."""
 
     covered: int  # gold answers that a prediction covers
     predicted: int  # distinct predictions
@@ -75,7 +75,7 @@ READER_METRICS: Mapping[str, tuple[str, Callable[[ListScore], float]]] = {
 
 
 def answer_form(text: str) -> str:
-    """Returns the form in which answers are compared: lower case, no ASCII punctuation, no articles, single spaces.
+    """Returns an answer as it is compared: lower case, no ASCII punctuation, no articles, single spaces.
 
     Source: the evaluation script of SQuAD 1.1, which QAMPARI's follows.
 
@@ -94,9 +94,9 @@ def score_list(
     listed_names: bool = False,
     last_owner: bool = False,
 ) -> ListScore:
-    """Returns the counts of one question.
+    """Returns the counts of a question.
 
-    A prediction covers a gold answer if its normal form equals that of one of the answer's names. Each prediction
+    A prediction covers a gold answer if it has the same normal form as one of the answer's names. Each prediction
     covers at most one answer, and each answer counts once. A name shared by two answers therefore covers both only if
     another of their names is predicted too. Predictions with the same form count once. A prediction without a form
     (punctuation, articles) is ignored, and so is "Not Relevant", unless an answer has this name. Answers are identified
@@ -123,8 +123,8 @@ def score_list(
 
 
 def is_exact(predictions: Sequence[str], answer: GoldNames) -> bool:
-    """Returns whether a single answer was predicted: all predictions have the same form, which is that of one of its
-    names.
+    """Returns whether a single answer was predicted: all predictions have the same normal form, and one of its names
+    has it too.
 
     Predicting two answers where there is one does not count. Predictions that ``score_list`` ignores are ignored here
     too.

@@ -1,4 +1,4 @@
-"""Files and options for evaluating each benchmark, and the ways in which released scripts differ."""
+"""Files and options for evaluating each benchmark, and the differences of the released scripts."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ PAGE = ("wikipedia_id",)
 """Keys that identify a page; official scores rank by them."""
 
 QAMPARI_QUIRKS: Mapping[str, str] = {
-    "raw_predictions": "predictions are told apart before they are normalised, and empty ones count",
+    "raw_predictions": "predictions are compared before they are normalised, and empty ones count",
     "listed_names": "an answer's display text is a name only where it is among its aliases",
-    "last_owner": "a name that several answers have belongs to one of them, and answers of one display text are one "
-    "with the names of the last",
+    "last_owner": "a name shared by several answers belongs to the last of them, and answers with the same display "
+    "text are one answer with the names of the last",
     "substring": "ARECALL@K finds names inside of words",
-    "partial_runs": "ERECALL@K does not see every run of characters that passage and evidence share: where they are of "
-    "one length, none that stands further on in the passage",
+    "partial_runs": "ERECALL@K misses some runs of characters that passage and evidence share: of runs with the same "
+    "length, it misses those further on in the passage",
     "evidence_mean": "ERECALL@K is a mean over the pieces of evidence of a question, not over its answers, and a "
-    "passage given twice is two",
+    "passage given twice counts twice",
 }
 """Differences of the released script: name -> meaning."""
 KILT_QUIRKS: Mapping[str, str] = {
@@ -143,7 +143,7 @@ class AmberEvaluation(Checked):
     ks: Ranks = (1,)
     """Ranks: numbers of pages that count as retrieved."""
     gap_on: Literal["log10", "views"] = "log10"
-    """Popularity from which the gap between head and tail is computed."""
+    """The popularity used for the gap between head and tail."""
     resamples: Resamples = 0
     """Resamples for confidence intervals and the paired test, such as 10000; 0 for none."""
 

@@ -68,7 +68,7 @@ class Column:
 
 @dataclass(slots=True)
 class Scores(ABC):
-    """The scores of one system. A question without a prediction scores 0 and is counted."""
+    """The scores of a system. A question without a prediction scores 0 and is counted."""
 
     path: str = ""  # path of its predictions
     ids: list[str] = field(default_factory=list)  # ids of the scored items, in the order of the gold file
@@ -90,7 +90,7 @@ class Scores(ABC):
         return self.columns[name].mean if name in self.columns else None
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yields the id and values of every item, without metrics for which it does not count."""
+        """Yields the id of every item and its values for the metrics that it counts for."""
         positions = dict.fromkeys(self.columns, 0)
         for number, item_id in enumerate(self.ids):
             row: dict[str, Any] = {"id": item_id}

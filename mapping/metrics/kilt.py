@@ -53,7 +53,7 @@ _CHARACTERS = ("start_character", "end_character")
 class GoldRecord(NamedTuple):
     """The parts of a gold record that are used for evaluation."""
 
-    text: str  # its input; empty if it has none
+    text: str  # its input, or empty
     answers: tuple[str, ...]  # stripped, non-empty, distinct
     titles: tuple[str, ...]  # of its provenance, likewise
     outputs: tuple[Provenance, ...]  # provenance of each output that has one
@@ -62,15 +62,15 @@ class GoldRecord(NamedTuple):
 class Prediction(NamedTuple):
     """A system's prediction for a record."""
 
-    answer: str | None  # of its only output; None if that has none, or if there are several
-    provenance: Provenance | None  # places, best first; None if several outputs have some
+    answer: str | None  # of its only output; None if that output has no answer, or if there are several outputs
+    provenance: Provenance | None  # places, best first; None if several outputs have provenance
 
 
 NO_PREDICTION = Prediction("", ())
 
 
 def id_of(record: Json) -> str:
-    """Returns an id in the form in which ids are compared: as text, stripped.
+    """Returns an id as ids are compared: as text, stripped.
 
     Raises:
         RecordError: ``missing_field``, ``wrong_type``.
@@ -110,7 +110,7 @@ def parse_prediction(record: Json) -> Prediction:
 
 
 def _answer(output: Json) -> str | None:
-    """Returns the answer of an output as text, as the released script reads it; None if there is none."""
+    """Returns the answer of an output as text, as the released script reads it; None without an answer."""
     answer = output.get("answer")
     if isinstance(answer, list | dict):
         raise RecordError("wrong_type", f"'answer': expected a string, found {repr(answer)[:80]}")
@@ -196,7 +196,7 @@ class Crosswalk:
     """
 
     def __init__(self, release: str) -> None:
-        """Reads the crosswalk of an alignment; raises SetupError if it has none."""
+        """Reads the crosswalk of an alignment; raises SetupError if it lacks a crosswalk."""
         manifest = ALIGNMENT.read(release)
         if "crosswalk" not in manifest.tables:
             raise SetupError(f"{release} has no crosswalk; name what kbsource map kilt made of the gold file.")
@@ -280,7 +280,7 @@ class KiltMetrics(Metrics[GoldRecord, KiltScores]):
 
         Args:
             articles: resolves redirects, if these are accepted.
-            predictions: those of ``files``, or those of a second system.
+            predictions: the predictions in ``files``, or a second system's.
         """
         super().__init__(files.gold, {"predictions": predictions}, KiltScores(predictions))
         self._options, self._articles = options, articles
@@ -330,8 +330,8 @@ class KiltMetrics(Metrics[GoldRecord, KiltScores]):
             self.scores.columns[name].add(item, value)
 
     def _answer(self, prediction: Prediction) -> str:
-        """Returns the predicted answer. If redirects are accepted and it is the title of one, returns the article's
-        title."""
+        """Returns the predicted answer. If redirects are accepted and the answer is a redirect's title, returns the
+        article's title."""
         answer = prediction.answer or ""
         if self._articles is None:
             return answer

@@ -10,8 +10,8 @@ the ``aid`` of its answer, two underscores and a number. A question with one ans
 ``answers`` instead of ``answer_list``: at least one string, all of them names of that answer. predictions
 ``predictions``: list of strings, or ``prediction``: the only one. A gold file with this key is accepted. retrieved
 ``ctxs``: list of ``{id, title, text}``, best first; only ``--evidence-match id`` reads the ids. extended
-``answer_list``: list of ``{answer_text, aliases}``, further answers, as in the paper's ExtendedSet, with or without
-those of the gold file.
+``answer_list``: list of ``{answer_text, aliases}``, further answers, as in the paper's ExtendedSet, with or without the
+answers of the gold file.
 
 The kind of a question is the middle part of its ``qid``.
 
@@ -120,7 +120,7 @@ def parse_gold(record: Json, match: EvidenceMatch | None, *, repeats: bool = Fal
             raise RecordError("duplicate_answer", aid)
     if match is None:
         return GoldQuestion(answers, ())
-    # If matched by id, an empty list means that there is no evidence; if matched by text, there may still be proofs.
+    # If matched by id, an empty list means no evidence; if matched by text, there may still be proofs.
     has_contexts = "positive_ctxs" in record if match == "id" else bool(record.get("positive_ctxs"))
     found = _contexts(record, owners, match) if has_contexts else _proofs(listed, match)
     if repeats:
@@ -222,8 +222,8 @@ def strings_at(record: Json, key: str) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class QampariScores(Scores):
-    """Scores over all gold questions, over those of each kind, and over those with further answers. Missing output
-    scores 0.
+    """Scores over all gold questions, over each kind of question, and over questions with further answers. Missing
+    output scores 0.
 
     Columns have readable names, followed by the name of the part for a part of the questions: ``F1``, ``ARECALL@10``,
     ``F1 wikidata_comp``, ``F1 extended, all``.
@@ -240,7 +240,7 @@ class QampariScores(Scores):
 
     @property
     def has_lists(self) -> bool:
-        """Whether any question has a list of answers; also true if there are no questions."""
+        """True if any question has a list of answers; also if there are no questions."""
         return self.n_questions[""] != self.n_single or not self.n_questions[""]
 
     def parts(self) -> list[str]:
@@ -334,7 +334,7 @@ def _name(label: str, part: str) -> str:
 
 
 def evaluate_qampari(files: QampariFiles, options: QampariEvaluation, *, reject: Reject) -> Evaluated[QampariScores]:
-    """Returns the scores of a file of predictions, of retrieved passages, or both; or those of two systems compared.
+    """Returns the scores of a file of predictions, of retrieved passages, or both; or a comparison of two systems.
 
     Every gold question counts, including those missing in the other files.
 
@@ -429,7 +429,7 @@ class QampariMetrics(Metrics[GoldQuestion, QampariScores]):
             scores.without_evidence += not question.evidence
 
     def _add(self, item: int, question: GoldQuestion, predictions: Any, passages: Any, parts: Sequence[str]) -> None:
-        """Adds the scores of a question to parts of the questions; missing output is None."""
+        """Adds the scores of a question to parts of the questions; None stands in for missing output."""
         scores = self.scores
         scores.n_questions.update(parts)
         values: list[tuple[str, float]] = []
@@ -459,7 +459,7 @@ class QampariMetrics(Metrics[GoldQuestion, QampariScores]):
         return ((label, float(value_of(score))) for label, value_of in READER_METRICS.values())
 
     def _evidence_ranks(self, question: GoldQuestion, passages: Sequence[RetrievedPassage]) -> list[list[int | None]]:
-        """Returns the ranks of the evidence of each answer that has some; with the quirk, those of all evidence in one
+        """Returns the ranks of the evidence, in a list for each answer that has evidence; with the quirk, all in one
         list."""
         evidence = [piece.passage for piece in question.evidence]
         if self._options.evidence_match == "id":

@@ -44,7 +44,7 @@ def answer_ranks(
 
 
 def _searched(passage: RetrievedPassage, *, substring: bool) -> str:
-    """Returns title and text in the forms in which names are searched, one per line, so that no name matches across
+    """Returns title and text, normalised for searching names, on separate lines, so that no name matches across
     them."""
     if substring:
         return f"{passage.title}\n{passage.text}".lower()
@@ -100,7 +100,7 @@ def ranks_by_text(
 
 
 def title_form(title: str) -> str:
-    """Returns a title, or the title in a page URL, in the form in which titles are compared.
+    """Returns a title, or the title in a page URL, normalised for comparison.
 
     >>> title_form("https://en.wikipedia.org/wiki/River_Ullane"), title_form("River ullane")
     ('river ullane', 'river ullane')
@@ -114,8 +114,8 @@ def title_form(title: str) -> str:
 def shares_most(one: str, other: str, *, partial_runs: bool = False) -> bool:
     """Returns whether two texts share a run of characters longer than 0.7 times the shorter of them.
 
-    ``partial_runs`` reproduces the released script, which swaps two indexes in the second half of its search: it
-    detects only runs for which ``_is_seen`` is true.
+    ``partial_runs`` reproduces the released script, which swaps two indexes in the second half of its search: it only
+    detects a run if ``_is_seen`` is true.
     """
     shorter, longer = sorted((one, other), key=len)
     if not shorter:

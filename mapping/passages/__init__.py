@@ -1,1 +1,1 @@
-"""Cuts the pages of a release into passages, which retrievers index, and records where each passage stands."""
+"""Cuts the pages of a release into passages, which retrievers index, and records the location of each passage."""

@@ -61,7 +61,7 @@ _KNOWN = "select * from passages where page_id between ? and ? and page_id in (f
 
 
 def read_page_chunks(file: str | Folder) -> Iterator[pa.RecordBatch]:
-    """Yields ``PAGE_COLUMNS`` of a pages file, in its order, ``CHUNK_WEIGHT`` bytes at a time."""
+    """Reads ``PAGE_COLUMNS`` of a pages file, in its order, ``CHUNK_WEIGHT`` bytes at a time."""
     held: list[pa.Table] = []
     for group in row_groups(file, PAGE_COLUMNS):
         held.append(group)
@@ -73,13 +73,13 @@ def read_page_chunks(file: str | Folder) -> Iterator[pa.RecordBatch]:
 
 
 def read_page_texts(file: str | Folder, options: CutOptions) -> Iterator[PageText]:
-    """Yields the text to cut for each page of a pages file, in its order."""
+    """Reads the text to cut for each page of a pages file, in its order."""
     for batch in read_page_chunks(file):
         yield from _page_texts(batch, options)
 
 
 def read_pages(file: str | Folder) -> Iterator[Page]:
-    """Yields the pages of a pages file, in its order."""
+    """Reads the pages of a pages file, in its order."""
     for group in row_groups(file):
         for batch in group.to_batches():
             yield from pages_of(batch)
@@ -105,7 +105,7 @@ def _page_texts(batch: pa.RecordBatch, options: CutOptions) -> Iterator[PageText
 
 
 def read_passages(path: str) -> Iterator[Passage]:
-    """Yields the passages of a file in order. Memory: one row group."""
+    """Reads the passages of a file in order. Memory: one row group."""
     for group in row_groups(path):
         yield from rows_of(group, Passage)
 
@@ -204,9 +204,9 @@ def write_shard(
     formats: Sequence[str],
     pages: KiltPages,
 ) -> list[FileEntry]:
-    """Writes the passages of one pages file.
+    """Writes the passages of a file of pages.
 
-    Returns the manifest entries: the entry of the table, then those of the line files in the order of ``line_forms``.
+    Returns the manifest entries: the table's entry, then the entries of the line files in the order of ``line_forms``.
     Memory: one chunk.
 
     Args:

@@ -1,11 +1,11 @@
-"""Cuts a page into passages of consecutive whole sentences and records exactly where each passage stands.
+"""Cuts a page into passages of consecutive whole sentences and records the exact location of each passage.
 
 Running text is paragraphs and list items, with any marker. The title is stored with each passage but is not part of it.
 Headings are left out because they are not sentences. Cells of tables and infoboxes are not running text.
 
 Sources: QAMPARI (2022): consecutive sentences, at most 100 words. Its released code drops the rest of a page from the
-first sentence that is longer than that. No text is dropped here. DPR (2020) and section 3 of KILT (2021): 100 words
-each, without lists. KILT's ``create_kilt_data_paragraphs``: sentences of one section, fewer than 100 tokens.
+first sentence that is longer than 100 words. No text is dropped here. DPR (2020) and section 3 of KILT (2021): 100
+words each, without lists. KILT's ``create_kilt_data_paragraphs``: sentences of one section, fewer than 100 tokens.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ MAX_WORDS = 100
 TITLE_KINDS = frozenset(("title", "heading"))
 """Kinds of elements that are not running text."""
 
-# Ideographs, kana and their punctuation. These scripts put no blanks between words, so each character counts as a word.
+# Ideographs, kana and their punctuation. These scripts put no spaces between words, so each character counts as a word.
 _WIDE = "\u3001-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uffef\U00020000-\U0003ffff"
-# Thai, Lao, Tibetan, Burmese and Khmer. These scripts also put no blanks between words; a word has about four letters.
+# Thai, Lao, Tibetan, Burmese and Khmer. These scripts also put no spaces between words; a word has about four letters.
 _RUN_ON = "\u0e00-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f"
 _MARKS = "".join(
     mark
@@ -78,7 +78,7 @@ class Passage(Row):
     n_words: Annotated[Int32, "number of words in the passage; number of tokens with `--unit tokens-N`"]
     text: Annotated[str, "the pieces in `spans`, joined; see docs/passages.md"]
     spans: Annotated[
-        tuple[PassageSpan, ...], "where the passage stands in the page, in order; at most one span per element"
+        tuple[PassageSpan, ...], "the location of the passage in the page, in order; at most one span per element"
     ]
     section: Annotated[tuple[str, ...], "headings above the start of the passage, outermost first"] = ()
 
@@ -134,7 +134,7 @@ class CutOptions:
         return not self.unit.startswith("words")
 
     def join(self, pieces: Sequence[str]) -> str:
-        """Returns the text of a passage from its pieces. With words and tokens as units, pieces are joined by blanks,
+        """Returns the text of a passage from its pieces. With words and tokens as units, pieces are joined by spaces,
         as in DPR and KILT."""
         return join_pieces(pieces) if self.is_by_sentence else _BLANK.join(pieces)
 
@@ -170,7 +170,7 @@ def count_words(text: str) -> int:
     """Returns the number of words in a text.
 
     A word is a run of characters without white space. Each ideograph and each kana counts as one word. In scripts
-    without blanks between words (Thai, Lao, Tibetan, Burmese, Khmer), four letters count as one word.
+    without spaces between words (Thai, Lao, Tibetan, Burmese, Khmer), four letters count as one word.
 
     >>> count_words("It rises here, in 1901."), count_words("北京是首都。")
     (5, 6)
@@ -183,8 +183,8 @@ def count_words(text: str) -> int:
 def join_pieces(pieces: Sequence[str]) -> str:
     """Joins pieces of elements into one text.
 
-    A blank follows a piece that ends in punctuation. A semicolon and a blank follow any other piece, so that list items
-    stay apart.
+    A piece that ends in punctuation is followed by a space, any other piece by a semicolon and a space, so that list
+    items stay apart.
 
     >>> join_pieces(["They are:", "Norda", "Fenneka (small)", "Both are dry."])
     'They are: Norda; Fenneka (small); Both are dry.'
@@ -301,7 +301,7 @@ def _chunks(page: PageText, n_tokens: int, count: Callable[[str], int]) -> Itera
             held.append(sentence)
             n_held += sentence.n_words
         if held and last and section == last_section and n_held + length < n_tokens:
-            last, length = last + held, length + n_held + 1  # KILT counts the blank between two texts
+            last, length = last + held, length + n_held + 1  # KILT counts the space between two texts
         elif held:
             if last:
                 yield last

@@ -123,7 +123,7 @@ def title_line(passage: Passage, _: KiltPages) -> bytes:
 
 
 def colbert_line(passage: Passage, _: KiltPages) -> bytes:
-    """Returns text and title separated by a tab. ColBERT has no quoting, so tabs and line breaks become blanks."""
+    """Returns text and title separated by a tab. ColBERT has no quoting, so tabs and line breaks become spaces."""
     return "\t".join(_BREAKS.sub(" ", text) for text in (passage.text, passage.title)).encode() + b"\n"
 
 
@@ -133,7 +133,7 @@ def id_line(passage: Passage, _: KiltPages) -> bytes:
 
 
 def kilt_line(passage: Passage, pages: KiltPages, *, is_released: bool = False) -> bytes:
-    """Returns KILT's JSON of a chunk: text, sources and anchors of one passage.
+    """Returns KILT's JSON of a chunk: text, sources and anchors of a passage.
 
     Args:
         passage: a passage whose elements all have a paragraph in KILT.

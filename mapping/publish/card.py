@@ -150,8 +150,8 @@ def _loading(subject: Subject, configs: Sequence[Config]) -> str:
             "of a folder in one format. What has no type in common is JSON text there. kbsource does not read it."
         )
     parts.append(
-        "`kbsource verify FOLDER` recomputes every hash and every law of the release; the files of this folder beside "
-        "those of the release are named and no fault."
+        "`kbsource verify FOLDER` recomputes every hash and every invariant of the release. It lists the other "
+        "files of this folder; they are not a fault."
     )
     return "\n\n".join(parts)
 
@@ -234,6 +234,6 @@ def _made(subject: Subject) -> Iterator[str]:
             sources = part.sources().items()
             inputs += [(where, f"manifest of: {prose(name)}", "", f"`{cell(sha256)}`") for name, sha256 in sources]
     if inputs:
-        yield "Inputs; a release stands here as its manifest:\n\n" + markdown_table(
+        yield "Inputs; a release is represented by its manifest:\n\n" + markdown_table(
             ("part", "input", "bytes", "sha256"), inputs
         )

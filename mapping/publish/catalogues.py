@@ -120,7 +120,7 @@ def _record_sets(config: Config) -> Iterator[dict[str, Any]]:
         left_out = [field["name"].rpartition("/")[2] for field in fields if not field.get("subField", True)]
         records = {"@type": "cr:RecordSet", "@id": name, "name": name}
         if left_out:
-            records["description"] = f"Without what is in the Parquet file alone: {', '.join(left_out)}."
+            records["description"] = f"Without columns that only the Parquet file has: {', '.join(left_out)}."
         yield {**records, "field": [field for field in fields if field.get("subField", True)]}
 
 
@@ -153,7 +153,7 @@ def _field(column: pa.Field, record_set: str, source: Mapping[str, Any]) -> dict
             {**part, "description": _meaning(field), "dataType": _data_type(leaf), "source": path, **_array(levels)}
         )
     if deeper:
-        value["description"] += f" (in the Parquet file alone: {', '.join(deeper)})"
+        value["description"] += f" (only in the Parquet file: {', '.join(deeper)})"
     return value | {"subField": below} | _array(depth)
 
 

@@ -40,7 +40,7 @@ Shape = str | list[Any] | dict[str, Any] | None
 
 
 def records(paths: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yields the records of line files: JSON objects, or the rows of tables with a header, with texts as values."""
+    """Reads the records of line files: JSON objects, or the rows of tables with a header, with texts as values."""
     for path in paths:
         with Folder.of(path).open() as file:
             if path.endswith(".jsonl"):
@@ -213,8 +213,8 @@ def configs_of(subject: Subject, path: str) -> list[Config]:
 
 
 def _prefixed(part: Part, name: str) -> str:
-    """A name that tells what is of one benchmark from what is of others, or of the same in another way; without
-    characters that end a quotation or are markup."""
+    """Returns a name that is unique if several benchmarks, or several forms of one, are published together. Characters
+    that end a quotation or are markup are replaced."""
     dataset = part.values.get("dataset")
     if isinstance(dataset, str):
         name = f"{part.folder.partition('/')[0] or dataset}-{name.removeprefix(f'{dataset}-')}"

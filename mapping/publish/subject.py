@@ -94,7 +94,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Subject:
-    """What is published."""
+    """The release that is published."""
 
     parts: tuple[Part, ...]  #: the release, then the releases in its folders
     licence: str | None = (
@@ -136,7 +136,7 @@ class Subject:
 
     @property
     def version(self) -> str:
-        """Returns the version of the publication: the date of the dump, as ``2026.1.1``; ``1.0.0`` if there is none."""
+        """Returns the version of the publication: the date of the dump, as ``2026.1.1``; ``1.0.0`` without a date."""
         return "1.0.0" if self.snapshot_day is None else ".".join(str(int(n)) for n in self.snapshot_day.split("-"))
 
     @property
@@ -325,7 +325,7 @@ def attribution_text(subject: Subject, rights: tuple[Right, ...]) -> str:
         parts.append(_permanent_links(subject))
     parts.append(
         "Changes: the text was taken out of its markup, and what the card names among the limitations was left out; "
-        "nothing was reworded. Whoever shares what is made from it names the same authors, and shares text under the "
+        "nothing was reworded. If you share anything made from it, name the same authors, and share text under the "
         "same licence."
     )
     return "\n\n".join(parts) + "\n"

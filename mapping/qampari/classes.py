@@ -1,4 +1,4 @@
-"""The classes by which answers are typed, sets of items, and the choice of the most specific of several types."""
+"""The classes used as types of answers, sets of items, and the choice of the most specific of several types."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class ClassTypes:
 
     labels: tuple[str, ...]  # of the types; a type is identified by its position
     numbers: Numbers  # of the classes that have a type, ascending
-    masks: Masks  # two words of bits per class: bit i of word w stands for type 64 w + i
+    masks: Masks  # two words of bits per class: bit i of word w represents type 64 w + i
 
     def of_classes(self, numbers: Numbers) -> Masks:
         """Returns the types of classes, one row each; a class without a type has no bit set."""
@@ -120,7 +120,7 @@ CLASS_PAIRS = pa.schema([*required("class"), *required("above", of=pa.int32())])
 
 
 def pairs_of_classes(batch: pa.RecordBatch, classes: Mapping[str, str]) -> pa.RecordBatch:
-    """Returns the classes that are below those of types, as rows of CLASS_PAIRS.
+    """Returns the subclasses of the classes of types, as rows of CLASS_PAIRS.
 
     Args:
         batch: rows of the class closure, with ``class_id`` and ``superclass_id``.

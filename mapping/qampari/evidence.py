@@ -22,7 +22,7 @@ from mapping.search.text import find_whole, fold_case
 LEAST_ALIAS_CHARS = 4
 """Shorter aliases occur everywhere. Source: the released code, which also drops short labels."""
 N_BEFORE = 2
-"""Number of sentences before the one that names something. Source: the paper; the released code has one."""
+"""Number of sentences before the sentence that names something. Source: the paper; the released code has one."""
 
 _BLANKS = re.compile(r"[ \t\r\n\u00a0]+")
 _TITLES = frozenset(("title", "heading"))
@@ -36,7 +36,7 @@ class Sought(NamedTuple):
     """A thing that is searched for in a page."""
 
     names: tuple[str, ...]  # best first, distinct; none is empty or has white space around it
-    page_id: int | None = None  # its own page, which links point to; None if it has none
+    page_id: int | None = None  # its own page, which links point to; None without a page
 
 
 class Candidate(NamedTuple):
@@ -80,7 +80,7 @@ def plain_text(text: str) -> str:
 
 
 def number_names(amount: str) -> tuple[str, ...]:
-    """Returns the ways in which a page may write a number: unchanged, without trailing zeros, with commas between
+    """Returns the forms that a number may have in a page: unchanged, without trailing zeros, with commas between
     thousands.
 
     Numbers with fewer than three digits have no names, since pages are full of them.
@@ -106,13 +106,13 @@ def plain_number(number: Decimal) -> str:
 
 
 def year_names(year: int) -> tuple[str, ...]:
-    """Returns the ways in which a page may write a year: four digits. Years with fewer digits, or before our era, have
-    none."""
+    """Returns the forms that a year may have in a page: four digits. Years with fewer digits, or before our era, are
+    skipped."""
     return (str(year),) if 1000 <= year <= 9999 else ()
 
 
 def text_names(text: str) -> tuple[str, ...]:
-    """Returns the ways in which a page may write a text: unchanged. A text of only digits needs at least three."""
+    """Returns the forms that a text may have in a page: unchanged. A text of only digits needs at least three."""
     text = plain_text(text)
     if not text or (text.isdecimal() and len(text) < _LEAST_DIGITS):
         return ()
@@ -124,7 +124,7 @@ class PageSentences:
 
     Args:
         page: the page, with its elements and anchors.
-        n_before: maximum number of sentences, in the same element, before the one that names something.
+        n_before: maximum number of sentences, in the same element, before the sentence that names something.
     """
 
     def __init__(self, page: Page, *, n_before: int = N_BEFORE) -> None:
@@ -224,14 +224,14 @@ class Fact(NamedTuple):
 
     number: int
     hypothesis: str  # the fact as a sentence; empty if no model is used
-    candidates: tuple[Candidate, ...]  # in the order in which they are tried
+    candidates: tuple[Candidate, ...]  # tried in this order
 
 
 class Proof(NamedTuple):
     """The outcome for a fact."""
 
     fact: Fact  # the fact to be proved
-    candidate: Candidate | None  # the first that was accepted; None if there is none
+    candidate: Candidate | None  # the first that was accepted, or None
     entailment: float | None  # its probability; None if no candidate was accepted
     n_judged: int  # candidates given to the model, up to and including the accepted one
     n_refused: int  # judged candidates that no model can judge, such as overlong ones

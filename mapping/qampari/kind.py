@@ -105,8 +105,8 @@ LAWS = (
         for table in ("questions", "queries")
     ),
     Law("not_released", "a drawn question is not in the file of its split"),
-    Law("not_drawn", "a released question is none that was drawn"),
-    Law("released_differs", "a released question is not what the table says"),
+    Law("not_drawn", "a released question was not drawn"),
+    Law("released_differs", "a released question differs from the table"),
     proof_law(
         _QUESTIONS,
         "select key, unnest(flatten([answer.proofs for answer in answers])) as proof from questions",
@@ -216,7 +216,7 @@ QAMPARI_RELEASE = ListingKind(
             "select question_text, n_answers from questions order by n_answers desc, question_text limit 10",
         ),
         (
-            "what became of the queries",
+            "outcomes of the queries",
             "select subset, outcome, count(*) as n from queries group by all order by subset, n desc",
         ),
     ),

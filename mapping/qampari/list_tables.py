@@ -32,12 +32,12 @@ KeyRule = Literal["any", "not-last"]
 """Columns that may be the key: any, or all but the last, as in the released code."""
 
 REASONS: dict[str, str] = {
-    "no_header": "its first row is not one of header cells",
+    "no_header": "its first row does not consist of header cells",
     "no_key_column": "no column has a link to an article in most cells and a value of its own in each row",
-    "section_not_in_title": "it stands in a section whose name is not part of the page's title",
+    "section_not_in_title": "it is in a section whose name is not part of the page's title",
     "title_form": "the page's title has a colon, or ends in a bracket or in a range such as A–C",
-    "too_few_rows": "it has too few rows, those of tables with the same header included",
-    "wider_than_header": "a row has more columns than the header has cells, so that it is not known what these are of",
+    "too_few_rows": "it has too few rows, together with tables that have the same header",
+    "wider_than_header": "a row has more columns than the header has cells, so the meaning of some columns is unknown",
 }
 """Reasons for not using a table of a list page, with their meanings."""
 
@@ -55,7 +55,7 @@ class LinkedText(NamedTuple):
     #: letter nor digit
     text: str
     #: the article that it links to, never the list itself; for a value the first such link, for a key the only one.
-    #: None if there is none
+    #: None without such a link
     page_id: int | None
     title: str | None
 
@@ -77,16 +77,16 @@ class ListTable(NamedTuple):
     columns: tuple[str, ...]  # names, as in the header
     key_column: int  # number of the column that names the listed things
     value_columns: tuple[int, ...]  # numbers of the columns that can be asked about
-    rows: tuple[ListRow, ...]  # in page order; without rows of header cells and rows that consist of one cell
+    rows: tuple[ListRow, ...]  # in page order; without rows of header cells and rows with a single cell
 
     @property
     def number(self) -> int:
-        """Identifies the table among those of its page."""
+        """Number of the table, which identifies it within its page."""
         return self.numbers[0]
 
 
 class _Grid(NamedTuple):
-    """The rows of one table, each as wide as its header."""
+    """The rows of a table, each as wide as its header."""
 
     number: int
     rows: list[tuple[Cell, ...]]
@@ -160,8 +160,8 @@ def list_tables(
 
 
 def expand_rows(rows: Iterable[Sequence[Cell]], width: int) -> list[tuple[Cell, ...]] | None:
-    """Returns rows of equal width, in which a cell is repeated in each position that it spans; None if a row has too
-    many cells.
+    """Returns rows of equal width, with each cell repeated in every position that it spans; None if a row has too many
+    cells.
 
     Cells that span more columns than exist are cut off; a position without a cell gets an empty one. Where two cells
     claim a position, the one from the row above wins. Rows without cells are left out.

@@ -1,4 +1,4 @@
-"""What a QAMPARI release shows: what became of queries and answers, beside the paper, and how sure proofs are."""
+"""Measures of a QAMPARI release: outcomes of queries and answers, beside the paper's, and the certainty of proofs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mapping.qampari.table_questions import REASONS
 
 
 def meaning(subset: str, outcome: str) -> str:
-    """What an outcome of a query means; of those about tables some have a meaning of their own."""
+    """Returns the meaning of an outcome of a query; some outcomes of table queries have a meaning of their own."""
     own = REASONS if subset in (TABLE_SIMPLE, TABLE_COMPOSITION) else {}
     return own.get(outcome) or OUTCOMES.get(outcome, "")
 
@@ -44,7 +44,7 @@ _PUBLISHED = literals(
 )
 _BINS = literals("bins", ("place", "bin", "last"), ((place, *of) for place, of in enumerate(ANSWER_BINS.items())))
 _WORD = r"[^\s\x{0b}\x{1c}-\x{1f}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]+"
-"""What Python's ``str.split`` splits a text into."""
+"""Matches the words into which Python's ``str.split`` splits a text."""
 _DRAWN = f"""drawn as (
     select name, len(answers) as n_answers,
         len(regexp_extract_all(coalesce(paraphrase, question_text), '{_WORD}')) as n_words
@@ -56,7 +56,7 @@ QUERIES = "Funnel"
 QUESTIONS = "Questions and answers"
 MEASURES = (
     Measure(
-        "What became of the queries",
+        "Outcomes of the queries",
         f"""select subset as "{_KIND}", sum(coalesce(n, 0)) over (partition by subset)::bigint as queries,
             replace(outcome, '_', ' ') as said, coalesce(n, 0) as n, outcome as _outcome
         from (select distinct subset from queries) cross join (select distinct outcome from queries)
@@ -76,7 +76,7 @@ MEASURES = (
         "order by _place",
         section=QUERIES,
         chart="bars",
-        about="Answers of all queries considered; those of intersections were proved before.",
+        about="Answers of all queries considered; answers of intersections were proved before.",
         needs=("queries",),
     ),
     Measure(
@@ -104,7 +104,7 @@ MEASURES = (
         from {_PUBLISHED} left join drawn using (name) group by place, name, mean order by place""",
         section=QUESTIONS,
         chart="bars",
-        about="Mean number of answers, beside that of the published set.",
+        about="Mean number of answers, beside the published set's.",
         needs=("questions",),
     ),
     Measure(

@@ -37,7 +37,7 @@ class Name(Row):
     #: best first; empty for an item without label, page and alias, and for a value that occurs everywhere, such as a
     #: number of two digits
     names: tuple[str, ...]
-    page_id: int | None = None  # its page; None if it has none
+    page_id: int | None = None  # its page, or None
     title: str | None = None
 
     @property
@@ -72,7 +72,7 @@ class ItemPages:
         return self._positions[places], is_there
 
     def page(self, item: int) -> tuple[int, str] | None:
-        """Returns the id and title of an item's page; None if it has none."""
+        """Returns the id and title of an item's page, or None."""
         at = int(np.searchsorted(self._items, item))
         if at == len(self._items) or self._items[at] != item:
             return None
@@ -111,7 +111,7 @@ class ItemPages:
         return order, self._pages_of_items[order]
 
     def resolve(self, title: str) -> int | None:
-        """Returns the page that a title resolves to, following redirects; None if there is none."""
+        """Returns the page that a title resolves to, following redirects, or None."""
         return self._titles.resolve(title).page_id
 
     def redirects_to(self, page_id: int) -> tuple[str, ...]:
@@ -211,7 +211,7 @@ _DIGITS = 127
 
 
 def answer_key(kind: ValueKind, value: str) -> str:
-    """Returns the key by which values of a kind are compared: numbers by their value, others by their text.
+    """Returns the comparison key of a value of a kind: numbers by their value, others by their text.
 
     >>> answer_key("number", "1250.0") == answer_key("number", "1.25E+3"), answer_key("text", "1250.0")
     (True, '1250.0')
@@ -260,7 +260,7 @@ def property_kinds(tables: WikidataTables) -> dict[str, ValueKind]:
 
 
 def kinds_of_types(types: Mapping[str, str]) -> dict[str, ValueKind]:
-    """Returns the kind of values of each property, by the type of one value."""
+    """Returns the kind of values of each property, given the type of one of its values."""
     return {property_id: _KINDS.get(type_, "text") for property_id, type_ in types.items()}
 
 

@@ -40,8 +40,8 @@ class SimpleRelation:
     plural: str | None  # noun for the answers in a question about their values; None for types
     predicate: str  # the rest of the question, with ``{entity}``
     claim: str  # predicate of the hypothesis, with ``{entity}``; its subject is the answer
-    #: labels of the classes by which answers are typed, in the order in which they are tried; each makes a separate
-    #: question. Empty for untyped relations
+    #: labels of the classes used as types of answers, tried in this order; each makes a separate question. Empty for
+    #: untyped relations
     types: tuple[str, ...] = ()
     is_enabled: bool = True  # whether questions are made from it
     #: the predicate for several answers, with ``{entity}``; None if it only differs in is, was or has at its beginning
@@ -75,7 +75,7 @@ class Relations:
 
     simple: Mapping[str, SimpleRelation]  # relations whose subjects are asked for
     composition: Mapping[str, CompositionRelation]  # relations whose values are asked for
-    wanted_types: tuple[str, ...]  # labels of the classes by which answers may be typed
+    wanted_types: tuple[str, ...]  # labels of the classes that may serve as types of answers
     #: the word for a class in questions, if it is not its label
     type_words: Mapping[str, str] = field(default_factory=dict)
     #: the Wikidata item of a class, if it is not to be found by its label
@@ -95,9 +95,9 @@ def listed_relations(relations: Relations, wanted: RelationList) -> Relations:
     """Returns the relations of a list.
 
     Args:
-        relations: those of the package.
-        wanted: ``corrected`` leaves out those that are disabled in the file; ``released`` uses all, like the released
-            code; ``paper`` uses all except the simple ones that are not in its table.
+        relations: the package's relations.
+        wanted: ``corrected`` leaves out relations that are disabled in the file; ``released`` uses all, like the
+            released code; ``paper`` uses all except simple relations that are not in its table.
     """
     if wanted == "corrected":
         return relations
@@ -257,7 +257,7 @@ class SimpleQuery(NamedTuple):
 
     @property
     def property_ids(self) -> tuple[str, ...]:
-        """The relations on which an answer depends."""
+        """The relations that an answer depends on."""
         return (self.property_id,)
 
 
@@ -274,7 +274,7 @@ class IntersectionQuery(NamedTuple):
 
     @property
     def property_ids(self) -> tuple[str, ...]:
-        """The relations on which an answer depends."""
+        """The relations that an answer depends on."""
         return (self.first.property_id, self.second.property_id)
 
 
@@ -291,7 +291,7 @@ class CompositionQuery(NamedTuple):
 
     @property
     def property_ids(self) -> tuple[str, ...]:
-        """The relations on which an answer depends, beginning with that of the base."""
+        """The relations that an answer depends on; the base's relation comes first."""
         return (self.base.property_id, self.property_id)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from kbsource.rows import Int32, Row
 
 SPLITS: tuple[str, ...] = ("train", "dev", "test")
-"""In the order in which their files are listed."""
+"""Splits, in the order of their files in the manifest."""
 
 
 class ProofText(Row):
@@ -29,7 +29,7 @@ class QuestionEntity(Row):
 
     text: Annotated[str, "its name"]
     aliases: Annotated[tuple[str, ...], "all its names, text first"]
-    title: Annotated[str | None, "title of its page; null if there is none"]
+    title: Annotated[str | None, "title of its page; null without a page"]
     item_id: Annotated[str | None, "its Wikidata item; null for years, numbers and cells of tables"]
 
 
@@ -37,7 +37,7 @@ class QuestionAnswer(QuestionEntity):
     """An answer with its proofs."""
 
     proofs: Annotated[
-        tuple[ProofText, ...], "one; for a composition those of base fact and value, for an intersection two"
+        tuple[ProofText, ...], "one; for a composition the proofs of base fact and value, for an intersection two"
     ]
     via: Annotated[QuestionEntity | None, "for a composition, the thing that the first proof is about"] = None
 
@@ -49,17 +49,17 @@ class Question(Row):
     subset: Annotated[str, "kind of question, as in its qid"]
     key: Annotated[str, "its query; unique within the subset"]
     question_text: Annotated[str, "the question in English of a fixed form"]
-    paraphrase: Annotated[str | None, "paraphrase by a person, released instead of it"]
+    paraphrase: Annotated[str | None, "paraphrase by a person, released instead of the question"]
     property_ids: Annotated[tuple[str, ...], "relations that it depends on; empty for tables"]
     type_label: Annotated[str | None, "class of the answers of a typed question"]
     entities: Annotated[tuple[QuestionEntity, ...], "the things it is about"]
-    answers: Annotated[tuple[QuestionAnswer, ...], "the validated answers, without those that people judged wrong"]
+    answers: Annotated[tuple[QuestionAnswer, ...], "the validated answers, without answers that people judged wrong"]
     n_answers: Annotated[Int32, "answers in Wikidata or in the table; pairs for a composition"]
     n_validated: Annotated[Int32, "answers that a text proves; pairs for a composition"]
     n_dropped: Annotated[Int32, "answers that people judged wrong"] = 0
-    side: Annotated[str | None, "train | test; null for one that is in neither"] = None
-    split: Annotated[str | None, "train | dev | test; null for one that was not drawn"] = None
-    qid: Annotated[str | None, "its id in the file of its split; null for one that was not drawn"] = None
+    side: Annotated[str | None, "train | test; null if it is in neither"] = None
+    split: Annotated[str | None, "train | dev | test; null if it was not drawn"] = None
+    qid: Annotated[str | None, "its id in the file of its split; null if it was not drawn"] = None
 
     @property
     def released_text(self) -> str:

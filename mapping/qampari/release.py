@@ -83,7 +83,7 @@ def page_url(host: str, title: str) -> str:
 
 
 class Form(NamedTuple):
-    """The form in which a release is written; recorded in its manifest under ``form``."""
+    """The format of the records of a release; recorded in its manifest under ``form``."""
 
     host: str  # of the wiki, for page URLs
     with_meta: bool  # records have ``meta``
@@ -189,7 +189,7 @@ class AnswerStatistics:
             yield question
 
     def add(self, subset: str, split: str | None, n_answers: int, text: str) -> None:
-        """Counts a question; ``split`` is None for one that was not drawn."""
+        """Counts a question; ``split`` is None if it was not drawn."""
         self._kept[subset] += 1
         if split is not None:
             self._drawn[split, subset][n_answers] += 1
@@ -265,8 +265,8 @@ def write_release_files(
     Memory: ``GROUP_ROWS`` questions.
 
     Args:
-        questions: every one that passed the filter, with side, split and qid, in the order of the files.
-        form: of the records; the table has proofs as written in the pages.
+        questions: all questions that passed the filter, with side, split and qid, in the order of the files.
+        form: the form of the records; the table has proofs as written in the pages.
     """
     with ExitStack() as stack:
         files = {split: stack.enter_context(LinesFile(output, data_path(split))) for split in SPLITS}
@@ -284,7 +284,7 @@ def write_release_files(
 
 
 def read_rows(release: str, manifest: ListingManifest, table: str, row: type[R]) -> Iterator[R]:
-    """Yields the questions, or queries, of a release in table order.
+    """Reads the questions, or queries, of a release in table order.
 
     Raises:
         DataError: a file has other columns.
@@ -297,12 +297,12 @@ def read_rows(release: str, manifest: ListingManifest, table: str, row: type[R])
 
 
 def read_questions(release: str, manifest: ListingManifest) -> Iterator[Question]:
-    """Yields the questions of a release in table order."""
+    """Reads the questions of a release in table order."""
     return read_rows(release, manifest, "questions", Question)
 
 
 def form_of(manifest: ListingManifest) -> Form | None:
-    """Returns the form in which a release is written, from its manifest; None if the manifest does not contain it."""
+    """Returns the format of the records of a release, from its manifest; None if the manifest does not contain it."""
     try:
         return Form(**manifest.facts["form"])
     except (KeyError, TypeError):

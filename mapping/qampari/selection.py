@@ -41,7 +41,7 @@ OUTCOMES: dict[str, str] = {
 
 Side = Literal["train", "test"]
 CompositionBase = Literal["kept", "all"]
-"""Simple queries from which compositions are made: those that are questions, or all with enough answers."""
+"""Simple queries that compositions are made from: only the questions, or all queries with enough answers."""
 QAMPARI_CHOICES: Choices = {
     "paper": {
         "relation_list": "paper",
@@ -161,7 +161,7 @@ class PoolQuestion(NamedTuple):
     key: str  # of its query; unique within the subset
     subset: str  # one of ``SUBSETS``
     property_ids: tuple[str, ...] = ()  # the relations that it depends on; empty for tables
-    place: int = 0  # its position among all questions, by which the caller finds it again
+    place: int = 0  # its position among all questions, which identifies it to the caller
 
 
 def split_relations(property_ids: Iterable[str], seed: str) -> dict[str, Side]:
@@ -197,7 +197,7 @@ def side_of(candidate: PoolQuestion, sides: Mapping[str, Side], *, mixed: Mixed 
 
 
 def draw_key(candidate: PoolQuestion, seed: str, purpose: str) -> tuple[str, str]:
-    """Returns the sort key by which candidates of a subset are drawn; it differs for each purpose."""
+    """Returns the sort key that decides the draw from a subset; it differs for each purpose."""
     return stable_sha256(seed, purpose, candidate.subset, candidate.key), candidate.key
 
 
@@ -238,7 +238,8 @@ def _deal(hands: list[list[PoolQuestion]], n: int) -> list[PoolQuestion]:
 def draw_train(candidates: Iterable[PoolQuestion], sizes: SampleSizes) -> Iterator[PoolQuestion]:
     """Yields the training questions: each candidate is taken if none of its relations has reached its maximum.
 
-    A question counts for every relation that it depends on. Questions about tables have none and are all taken.
+    A question counts for every relation that it depends on. Questions about tables depend on no relation and are all
+    taken.
 
     Args:
         candidates: of the training side, in the order of ``draw_key``.
@@ -267,7 +268,7 @@ _ROWS_AT_ONCE = 1024
 
 
 class Drawn(NamedTuple):
-    """The result of the draw for a question: its side and its split; None if it has none."""
+    """The result of the draw for a question: its side and its split, or None for each."""
 
     side: Side | None
     split: Split | None

@@ -28,7 +28,7 @@ FACTS = pa.schema(
         *required(*(f"types_{word}" for word in range(N_WORDS)), of=pa.uint64()),
     ]
 )
-"""Facts between items, by number, with the types of which the subject is an instance (``ClassTypes``)."""
+"""Facts between items, by number, with the types of the subject (``ClassTypes``)."""
 
 VALUES = pa.schema([*required("subject", "property"), *required("value", of=pa.string())])
 """Values of subjects: item, four-digit year, amount, text."""
@@ -156,7 +156,7 @@ def _is_first_or_many(batch: pa.RecordBatch) -> pa.Array:
 
 
 def _current(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Returns the statements that have a value, are not deprecated and have not ended."""
+    """Returns the current statements: with a value, not deprecated, without an end time."""
     qualifiers = pc.struct_field(pc.list_flatten(batch["qualifiers"]), "property_id")
     rows = pc.list_parent_indices(batch["qualifiers"]).to_numpy()
     has_ended = np.zeros(batch.num_rows, np.bool_)
@@ -214,16 +214,16 @@ def simple_answers(
     """Yields the queries of enabled simple relations that have enough answers, with the numbers of these, ascending.
 
     Each type of a typed relation makes a query for the subjects of this type. A subject can be in several queries, or
-    in none if it has none of the types. The limits apply to the typed query, with one exception: if there are too many
-    subjects over all types, property and value are skipped altogether. Typed queries of one property and value that
-    have the same answers are all returned.
+    in no query if it has none of the types. The limits apply to the typed query, with one exception: if there are too
+    many subjects over all types, property and value are skipped altogether. Typed queries of one property and value
+    that have the same answers are all returned.
 
     Args:
-        facts: rows of FACTS by value, property and subject; those of one value and property are in one batch. Facts may
-            be repeated.
+        facts: rows of FACTS by value, property and subject. All rows of a value and property are in the same batch.
+            Facts may be repeated.
         types: the meaning of the type masks in the facts.
-        tally: counts pairs of property and value as ``too_many_subjects``, and those of typed relations that have too
-            few subjects of every type as ``no_type``.
+        tally: counts pairs of property and value as ``too_many_subjects``, and pairs of typed relations with too few
+            subjects of every type as ``no_type``.
 
     Returns:
         By value, then property, with types in the order of the relation.
@@ -262,7 +262,7 @@ def pairs_of_queries(answers: Iterable[pa.RecordBatch], family_bits: int) -> Ite
     ``second``.
 
     Args:
-        answers: rows of ANSWERS by subject and query; those of one subject are in one batch.
+        answers: rows of ANSWERS by subject and query; all rows of a subject are in the same batch.
         family_bits: low bits of a query's number; queries that differ only in these, such as the types of one property
             and value, make no pair.
     """
@@ -289,7 +289,7 @@ def intersections(pairs: Iterable[pa.RecordBatch], *, least: int) -> Iterator[Pa
     second.
 
     Args:
-        pairs: rows of PAIRS by first, second and subject; those of one pair are in one batch.
+        pairs: rows of PAIRS by first, second and subject; all rows of a pair are in the same batch.
     """
     for batch in pairs:
         first, second, fewest, subject, first_fact, second_fact = (batch[name].to_numpy() for name in PAIRS.names)
@@ -312,10 +312,10 @@ def values_of_queries(bases: pa.Table, values: pa.Table) -> pa.Table:
 
 
 def compositions(paired: Iterable[pa.RecordBatch], *, least: int) -> Iterator[ValueAnswers]:
-    """Yields the queries and properties for which the answers have enough distinct values, by property and query.
+    """Yields the pairs of query and property whose answers have enough distinct values, by property and query.
 
     Args:
-        paired: rows of PAIRED by property and query; those of both are in one batch.
+        paired: rows of PAIRED by property and query; all rows of a property and query are in the same batch.
     """
     for batch in paired:
         order = [(name, "ascending") for name in ("property", "query", "subject", "value")]

@@ -42,8 +42,8 @@ class TableFact(NamedTuple):
     column: int | None
     page_id: int  # the page that the key links to, which is searched first
     text: str
-    names: tuple[str, ...]  # the ways in which a page may write the value; for membership, the words of the list's name
-    value_page_id: int | None  # the page that the value links to, searched for the key; None if there is none
+    names: tuple[str, ...]  # the forms that the value may have in a page; for membership, the words of the list's name
+    value_page_id: int | None  # the page that the value links to, searched for the key; or None
 
     @property
     def key(self) -> str:
@@ -64,7 +64,7 @@ def table_facts(tables: Iterable[ListTable]) -> Iterator[TableFact]:
     fact, at the first row. Values that cannot be searched for, such as numbers of fewer than three digits, make none.
 
     Args:
-        tables: of one page, from ``list_tables``.
+        tables: the tables of a page, from ``list_tables``.
     """
     tables = list(tables)
     for table, row in member_rows(tables):
@@ -131,7 +131,7 @@ def parse_number(text: str) -> Decimal | None:
 
 
 def value_names(text: str) -> tuple[str, ...]:
-    """Returns the ways in which a page may write a value; empty for numbers of fewer than three digits.
+    """Returns the forms that a value may have in a page; empty for numbers of fewer than three digits.
 
     >>> value_names("4,542"), value_names("42"), value_names("Lund")
     (('4,542', '4542'), (), ('Lund',))
@@ -202,7 +202,7 @@ class Unkept(NamedTuple):
     subset: str  # one of ``questions.SUBSETS``
     key: str  # key that the question would have; for a column, the common beginning of its questions' keys
     reason: str  # one of REASONS
-    n_answers: int  # pages that answer according to the table; for a column, those of all of its rows
+    n_answers: int  # pages that answer according to the table; for a column, the pages of all its rows
     n_validated: int  # answers that are proved
 
 
@@ -233,11 +233,11 @@ def make_questions(
     is the proof of its value.
 
     Args:
-        tables: of one page, from ``list_tables``.
-        proofs: by ``TableFact.key``, for facts that have one.
+        tables: the tables of a page, from ``list_tables``.
+        proofs: by ``TableFact.key``, for facts with a proof.
         keep: limits for the number of answers, and the share of rows that must be proved.
         redirects: other titles of pages, by page id, used as aliases of answers; none by default.
-        share_of: the rows of which a share must be proved; rows without a page never are.
+        share_of: the rows that count for the share that must be proved; rows without a page are never proved.
     """
     tables = list(tables)
     if not tables:
@@ -297,7 +297,7 @@ def draw_pivot(amounts: Iterable[tuple[int, Decimal]], *, least: int, seed: str,
 
 
 class _Maker:
-    """Makes the questions of one page."""
+    """Makes the questions of a page."""
 
     def __init__(
         self,

@@ -124,7 +124,7 @@ def _dataset(path: str, name: str) -> Dataset:
 
 
 def measured(dataset: Dataset, predictions: str, *, most: int, reject: Reject) -> dict[str, Sequence[float]]:
-    """Returns the single values behind the means of a dataset's metrics, by metric.
+    """Returns the values that the means of a dataset's metrics are computed from, by metric.
 
     Args:
         most: number of places that a system returns; metrics at higher ranks are skipped.

@@ -33,9 +33,9 @@ QUESTIONS, MENTIONS = "all questions", "all mentions"
 class Score(Row):
     """One row per dataset, system and metric."""
 
-    dataset: Annotated[str, "its name, or that of several together: all questions, all mentions"]
+    dataset: Annotated[str, "its name, or a name for several together: all questions, all mentions"]
     system: Annotated[str, "its name"]
-    metric: Annotated[str, "what kbsource evaluate calls it; of AmbER sets with head or tail behind it"]
+    metric: Annotated[str, "its name in kbsource evaluate; for AmbER sets, followed by head or tail"]
     value: Annotated[float, "mean, 0 to 1"]
     low: Annotated[float | None, "lower end of its 95 % interval by the bootstrap; null without resamples"]
     high: Annotated[float | None, "upper end of the interval"]
@@ -147,7 +147,7 @@ BENCHMARK = ListingKind(
     laws=(
         Law(
             "score_law",
-            "a score is not the mean of its values, its interval is none, or values have no score",
+            "a score is not the mean of its values, its interval is invalid, or values have no score",
             f"""select coalesce(_file, 'scores'), concat_ws(', ', dataset, system, metric)
                 from scores full join (
                     select dataset, system, metric, avg(value) as mean, count(*) as n from {EVERY_VALUE} group by all

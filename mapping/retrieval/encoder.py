@@ -262,7 +262,7 @@ class _Transformer(Computer, Protocol):
         return vectors
 
     def _pooled(self, tokens: Any, mask: Any) -> Any:
-        """Returns the vectors of texts from those of their tokens, with NumPy or PyTorch."""
+        """Returns the vectors of texts, pooled from the vectors of their tokens with NumPy or PyTorch."""
         if self.pooling == "mean":
             return (tokens * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1)[:, None]
         return tokens[:, 0] if self.pooling == "cls" else tokens

@@ -60,7 +60,7 @@ class FactChecker:
         self._model = open_model(_model_options(options, max_tokens))
 
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
-        """Returns the probabilities of the classes of each pair of passage and claim, or why there are none."""
+        """Returns the probabilities of the classes of each pair of passage and claim, or why it was not judged."""
         return self._model.judge(pairs)
 
     @staticmethod
@@ -93,7 +93,8 @@ def checked(
     pages: PageLookup | None = None,
     n_sentences: int | None = None,
 ) -> Iterator[bytes | RecordError]:
-    """Yields the prediction for each claim, as a line in the format of its benchmark; or the reason why there is none.
+    """Yields the prediction for each claim, as a line in the format of its benchmark, or the reason for a missing
+    prediction.
 
     Args:
         n_sentences: number of first sentences of each passage's page to read instead of the passage, from ``pages``.

@@ -55,12 +55,12 @@ class Layout(NamedTuple):
     """The layout of a table in a paper."""
 
     title: str
-    source: str  # of the paper's figures shown below; empty if there are none
+    source: str  # of the paper's figures shown below; empty without such figures
     columns: tuple[Column, ...]
 
 
 class PaperTable(NamedTuple):
-    """A layout with rows: the name of a system, then a percentage for each column; None if there is none."""
+    """A layout with rows: the name of a system, then a percentage, or None, for each column."""
 
     title: str
     columns: tuple[str, ...]

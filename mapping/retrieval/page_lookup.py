@@ -21,8 +21,8 @@ class PageLookup:
     """Pages of a release.
 
     Args:
-        kb: the release; raises SetupError if there is none.
-        accepts_redirects: whether the title of a redirect stands for its article.
+        kb: folder of the release; raises SetupError if it is not a release.
+        accepts_redirects: whether the title of a redirect is accepted for its article.
     """
 
     def __init__(self, kb: str, *, accepts_redirects: bool = False) -> None:

@@ -75,7 +75,7 @@ class Query(Row):
     pages: tuple[str, ...] = ()  # ids of the pages of its gold provenance
     titles: tuple[str, ...] = ()  # titles of pages with its proofs, in the form of ``title_form``
     benchmark: str = "kilt"  # the format of its record, see ``Benchmark``
-    subject: str = ""  # the words between markers; empty if there are none
+    subject: str = ""  # the words between markers, or empty
     is_mention: bool = False  # whether these are to be linked: the answer is the title of their page
     contexts: tuple[Hit, ...] = ()  # passages for a model to read, best first
     template_question: str = ""  # question to put to a model instead of subject and relation, if any
@@ -166,7 +166,7 @@ def _plain(text: str) -> str:
 
 
 def read_queries(path: str) -> Iterator[Query]:
-    """Yields the queries of a file; raises SetupError if a record contains no query, or if there are no records."""
+    """Reads the queries of a file; raises SetupError if a record contains no query, or if the file has no records."""
     n_queries = 0
     for raw in iter_records(path):
         try:
@@ -182,7 +182,7 @@ def read_queries(path: str) -> Iterator[Query]:
 
 
 def benchmark_of_file(path: str) -> Benchmark:
-    """Returns the format of the first readable record of a file; KILT's if there is none."""
+    """Returns the format of the first readable record of a file; KILT's if no record is readable."""
     return next((benchmark_of(record) for record in readable_records(path)), "kilt")
 
 

@@ -51,9 +51,9 @@ _NO_ANSWERS = frozenset(("", NOT_RELEVANT, "none", "no answer", "not answerable"
 """Normalised outputs of a reader for a passage without an answer."""
 RAG_FORMS = frozenset(("rag-sequence", "rag-token"))
 _BY_PASSAGE = frozenset(("fid", "pig", "best")) | RAG_FORMS
-"""Forms in which a prompt has one passage."""
+"""Forms whose prompts have one passage each."""
 _AS_ONE = frozenset(("fid",)) | RAG_FORMS
-"""Forms in which all prompts of a question have one answer."""
+"""Forms that give one answer for all prompts of a question."""
 _WITHOUT_PASSAGES = frozenset(("closed", "extractive", "fact-checking"))
 """Forms whose prompt has no passages."""
 
@@ -85,8 +85,8 @@ def contexts_of(record: Json, key: str = "ctxs") -> list[Hit]:
 
 
 def with_template_question(asked: Query, record: Json, seed: str) -> Query:
-    """Returns a query with one of its record's template questions, selected by a hash of its id and a seed; the query
-    itself if the record has none.
+    """Returns a query with a template question of its record, selected by a hash of its id and a seed; without template
+    questions, the query itself.
 
     Raises:
         RecordError: ``wrong_type``.
@@ -199,7 +199,7 @@ class WritingModel(Protocol):
 
 
 def log_shares(scores: Sequence[float]) -> tuple[float, ...]:
-    """Returns the logarithms of the softmax of scores; without scores, that of a prompt without passages.
+    """Returns the logarithms of the softmax of scores; without scores, 0 for the one prompt without passages.
 
     >>> log_shares([]), [round(share, 4) for share in log_shares([1.0, 1.0])]
     ((0.0,), [-0.6931, -0.6931])

@@ -46,8 +46,8 @@ RankedDocument = tuple[str, float]
 
 def prediction_line(query: Query, hits: Sequence[Hit], answer: str | None = None) -> bytes:
     """Returns hits as a KILT prediction; with an answer, the passages that were read, without scores. For AmbER sets
-    the output is an object instead of a list with one object, as required by their released script. A mention for which
-    nothing was read is answered by the title of the first page, like KILT's entity linkers do."""
+    the output is an object instead of a list with one object, as required by their released script. If no passages were
+    read, a mention is answered by the title of the first page, as KILT's entity linkers do."""
     is_read = answer is not None
     provenance = [
         {
@@ -67,8 +67,8 @@ def prediction_line(query: Query, hits: Sequence[Hit], answer: str | None = None
 
 
 def contexts_line(query: Query, hits: Iterable[Hit]) -> bytes:
-    """Returns hits in the format of QAMPARI, DPR and Fusion-in-Decoder. A page has its page id, and the text by which
-    it was ranked, if any."""
+    """Returns hits in the format of QAMPARI, DPR and Fusion-in-Decoder. A page has its page id, and the text that was
+    used to rank it, if any."""
     contexts = [
         {"id": hit.document, "title": hit.title, "text": hit.text, "score": round(hit.score, _DECIMALS)} for hit in hits
     ]
@@ -195,7 +195,7 @@ Ranked = tuple[RawRecord, str, list[RankedDocument]]
 
 
 def ranked_queries(path: str, reject: Reject) -> Iterator[Ranked]:
-    """Yields the queries of a TREC run, or of predictions or questions with ``ctxs``; rejects all other lines."""
+    """Reads the queries of a TREC run, or of predictions or questions with ``ctxs``; rejects all other lines."""
     if is_run(path):
         for query_id, lines in groupby(_parsed(path, reject, _run_line), key=lambda placed: placed[1][0]):
             ranked = sorted(lines, key=lambda placed: placed[1][1])
@@ -237,7 +237,7 @@ def of_queries(queries: Iterable[tuple[RawRecord, str, Q]], reject: Reject, make
 
 
 def _parsed(path: str, reject: Reject, parse: Callable[[RawRecord], T]) -> Iterator[tuple[RawRecord, T]]:
-    """Yields the parsed lines of a file; rejects lines that cannot be parsed."""
+    """Reads and parses the lines of a file; rejects lines that cannot be parsed."""
     for raw in iter_records(path):
         with raw.told(reject):
             yield raw, parse(raw)

@@ -25,12 +25,12 @@ from mapping.options import FLAT, AtLeast1, Checked, File, FolderPath, Name, Tex
 DEPTH = 100
 Pooling = Literal["cls", "mean", "pooler"]
 TextForm = Literal["plain", "pair", "blink"]
-"""The form in which an encoder reads a passage: title and text as two lines, as two segments (DPR), or with BLINK's
+"""The form of a passage for an encoder: title and text as two lines, as two segments (DPR), or with BLINK's
 marker between them."""
 ReadForm = Literal["closed", "read", "fid", "pig", "best", "rag-sequence", "rag-token", "extractive", "fact-checking"]
 """How a model reads: only the question; passages in sequence; Fusion-in-Decoder; each passage separately, with all
-answers, with the most probable one, or with the one that is most probable over all passages; a span of a passage; or a
-claim with each passage."""
+answers, with the most probable answer, or with the answer that is most probable over all passages; a span of a passage;
+or a claim with each passage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class EncoderOptions(PlacedModel):
 
     model: Annotated[File, Parameter(metavar="MODEL")]
     """Folder of an encoder, local or in a store, in the layout of sentence-transformers or without it: model.onnx runs
-    on ONNX Runtime; if there is none, model.safetensors runs on PyTorch; or static vectors of model2vec."""
+    on ONNX Runtime; without it, model.safetensors runs on PyTorch; or static vectors of model2vec."""
     _: KW_ONLY
     pooling: Pooling | None = None
     """The vector of a text: of its first token (cls), the mean over all tokens, or the output of the model's pooler; by
@@ -86,7 +86,7 @@ class RerankerOptions(PlacedModel):
 
     model: Annotated[File, Parameter(metavar="MODEL")]
     """Cross-encoder: folder of a Hugging Face model, local or in a store, or its name on the hub; its model.onnx runs
-    on ONNX Runtime; if there is none, its safetensors run on PyTorch."""
+    on ONNX Runtime; without it, its safetensors run on PyTorch."""
     _: KW_ONLY
     depth: AtLeast1 = DEPTH
     """Number of first passages of a query that it reads; all others follow in their order."""

@@ -85,7 +85,7 @@ class SearchSystem:
         return _combined(groups, _in_order, n_documents)
 
     def _group(self, names: Sequence[str], queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
-        """Yields the results of one system, or of several fused ones."""
+        """Yields the results of a single system, or the fused results of several."""
         if len(names) == 1:
             return self._found(names[0], queries, n_documents)
         runs = [self._found(name, queries, max(n_documents, self.depth)) for name in names]
@@ -170,8 +170,8 @@ class SearchSystem:
         return _in_order([list(islice((hit for hit in best if hit is not None), n_documents))])
 
     def _by_aliases(self, query: Query, n_documents: int) -> list[Hit]:
-        """Returns the pages that the mentions of a query may refer to, those of its subject first; for passages, each
-        page's best passage. For a subject, the score is the likelihood plus one."""
+        """Returns the pages that the mentions of a query may refer to, starting with the pages of its subject; for
+        passages, each page's best passage. For a subject, the score is the likelihood plus one."""
         assert self.table is not None
         found: dict[int, Hit] = {}
         ranked = [(1, rank_pages(query.subject, self.table, self.linking))]
@@ -195,7 +195,7 @@ class SearchSystem:
 def _combined(
     systems: Sequence[Iterator[list[Hit]]], rank: Callable[[Sequence[list[Hit]]], list[Hit]], n_documents: int
 ) -> Iterator[list[Hit]]:
-    """Yields the results of one system unchanged, and those of several ranked by ``rank``."""
+    """Yields the results of a single system unchanged; the results of several are ranked by ``rank``."""
     return systems[0] if len(systems) == 1 else (rank(runs)[:n_documents] for runs in zip(*systems, strict=True))
 
 

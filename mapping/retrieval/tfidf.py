@@ -83,7 +83,7 @@ class TfidfDocument(Row):
     document: Annotated[Int32, "number of the document in the index, from 0"]
     page_id: Annotated[int, "page of the document"]
     passage_number: Annotated[
-        Int32 | None, "number of the passage among those of its page, from 0; null where documents are pages"
+        Int32 | None, "number of the passage within its page, from 0; null where documents are pages"
     ]
     title: Annotated[str, "title of the page"]
 
@@ -139,7 +139,7 @@ TFIDF_INDEX = ListingKind(
         ),
         Law(
             "other_passages",
-            "the documents are not those of the passages, in their order",
+            "the documents do not match the passages, in their order",
             f"""select own._file, 'document ' || place from documents as own full join (
                 select *, row_number() over (order by _file_number, _row) - 1 as place from (
                     select * from ({_CORPUS["passage"]}) where 0 = (select n from settings where name = 'by page')
@@ -263,7 +263,7 @@ class _Document(NamedTuple):
 
 
 def _documents(passages: Iterator[Passage], level: Level) -> Iterator[_Document]:
-    """Yields the documents of a corpus in order. The passages of a page are joined into one text that has the title
+    """Reads the documents of a corpus in order. The passages of a page are joined into one text that has the title
     once."""
     if level == "passage":
         for passage in passages:
@@ -279,7 +279,7 @@ def _documents(passages: Iterator[Passage], level: Level) -> Iterator[_Document]
 def _count_documents(
     documents: Iterator[_Document], count: Callable[[str], Counter[int]]
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """Yields rows of both tables, with at most ``_HELD_POSTINGS`` postings plus those of one document."""
+    """Yields rows of both tables, with at most ``_HELD_POSTINGS`` postings plus the postings of one document."""
     rows, postings = list[TfidfDocument](), list[tuple[int, int, int]]()
 
     def batches() -> tuple[pa.RecordBatch, pa.RecordBatch]:

@@ -9,8 +9,8 @@
 | fact-checking | a claim and one passage | evidence; neutral passages of other pages, and of the same pages |
 | amber | a question and one passage | evidence; a passage of the best page that is not gold |
 
-Evidence is a passage that contains a part of a provenance span, as in ``kbsource beir``, or the sentence of one of
-QAMPARI's proofs. Random draws are ordered by SHA-256 over the names of dataset and question.
+Evidence is a passage that contains a part of a provenance span, as in ``kbsource beir``, or the sentence of a QAMPARI
+proof. Random draws are ordered by SHA-256 over the names of dataset and question.
 
 Sources: Karpukhin et al., Dense Passage Retrieval (2020); Maillard et al., Multi-task retrieval for
 knowledge-intensive tasks (2021); Petroni et al., KILT (2021), section 5; Izacard and Grave (2021); Amouyal et al.,
@@ -108,9 +108,9 @@ class TrainingOptions(Checked):
     epochs: AtLeast1 | None = None
     """For dpr: epochs whose batches are written; by default 1."""
     batch_size: AtLeast1 | None = None
-    """For dpr: examples in a batch, all of one dataset; by default 128."""
+    """For dpr: examples in a batch, all from the same dataset; by default 128."""
     split: Split = "train"
-    """Split of a QAMPARI release; any other dataset is the split that its folder is of."""
+    """Split of a QAMPARI release; for any other dataset, its folder determines the split."""
 
     def __post_init__(self) -> None:
         """Raises SetupError for an option of another form."""

@@ -238,7 +238,7 @@ def _examples(
 def _read_dataset(
     db: DuckDBPyConnection, folder: str, passages: str, options: TrainingOptions, stack: ExitStack
 ) -> _Dataset:
-    """Returns a dataset, and loads its tables and those of the corpus into the database.
+    """Returns a dataset, and loads its tables and the tables of the corpus into the database.
 
     Args:
         stack: closes the resources for reading its questions.
@@ -363,7 +363,7 @@ def _add_run(
 
 
 def _sources(db: DuckDBPyConnection, dataset: _Dataset) -> Iterator[TrainingQuery]:
-    """Yields the questions with their passages, in dataset order."""
+    """Reads the questions with their passages, in dataset order."""
 
     def rows() -> Iterator[tuple[int, int, Hit]]:
         # A stream of Arrow: fetched row by row, the whole result would have to fit into the database's memory.

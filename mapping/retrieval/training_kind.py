@@ -65,7 +65,7 @@ def lines_path(name: str) -> str:
 def mixed_lines(
     db: DuckDBPyConnection, files: Mapping[str, BinaryIO], ends: Mapping[str, Sequence[int]]
 ) -> Iterator[tuple[bytes, str]]:
-    """Yields the lines of all datasets in hash order, each with the id of its question. Only the order is sorted. Lines
+    """Reads the lines of all datasets in hash order, each with the id of its question. Only the order is sorted. Lines
     are read from their files one by one, because the passages of all examples can be much larger than the memory.
 
     Args:
@@ -174,15 +174,15 @@ TRAINING_DATA = ListingKind(
         ),
         Law(
             "passage_differs",
-            "a passage is not the one of the corpus",
+            "a passage differs from the corpus",
             """select distinct own._file, one.passage_id
             from (select _file, unnest(passages) as one from examples) as own
             left join passages.passages as corpus on one.passage_id = corpus.passage_id
             where one.title is distinct from corpus.title or one.text is distinct from corpus.text""",
             needs=(EXAMPLES, "passages"),
         ),
-        Law("line_differs", "a line is not what its example gives"),
-        Law("batch_differs", "a batch is not the one that datasets and options give"),
+        Law("line_differs", "a line does not follow from its example"),
+        Law("batch_differs", "a batch differs from the batch that datasets and options determine"),
         Law(
             "counts",
             "",

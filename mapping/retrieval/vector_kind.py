@@ -33,12 +33,12 @@ class PassageVector(Row):
     """One row per passage, in the order of the passages that they are made of."""
 
     page_id: Annotated[int, "page of the passage"]
-    number: Annotated[Int32, "place among the passages of its page, from 0"]
+    number: Annotated[Int32, "position among the passages of its page, from 0"]
     vector: Annotated[
         bytes,
-        "its numbers as `precision` of the manifest has them: float16 in little-endian order, "
-        "`numpy.frombuffer(vector, '<f2')`; int8, of which the largest is 127; or bits, 1 for numbers above 0, "
-        "the first number in the highest",
+        "its numbers, in the manifest's `precision`: float16 in little-endian order, "
+        "`numpy.frombuffer(vector, '<f2')`; int8, scaled to a largest magnitude of 127; or bits, 1 for numbers "
+        "above 0, the first number in the highest",
     ]
 
 
@@ -81,7 +81,7 @@ PASSAGE_VECTORS = ListingKind(
         ),
         Law(
             "other_passages",
-            "the vectors are not those of the passages, one of each, in their order",
+            "the vectors do not match the passages, one for each, in their order",
             """select own._file, coalesce(own.id, 'none') || ' where the passage is ' || coalesce(corpus.id, 'none')
             from (
                 select _file, page_id || '__' || number as id,

@@ -58,7 +58,7 @@ DECIMALS = 5
 _PAGE_BITS, _NUMBER_BITS = 40, 24
 """Bits of a key in the graph: a page, followed by the number of a passage in it."""
 _MEMORY_MB = 500
-"""Memory of the database in which known vectors are looked up."""
+"""Memory of the database for looking up known vectors."""
 N_SAMPLED, N_NEAREST = 100, 10
 """For measuring the graph's recall: number of sampled passages (up to twice as many are used), and of nearest
 neighbours searched for each."""
@@ -89,9 +89,9 @@ def check_known(vectors: str, passages: str, facts: Mapping[str, Any]) -> None:
     """Checks that vectors can be reused.
 
     Args:
-        vectors: release from which they are taken.
+        vectors: release to take them from.
         passages: their corpus.
-        facts: of the vectors to be made, as in their manifest.
+        facts: facts about the new vectors, as in their manifest.
 
     Raises:
         SetupError: the encoder might compute other vectors, or they belong to another corpus.
@@ -183,7 +183,7 @@ class StoredVectors:
         return best.passages()
 
     def blocks(self) -> Iterator[tuple[Numbers, Numbers, Bytes]]:
-        """Yields pages, numbers and stored vectors, one row group at a time."""
+        """Reads pages, numbers and stored vectors, one row group at a time."""
         for path in self._paths:
             for group in row_groups(path):
                 for batch in group.to_batches():  # exactly one, without a copy

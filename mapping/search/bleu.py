@@ -120,7 +120,7 @@ def _search(page: TokenisedPage, ids: list[int], units: list[tuple[int, WindowUn
     n_lower = math.prod(grams.possible[:-1])
     visited: list[Hits] = []
     for n_shared, unit in units:
-        # At best all n-grams of lower orders are shared, and those of this order that occur here.
+        # At best all n-grams of lower orders are shared, and all of this order that occur here.
         bound = n_lower * min(n_shared, grams.possible[-1])
         if grams.score(bound, 1) < best.score * (1 - MARGIN):
             break

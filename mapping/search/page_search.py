@@ -38,8 +38,8 @@ def align_evidence(evidence: str, page: TokenisedPage, *, max_elements: int = 1)
        the most likely location.
 
     White space around the evidence is ignored. Spans of passes 2 and 3 may cross up to ``max_elements`` consecutive
-    elements of the body. The result is None for evidence without a token (empty, white space, only punctuation) and for
-    a page that shares no token with it.
+    elements of the body. The result is None if the evidence has no token (empty, white space, only punctuation) or
+    shares no token with the page.
 
     Raises:
         RecordError: ``self_check``: the score of the slice of text differs from the score that the search found.
@@ -196,7 +196,7 @@ def locate_nowhere(wanted: Alignment) -> Alignment:
 class Locator:
     """Finds pages and spans in a release. Create it with ``open``; as a context manager it closes the files at the end.
 
-    The last page is cached, so request all evidence of one page in sequence.
+    The last page is cached, so request all evidence of the same page in sequence.
     """
 
     def __init__(self, source: KnowledgeSource, resolver: Resolver, settings: SearchSettings) -> None:
@@ -226,8 +226,8 @@ class Locator:
         self.source.close()
 
     def locate(self, key: PageKey, evidence: str | None) -> Alignment:
-        """Returns where a piece of evidence is, in the numbering, before a threshold decides. If ``evidence`` is None,
-        only the page is resolved. Missing titles come with similar ones."""
+        """Returns the location of a piece of evidence, in the numbering, before a threshold decides. Without
+        ``evidence``, only the page is resolved. Missing titles come with similar ones."""
         found = self.resolver.resolve(key)
         wanted = Alignment(key, evidence, **found._asdict())
         if found.page_id is None:

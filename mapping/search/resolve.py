@@ -38,8 +38,8 @@ class Resolved(NamedTuple):
     found."""
     hops: int  # redirects followed
     asked: str | None
-    """Title for which similar titles can be looked up when the page is missing, in normal form; None if the key
-    contains no title."""
+    """Title, in normal form, to look up similar titles for when the page is missing; None if the key contains no
+    title."""
 
 
 class Resolver:

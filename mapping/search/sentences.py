@@ -1,4 +1,4 @@
-"""Finds the sentence of a page that says the same as the evidence in other words: one that has all its names."""
+"""Finds the sentence of a page that paraphrases the evidence: it must have all names of the evidence."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ class _Sentence(NamedTuple):
 
 
 def named_sentence(evidence: str, page: TokenisedPage, title: str) -> Span | None:
-    """Returns the sentence of the body that has all names of a piece of evidence and most of its other words; None if
-    there is none.
+    """Returns the sentence of the body that has all names of a piece of evidence and most of its other words, or None.
 
     A name is a word that has a digit, or a capital where the page never writes the word without one. The first word of
     the evidence is a name only if the page capitalises it inside a sentence. Words of the page's title count as said by

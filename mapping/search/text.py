@@ -94,7 +94,7 @@ _SAME = (
 
 
 def fold_case(text: str) -> str:
-    """Returns a text in which letters that differ only in case are equal, code point for code point.
+    """Returns a text with case differences removed, code point for code point.
 
     Two texts are folded to the same exactly when one, as a pattern, matches the other with ``re.IGNORECASE``.
 

@@ -158,7 +158,7 @@ def stop_words(lang: str) -> frozenset[str]:
 
 
 class Tokeniser:
-    """Tokenises texts of one language. It has caches of bounded size; create one per process.
+    """Tokenises texts of one language. Its caches have bounded size; create one tokeniser per process.
 
     Attributes:
         name: the tokeniser and its version, for manifests: ``spacy 3.8.18 en``.

@@ -183,7 +183,7 @@ class Best:
     """The best span so far.
 
     Spans of up to Q tokens all have the same penalty and are compared by their products, which are integers. Two spans
-    of different lengths above Q never tie: the ratio of their penalties is transcendental, that of their roots
+    of different lengths above Q never tie: the ratio of their penalties is transcendental, the ratio of their roots
     algebraic.
     """
 
@@ -196,7 +196,7 @@ class Best:
         self._ties: list[Hits] = []
 
     def offer_short(self, product: int, hits: Hits) -> None:
-        """Records a unit in which a span of up to Q tokens reaches a product."""
+        """Records that a span of up to Q tokens in a unit reaches a product."""
         score = self._grams.root(product)
         if self._ties and product == self._product:
             self._ties.append(hits)

@@ -38,7 +38,7 @@ from mapping.search.tokens import Tokeniser
 
 MOST, LONGEST_QUERY, LONGEST_QUOTE, MOST_QUERIES, MOST_FOUND = 100, 2_000, 10_000, 512, 10_240
 PAGE_CHARS = 50_000
-"""Characters of the elements in one answer. A longer element is returned alone."""
+"""Characters of the elements in one answer. A longer element is returned on its own."""
 SIMILAR = 0.5
 """Minimum BLEU of a location that is returned for a different quote, as in ``kbsource locate``."""
 MOST_SIMILAR = 5
@@ -352,7 +352,7 @@ class Check(Request, frozen=True):
         return {**served.head(page), "stands": stands, "is_same_revision": is_same, **found}
 
     def _there(self, page: Page) -> Json | None:
-        """Returns the location of the quote if it stands where the request says."""
+        """Returns the location of the quote if the requested location contains it."""
         if self.element is None:
             found = _elsewhere(self.quote, page)
             return found and {**found, "match": "there"}
@@ -453,7 +453,7 @@ def _text_at(page: Page, place: Json) -> str:
 
 def _elsewhere(quote: str, page: Page) -> Json | None:
     """Returns the first verbatim occurrence of a quote in a page. It may span several elements, which are joined by
-    newlines. Blanks around the quote are ignored."""
+    newlines. White space around the quote is ignored."""
     quote = quote.strip()
     if not quote or (at := page.text.find(quote)) < 0:
         return None

@@ -214,7 +214,7 @@ def mcp_server(served: Served, answering: Answering) -> Server[Any]:
             work = answering.answer(offered[asked.name], asked.arguments or {})
             request = context.request  # over HTTP; None over standard input, where the end of the input ends everything
             content = await (_until_gone(request, work) if isinstance(request, HttpRequest) else work)
-        except ClientDisconnect:  # nobody reads it
+        except ClientDisconnect:  # it has no reader
             return CallToolResult(content=[], is_error=True)
         except RecordError as error:
             said = TextContent(text=json.dumps({"reason": error.reason, "detail": error.detail}))

@@ -8,7 +8,7 @@ Three forms of file are read, plain or compressed, and distinguished by their fi
 - the passages that judgements refer to, as JSON lines: ``passage_id``, ``wikipedia_title`` or ``wikipedia_id``,
   ``text``.
 - a published KILT file: spans with ``meta.evidence_span`` were accepted, and ``meta.partial_evidence`` was judged part
-  of the evidence. A passage without highlight, of which the file has only the location, is rejected.
+  of the evidence. A passage without highlight is rejected, since the file has only its location.
 
 Source: section 4 of the KILT paper (a passage is provenance if two of three annotators accept it) and the published
 files of Natural Questions and ELI5.
@@ -107,7 +107,7 @@ def _annotation_rows(task: Json) -> Iterator[Json]:
 
 
 def _csv_rows(path: str) -> Iterator[RawRecord]:
-    """Yields the rows of a CSV file as JSON objects keyed by its header; the line is the one where a row ends.
+    """Reads the rows of a CSV file as JSON objects keyed by its header. The line of a row is its last line.
 
     Raises:
         SetupError: as ``opened``; the file is not CSV in UTF-8.
@@ -128,8 +128,8 @@ def _csv_rows(path: str) -> Iterator[RawRecord]:
 
 
 class CampaignFindings(NamedTuple):
-    """The annotators' findings for one question: one piece of evidence per passage, in the order in which passages were
-    first judged."""
+    """The annotators' findings for one question: one piece of evidence per passage, in the order of the passages' first
+    judgements."""
 
     accepted: tuple[Evidence, ...]
     partial: tuple[Evidence, ...]  # contain part of it: accepted by only one annotator, or labelled partial
@@ -159,7 +159,7 @@ def check_campaign(paths: Sequence[str]) -> None:
     """Checks the beginning of every file.
 
     Raises:
-        SetupError: a file has none of the forms, or judgements come without their passages.
+        SetupError: a file has an unknown form, or judgements come without their passages.
     """
     forms = {_form(path) for path in paths}
     if "judgements" in forms and "passages" not in forms:
@@ -304,7 +304,7 @@ def _page(record: Json, title_key: str) -> tuple[str, str]:
 
 
 def _form(path: str) -> Form:
-    """Returns the form of a file, by the fields of its first records; raises SetupError if it has none."""
+    """Returns the form of a file, by the fields of its first records; raises SetupError if the form is unknown."""
     found: list[Form] = []
 
     def fits(record: Json) -> bool:

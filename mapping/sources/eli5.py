@@ -37,7 +37,7 @@ class Eli5(CampaignSource[SourceOptions]):
     keys, answer_keys = frozenset({"q_id", "title"}), frozenset({"answers"})
     train_has = "answers alone: a campaign"
     options_type = SourceOptions
-    # Provenance was chosen by annotators; train has none, nor do dev and test without a campaign.
+    # Provenance was chosen by annotators; train has no provenance, nor do dev and test without a campaign.
     policies = by_split(
         replace(ANSWERS_STAY, keeps_bare=True, highlights="offsets"),
         train=replace(ANSWERS_STAY, needs_provenance=False),
@@ -100,7 +100,7 @@ def is_parquet(path: str) -> bool:
 
 
 def iter_parquet(path: str, columns: Sequence[str]) -> Iterator[RawRecord]:
-    """Yields the rows of a file as JSON objects with those of the columns that it has; lines are row numbers.
+    """Reads the rows of a file as JSON objects with the columns that the file has; lines are row numbers.
 
     Memory use is some rows and pages, regardless of the size of the row groups.
 

@@ -48,7 +48,7 @@ _NOT_IN_KB = ExclusionError("not_in_kb")
 
 @dataclass(slots=True)
 class TokenMention:
-    """A mention at tokens ``[start, end)`` of its document; ``url`` is None if it has no page."""
+    """A mention at tokens ``[start, end)`` of its document; ``url`` is None without a page."""
 
     start: int
     end: int
@@ -59,7 +59,7 @@ class TokenMention:
 
 @dataclass(slots=True)
 class TokenDocument:
-    """A document of a TSV. ``doc_id`` is None if tokens precede the first document, or if its first line names no
+    """A document of a TSV. ``doc_id`` is None for tokens before the first document, or if its first line names no
     document."""
 
     doc_id: str | None
@@ -69,7 +69,7 @@ class TokenDocument:
 
 
 def iter_documents(lines: Iterable[RawRecord]) -> Iterator[TokenDocument]:
-    """Yields the documents of a TSV. ``lines`` are all lines of the file, including empty ones."""
+    """Reads the documents of a TSV. ``lines`` are all lines of the file, including empty ones."""
     document = TokenDocument(None)
     is_open = False
     for raw in lines:
@@ -130,7 +130,7 @@ def _mention(columns: list[str], tag: str, raw: RawRecord, *, at: int) -> TokenM
 
 
 class Annotation(NamedTuple):
-    """One annotated mention as written; ``title`` is None if it has no page."""
+    """An annotated mention as written; ``title`` is None without a page."""
 
     mention: str
     title: str | None
@@ -139,7 +139,7 @@ class Annotation(NamedTuple):
 
 
 def iter_xml_documents(path: str) -> Iterator[RawRecord]:
-    """Yields the ``<document>`` elements of a file one at a time; everything between them is skipped."""
+    """Reads the ``<document>`` elements of a file one at a time; everything between them is skipped."""
     name = base_name(path)
     with opened(path) as (file, counts_plainly):
         buffer = b""
@@ -248,9 +248,9 @@ class EntityLinking(Source[LinkingOptions]):
     """Base of the three datasets. Records are the mentions in the documents of the split.
 
     The input is the TSV or, for WNED, the XML file; they are distinguished by their beginnings. The texts of the XML
-    are in the folder given as reference, by default ``RawText`` beside the file; ``token_spans`` splits them into
-    tokens like those of the TSV. A page is named by its URL in the TSV and by its title in the XML. Mentions without a
-    page are excluded as ``not_in_kb``.
+    are in the folder given as reference, by default ``RawText`` beside the file; ``token_spans`` splits them into the
+    same kind of tokens as the TSV's. A page is named by its URL in the TSV and by its title in the XML. Mentions
+    without a page are excluded as ``not_in_kb``.
     """
 
     options_type = LinkingOptions

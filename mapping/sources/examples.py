@@ -1,8 +1,8 @@
 """Converts records to examples: parse, join the label, convert, check the id, count.
 
-``RecordSource`` is a dataset in which each record is one example. A file of labels is either the dataset's own labelled
-form of the test file, or a JSON array or JSON lines with the id and the label fields of each record; all other fields
-are ignored.
+``RecordSource`` is a dataset that makes one example from each record. A file of labels is either the dataset's own
+labelled form of the test file, or a JSON array or JSON lines with the id and the label fields of each record; all other
+fields are ignored.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Origin:
         self.lost: list[RecordError] = []
 
     def lose(self, reason: str, detail: str) -> None:
-        """Records that the text of one piece of evidence cannot be looked up."""
+        """Records that the text of a piece of evidence cannot be looked up."""
         self.lost.append(RecordError(reason, detail))
 
     def example(
@@ -55,7 +55,7 @@ class Origin:
 
 
 def read_record(origin: Origin, convert: Callable[[Origin], Example], tally: Tally) -> Iterator[Example | BadRecord]:
-    """Yields a record's lost evidence and its example, or the reason why there is none, and counts them."""
+    """Yields a record's lost evidence and its example, or the reason for skipping it, and counts them."""
     try:
         example = convert(origin)
     except (ExclusionError, RecordError) as error:
@@ -152,7 +152,7 @@ def check_labels(paths: Iterable[str], form: LabelForm) -> None:
 
 
 class RecordSource(Source[Options]):
-    """A dataset in which each record is one example, converted independently.
+    """A dataset that makes one example from each record, independently.
 
     If its evidence texts are in references, every record is converted twice. The first time only collects the look-ups,
     so that the references need to be read only once.
@@ -172,7 +172,7 @@ class RecordSource(Source[Options]):
         """Returns the example of a parsed record with its label; raises RecordError and ExclusionError."""
 
     def raws(self, path: str) -> Iterator[RawRecord]:
-        """Yields the records of a file."""
+        """Reads the records of a file."""
         return iter_lines(path)
 
     def fits(self, path: str, record: Json) -> bool:
@@ -180,7 +180,7 @@ class RecordSource(Source[Options]):
         return self._needed_keys <= record.keys()
 
     def other_id(self, record: Json, example_id: str) -> str | None:
-        """Returns another id for a record whose id occurs in an earlier file; None if there is none."""
+        """Returns another id for a record whose id occurs in an earlier file, or None."""
         return None
 
     def reference_files(self) -> list[str]:

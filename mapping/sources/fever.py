@@ -94,8 +94,8 @@ class Fever(RecordSource[FeverOptions]):
         )
 
     def reference_files(self) -> list[str]:
-        """Returns the files of wiki-pages in order; raises SetupError if there are none, or if one between two others
-        is missing."""
+        """Returns the files of wiki-pages in order; raises SetupError if the folder has no files, or if a file between
+        two others is missing."""
         if not self.inputs.references:
             raise SetupError("fever needs --wiki-pages DIR: its claims name sentences whose texts only stand there.")
         paths: list[str] = []
@@ -175,7 +175,7 @@ def _evidence(page: str, sentence: int, origin: Origin, *, undoes_escapes: bool)
 
 
 def undo_escapes(text: str) -> str:
-    """Returns a text in which escapes are replaced by brackets and colons.
+    """Returns a text with escapes replaced by brackets and colons.
 
     >>> undo_escapes("Soul_Food_-LRB-film-RRB-")
     'Soul_Food_(film)'
@@ -208,7 +208,7 @@ def sentences(lines: str) -> dict[int, str]:
 
 
 def _places(written: object) -> list[tuple[str, int]] | None:
-    """Returns the page and sentence of each item of an evidence set; None if an item names no page."""
+    """Returns the page and sentence of each item of an evidence set, or None if an item names no page."""
     if not isinstance(written, list):
         raise RecordError("wrong_type", f"an evidence set is a list, found {repr(written)[:80]}")
     places = []

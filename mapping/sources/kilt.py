@@ -230,7 +230,7 @@ class Kilt(RecordSource[KiltOptions]):
     def _between(
         self, span: Json, page: PageKey, start: tuple[int, int], end: tuple[int, int | None], origin: Origin
     ) -> str:
-        """Returns the old text of a span; empty if there is none, which is recorded."""
+        """Returns the old text of a span. A missing text is recorded, and the result is empty."""
         if self._reference is None:
             raise SetupError(
                 "spans of this KILT file are places in a knowledge source: give the release or the "
@@ -267,8 +267,8 @@ class Kilt(RecordSource[KiltOptions]):
 
 
 def _misfit(span: Json, old_title: str, old_section: str) -> tuple[str, str] | None:
-    """Returns how the title or section of a span differs from that of its location; None if it does not differ or is
-    absent."""
+    """Returns how the title or section of a span differs from its location's; None if they agree or the span has
+    neither."""
     for name, old in (("title", old_title), ("section", old_section)):
         said = span.get(name)
         # Some files omit the newline, and the chunks that KILT published have no full stop at the end.
@@ -293,7 +293,7 @@ def _texts(record: Json) -> bytes:
 
 
 def fallback_page(span: Json) -> PageKey | None:
-    """Returns a released span's title, by which to find its page in snapshots that do not have its id."""
+    """Returns a released span's title, used to find its page in snapshots that lack its id."""
     title = span.get("title")
     return PageKey("title", title) if isinstance(title, str) and title and span.get("wikipedia_id") else None
 

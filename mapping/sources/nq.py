@@ -43,11 +43,11 @@ class NqOptions(SourceOptions):
     nq_null_long_answers: Literal["skip", "released"] = "skip"
     """released gives a null long answer an empty span before the title, with BLEU 1.0."""
     nq_tokens: Literal["blank", "released"] = "blank"
-    """What separates tokens; released splits at any white space, which shifts spans."""
+    """Separator of tokens; released splits at any white space, which shifts spans."""
 
     @property
     def places_nothing(self) -> bool:
-        """Whether evidence without text is located before the title."""
+        """True if evidence without text is located before the title."""
         return self.nq_null_long_answers == "released"
 
 

@@ -56,7 +56,7 @@ class OwnOptions(SourceOptions):
 
 
 class Own(RecordSource[OwnOptions]):
-    """The format described above. The split only selects the rules by which records are filtered and written."""
+    """The format described above. The split only selects the rules for filtering and writing records."""
 
     name = "jsonl"
     summary = "data of your own, in the project's format"
@@ -103,7 +103,7 @@ def _output(written: Json, text_keys: Sequence[str]) -> Output:
 
 
 def text_of(written: Json, text_keys: Sequence[str]) -> str | None:
-    """Returns the text of a piece of evidence under one of these keys; None if it has none.
+    """Returns the text of a piece of evidence under any of these keys; None without a text.
 
     Raises:
         RecordError: ``wrong_type``, ``ambiguous_text``.

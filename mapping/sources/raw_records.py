@@ -174,7 +174,8 @@ class RawRecord(NamedTuple):
         return parse_object(self.text())
 
     def parse_reference(self, what: str) -> Json:
-        """Returns the JSON object of one of very many references, parsed fast. ``what`` names it in messages.
+        """Returns the JSON object of a reference, parsed fast because references are many. ``what`` names it in
+        messages.
 
         Raises:
             RecordError: ``malformed_json``, ``wrong_type``.
@@ -250,7 +251,7 @@ def _opened_member(file: BinaryIO, path: str, name: str | None) -> Iterator[Bina
 
 
 def iter_lines(path: str, *, keep_blank: bool = False) -> Iterator[RawRecord]:
-    """Yields the lines of a file without line ends; empty lines only on request. Raises as ``opened``."""
+    """Reads the lines of a file without line ends; empty lines only on request. Raises as ``opened``."""
     name = base_name(path)
     with opened(path) as (file, counts_plainly):
         number = 0
@@ -270,7 +271,7 @@ def iter_lines(path: str, *, keep_blank: bool = False) -> Iterator[RawRecord]:
 
 
 def iter_array(path: str, *, key: str | None = None, member: str | None = None) -> Iterator[RawRecord]:
-    """Yields the elements of a file that is one JSON array of objects, in constant memory.
+    """Reads the elements of a file that is one JSON array of objects, in constant memory.
 
     Elements that are not valid JSON are yielded too. If brackets or quotes do not balance, the element ends at the next
     position where another object can follow. With ``key``, the file is one object that contains the array under this
@@ -384,7 +385,7 @@ def _is_json(data: bytes) -> bool:
 
 
 def iter_records(path: str, *, key: str | None = None) -> Iterator[RawRecord]:
-    """Yields the records of a file that is a JSON array, an object with an array under a key, or JSON lines.
+    """Reads the records of a file that is a JSON array, an object with an array under a key, or JSON lines.
 
     Raises as ``opened``.
     """
@@ -397,7 +398,7 @@ def iter_records(path: str, *, key: str | None = None) -> Iterator[RawRecord]:
 
 
 def readable_records(path: str) -> Iterator[Json]:
-    """Yields the records of a file, skipping those that are not JSON objects. Raises as ``opened``."""
+    """Reads the records of a file; records that are not JSON objects are skipped. Raises as ``opened``."""
     for raw in iter_records(path):
         with suppress(RecordError):
             yield raw.parse()

@@ -49,7 +49,7 @@ class Scratch(ScratchFile):
     """Ids already used, and texts of references.
 
     References are read once from beginning to end: first ``want`` every key, then ``put`` the texts that ``is_wanted``,
-    then ``get`` them in any order. If a key can have several texts, all of which are needed, ``add`` each and then read
+    then ``get`` them in any order. If a key can have several texts and all are needed, ``add`` each text and then read
     its ``rows``.
     """
 
@@ -91,7 +91,7 @@ class Scratch(ScratchFile):
         self._database.execute("INSERT INTO rows VALUES (?, ?)", (key, row))
 
     def rows(self, key: str) -> list[bytes]:
-        """Returns the rows of a key in the order in which they were added."""
+        """Returns the rows of a key in the order of their addition."""
         found = self._database.execute("SELECT row FROM rows WHERE key = ? ORDER BY rowid", (key,))
         return [row for (row,) in found]
 

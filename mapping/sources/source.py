@@ -37,7 +37,7 @@ class Inputs:
 
     records: tuple[str, ...]  # the dataset's own files, in reading order
     references: tuple[str, ...] = ()  # files with the evidence texts, if they are separate
-    labels: tuple[str, ...] = ()  # answers of a test split whose records have none, see ``mapping.sources.examples``
+    labels: tuple[str, ...] = ()  # answers of a test split without answers, see ``mapping.sources.examples``
     scratch: str | None = None  # existing folder for temporary indexes on disk; None for the system's
 
 
@@ -56,7 +56,7 @@ class SourceOptions(Checked):
 
     @property
     def places_nothing(self) -> bool:
-        """Whether evidence without text is located before the title."""
+        """True if evidence without text is located before the title."""
         return False
 
 
@@ -70,7 +70,7 @@ Options = TypeVar("Options", bound=SourceOptions)
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of one pass over a dataset, by reason where records are skipped."""
+    """Counts of a pass over a dataset; skipped records are counted by reason."""
 
     records: int = 0  # seen in the inputs: lines, array elements or mentions of the split
     examples: int = 0
@@ -98,17 +98,17 @@ class Tally:
 
 
 Fate = Literal["drop_output", "drop_record", "keep_answer"]
-"""What happens to an output without its evidence: it is dropped, the whole record is dropped, or its answer is kept
-without provenance, if it has one."""
+"""The treatment of an output without its evidence: it is dropped, the whole record is dropped, or its answer, if any,
+is kept without provenance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What happens to outputs and records whose evidence was not found, was found badly, or is on a missing page.
+    """The treatment of outputs and records whose evidence was not found, was found badly, or is on a missing page.
 
     Each dataset and split has one policy. Sources for the KILT datasets are section 4 of the KILT paper (outputs of dev
     and test with BLEU below 0.5 on any span are dropped; entity linking is not filtered) and the published files: in
-    train every record is kept, and an evidence set in which a span is weak or has no location loses its provenance and
+    train every record is kept, and an evidence set with a span that is weak or has no location loses its provenance and
     keeps its answer.
     """
 
@@ -132,7 +132,7 @@ class Policy:
     #: paragraphs are always written. ``paragraphs``: only paragraphs, for all of it. None: like any other. Records read
     #: from a KILT file keep their form.
     highlights: Literal["offsets", "paragraphs"] | None = None
-    #: Outputs are many names of one answer, each searched for on each page. If one of them is found verbatim, those not
+    #: Outputs are many names of an answer, each searched for on each page. If any name is found verbatim, names not
     #: found verbatim have no provenance; a name on a page with two titles counts once. Records read from a KILT file
     #: keep what they have.
     prefers_exact: bool = False
@@ -248,12 +248,12 @@ class Source(ABC, Generic[Options]):
 
     @abstractmethod
     def read(self) -> Iterator[Example | BadRecord]:
-        """Yields every record once, in input order: an example, or the reason why there is none.
+        """Yields every record once, in input order: an example, or the reason why the record is not used.
 
         A ``BadRecord`` has stage ``source`` for a record and ``reference`` for a record of the references. Stage
-        ``evidence`` reports a piece of evidence whose id does not exist; it precedes its example, in which the evidence
-        has empty text or is left out. Excluded and merged records are only counted in ``tally``, which is complete when
-        the iterator has ended.
+        ``evidence`` reports a piece of evidence whose id does not exist. It precedes its example; the example leaves
+        this evidence out, or has empty text for it. Excluded and merged records are only counted in ``tally``, which is
+        complete when the iterator has ended.
 
         Raises:
             SetupError: an input cannot be read to its end.
@@ -281,7 +281,7 @@ REJECTED: dict[str, str] = {
     "ambiguous_page": "a piece of evidence in the project's own format that names its page in more than one way",
     "ambiguous_text": "a piece of evidence in the project's own format that has its text under more than one key",
     "bad_tag": "a line of a TSV whose second column is neither B nor I",
-    "conflicting_label": "a judgement of a passage for which its annotator gave another judgement before",
+    "conflicting_label": "a judgement that contradicts the annotator's earlier judgement of the passage",
     "duplicate_id": "the id occurred before",
     "empty_output": "a KILT record whose list of outputs is empty",
     "malformed_docstart": "a line that starts a document without naming it",
@@ -291,7 +291,7 @@ REJECTED: dict[str, str] = {
     "missing_raw_text": "the text of an annotated document is not in the RawText folder",
     "no_document": "an annotated line before the first document",
     "no_highlight": "a record of a campaign whose passages lie in another knowledge source and have no text",
-    "no_title": "a sentence that a wizard chose, for which no page is given",
+    "no_title": "a sentence chosen by a wizard without a page",
     "offset_mismatch": "the text does not have the mention at the annotated position",
     "token_range": "an answer of Natural Questions at tokens that its page does not have",
     "uneven_lists": "the number of answers in a thread differs from the number of scores",
@@ -316,21 +316,21 @@ EXCLUDED: dict[str, str] = {
     "first_turn": "a turn of a wizard with no turn before it",
     "long_short_answers": "a question of Natural Questions whose short answers all have more than five tokens",
     "negative": "a line of Zero-Shot RE whose sentence does not answer its question",
-    "no_accepted_passage": "a question for which annotators found no passage",
+    "no_accepted_passage": "a question whose annotators found no passage",
     "no_answer": "a question or turn whose answers have no text",
     "no_evidence": "a supported or refuted claim without any evidence",
     "no_object_label": "a triple of T-REx whose object has no English label in Wikidata",
     "no_page": "a question of TriviaQA without a page",
-    "no_passages_used": "a turn in which the wizard said that no passage was used",
+    "no_passages_used": "a turn that the wizard marked as using no passage",
     "no_relation_label": "a triple of T-REx whose relation has no English label in Wikidata",
     "no_sentence": "a triple of T-REx that no sentence states",
-    "no_short_answer": "a question of Natural Questions to which no annotator gave a short answer",
+    "no_short_answer": "a question of Natural Questions without a short answer by any annotator",
     "no_subject_label": "a triple of T-REx whose subject has no English label in Wikidata",
-    "no_wizard": "a dialogue in which no wizard speaks",
+    "no_wizard": "a dialogue without a wizard's turn",
     "not_annotated": "a question that the annotation campaign does not have",
     "not_enough_info": "a claim of FEVER that is neither supported nor refuted",
     "not_in_kb": "a mention annotated as having no page",
-    "nothing_checked": "a turn in which the wizard chose no sentence",
+    "nothing_checked": "a turn without a sentence chosen by the wizard",
     "other_split": "a record that does not belong to this split",
     "rare_relation": "a triple of T-REx whose relation has too few facts",
     "too_many_provenances": "a triple of T-REx whose fact is stated by too many sentences",

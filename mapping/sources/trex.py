@@ -199,7 +199,7 @@ class EntityLabels(NamedTuple):
 
 
 def iter_entities(path: str) -> Iterator[RawRecord]:
-    """Yields the entities of a dump, one per line, without the brackets and commas of the array."""
+    """Reads the entities of a dump, one per line, without the brackets and commas of the array."""
     for raw in iter_lines(path):
         data = raw.data.strip(b"[], \t")
         if data:
@@ -351,7 +351,7 @@ class TrexOptions(SourceOptions):
     sample: AtLeast0 = 5_000
     """Number of records of dev and of test; all others are train."""
     sample_pool: AtLeast0 = 40_000
-    """Number of records, in the order of the draw, from which dev and test are drawn."""
+    """Number of records, in the order of the draw, that dev and test are drawn from."""
     rel_surface: bool = False
     """Adds the surface forms of the relation to meta."""
 

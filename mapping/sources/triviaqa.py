@@ -41,7 +41,7 @@ _TAIL_BYTES = 500
 
 
 class TriviaQa(RecordSource[SourceOptions]):
-    """Questions with the names of their answer, each of which is searched for in each of their pages.
+    """Questions with the names of their answer; each name is searched for in each page of its question.
 
     An input is a file of questions, the folder ``qa`` with the files of all splits, or ``triviaqa-rc.tar.gz`` itself.
     """
@@ -79,7 +79,7 @@ class TriviaQa(RecordSource[SourceOptions]):
         return text_at(record, "QuestionId")
 
     def raws(self, path: str) -> Iterator[RawRecord]:
-        """Yields the questions of a split, from a file, the folder ``qa`` or the archive."""
+        """Reads the questions of a split, from a file, the folder ``qa`` or the archive."""
         name = _FILES[self.split]
         in_folder = {base_name(file): file for file in glob(join(path, "*"))}
         found = [in_folder[name + ending] for ending in SUFFIXES if name + ending in in_folder]
@@ -124,7 +124,7 @@ class TriviaQa(RecordSource[SourceOptions]):
 
 
 def _names(answer: Json) -> list[str]:
-    """Returns the distinct names of an answer: its aliases, or its value if there are none."""
+    """Returns the distinct names of an answer: its aliases, or its value if it has no aliases."""
     written = list_at(answer, "Aliases") or [text_at(answer, "Value")]
     for name in written:
         if not isinstance(name, str):

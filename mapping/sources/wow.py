@@ -82,7 +82,7 @@ class WizardOfWikipedia(Source[WizardOptions]):
             )
 
     def read(self) -> Iterator[Example | BadRecord]:
-        """See ``Source.read``. An unreadable dialogue, or one in which no wizard speaks, counts as one record."""
+        """See ``Source.read``. An unreadable dialogue, or a dialogue without a wizard's turn, counts as one record."""
         raws = chain.from_iterable(iter_array(path) for path in self.inputs.records)
         for number, raw in enumerate(raws):
             name = f"{self.split}-{number}"
@@ -99,7 +99,7 @@ class WizardOfWikipedia(Source[WizardOptions]):
 
 
 class Dialogue:
-    """One parsed dialogue; ``wizard_turns`` are the numbers of the turns in which the wizard speaks, from 0.
+    """A parsed dialogue; ``wizard_turns`` are the numbers of the wizard's turns, from 0.
 
     Raises:
         RecordError: ``missing_field``, ``wrong_type``: it has no list of turns with speaker and text;
@@ -133,8 +133,8 @@ class Dialogue:
         return origin.example("\n".join(history), [Output(answer, (evidence,))])
 
     def _title(self, number: int, key: str, sentence: str) -> str:
-        """Returns the page of a sentence: the checked page, else the one that its key names, else the one whose passage
-        contains it."""
+        """Returns the page of a sentence: the checked page, else the page that its key names, else the page whose
+        passage contains it."""
         checked = optional_object(self._turns[number], "checked_passage") or {}
         if len(checked) == 1:
             (title,) = checked.values()
@@ -149,7 +149,8 @@ class Dialogue:
         raise RecordError("no_title", f"nothing names the page of {sentence[:80]!r}, its key is {key!r}")
 
     def _all_passages(self, number: int) -> Iterator[tuple[str, list[Any]]]:
-        """Yields titles and sentences that were shown up to a turn, the latest first; the chosen topic comes last."""
+        """Iterates over the titles and sentences that were shown up to a turn, the latest first; the chosen topic comes
+        last."""
         for turn in reversed(self._turns[: number + 1]):
             for passages in optional_objects(turn, "retrieved_passages"):
                 for title, sentences in passages.items():

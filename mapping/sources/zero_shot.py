@@ -70,7 +70,7 @@ class ZeroShotOptions(SourceOptions):
 class ZeroShot(Source[ZeroShotOptions]):
     """Lines of the original splits by relation.
 
-    A folder stands for the files of its ``options.fold``: the file of the split, or all three if the relations are
+    Of a folder, the files of its ``options.fold`` are read: the file of the split, or all three if the relations are
     drawn at random. A record in the counts is a line; an example consists of all positive lines with one subject and
     relation.
     """
@@ -181,7 +181,7 @@ def line_fields(text: str) -> list[str]:
 
 
 def example_of(group: Sequence[Line], templates: Iterable[str]) -> Example:
-    """Returns the record for the lines of one subject and relation: an output for each distinct answer and sentence, in
+    """Returns the record for the lines of a subject and relation: an output for each distinct answer and sentence, in
     order.
 
     ``templates`` are all questions about the relation.
@@ -231,7 +231,7 @@ class Lines(ScratchFile):
         return found
 
     def groups(self) -> Iterator[list[Line]]:
-        """Yields the lines of each subject and relation, in the order they were read."""
+        """Groups the lines by subject and relation, in the order they were read."""
         for _, rows in groupby(self._database.execute(_GROUPS), key=itemgetter(0, 2)):
             yield [Line._make((*row[:4], orjson.loads(row[4]), *row[5:])) for row in rows]
 

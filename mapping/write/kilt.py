@@ -1,7 +1,7 @@
 """Writes aligned examples as KILT does: one JSON object per line, with fields in the published order.
 
 Source: the published files. They determine the order of keys of records, outputs and spans, ``json.dumps`` with its
-defaults (a blank after comma and colon, ASCII only), ids as strings, and ``section`` with the newline that ends the
+defaults (a space after comma and colon, ASCII only), ids as strings, and ``section`` with the newline that ends the
 paragraph of a heading.
 """
 

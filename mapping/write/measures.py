@@ -1,4 +1,4 @@
-"""What an alignment shows: evidence by outcome and score, how far it moved, both signals, and the worst spans."""
+"""Measures of an alignment: evidence by outcome and score, how far it moved, both signals, and the worst spans."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOVES = (
     "other page",
     "no page",
 )
-"""Where a new span stands, seen from the old one."""
+"""The position of the new span, relative to the old one."""
 _MOVES = literals("moves", ("place", "name"), enumerate(MOVES))
 _MOVED = """case when new_wikipedia_id is null then 5 when old_wikipedia_id is distinct from new_wikipedia_id then 4
     when new_start_paragraph_id is null then 3 when (old_section = new_section) is not true then 2
@@ -30,7 +30,7 @@ _DRIFT = f"""
     where exists (from crosswalk) group by place, name order by place"""
 _SPANS = """(from alignments union all by name
     select null::double as entailment, null::double as contradiction, null::varchar as expects where false)"""
-"""Spans with the columns that a model fills, which alignments that were not verified have not."""
+"""Spans with the columns that a model fills in; null in alignments that were not verified."""
 _SUPPORT = "case when coalesce(expects = 'contradiction', false) then contradiction else entailment end"
 _BINS = literals("bins", ("place", "name"), ((place, f"{place / _N_BINS:.2f}") for place in range(_N_BINS + 1)))
 MEASURES = (
@@ -54,7 +54,7 @@ MEASURES = (
             join {meanings_table(OUTCOMES)} on name = outcome group by place, name order by place""",
         section="Outcomes",
         chart="bars",
-        about="What became of each piece of evidence.",
+        about="The outcome of each piece of evidence.",
         needs=("alignments", "misses"),
     ),
     Measure(
@@ -63,7 +63,7 @@ MEASURES = (
         section="Drift",
         page="measures",
         chart="bars",
-        about="Where the new span stands, seen from the old one.",
+        about="The position of the new span, relative to the old one.",
         needs=("crosswalk",),
     ),
     Measure(

@@ -183,7 +183,7 @@ class Aligned(NamedTuple):
 
 
 def averages(counts: Mapping[str, Any]) -> Averages:
-    """Returns the averages of an alignment. An average is None if there is nothing to average.
+    """Returns the averages of an alignment. An average over nothing is None.
 
     >>> averages({"written": 4, "with_sets": 2, "sets_written": 3, "set_spans": 6, "set_pages": 4, "answers": 4})
     Averages(spans=2.0, sets=1.5, pages=2.0, answers=1.0)
@@ -305,7 +305,7 @@ _PLACE = itemgetter("output", "evidence")
 
 
 def record_fates(folder: str, manifest: Manifest, record_id: str) -> Iterator[dict[str, Any]]:
-    """Yields the ``records`` rows of an alignment with a given id, usually one.
+    """Reads the ``records`` rows of an alignment with a given id, usually one.
 
     ``meaning`` is the meaning of the reason. ``details`` are the details stored in ``rejected``. ``evidences`` are the
     rows of ``alignments`` and ``misses`` in order, each with its row of ``crosswalk`` as ``crossing``.

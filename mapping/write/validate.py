@@ -59,7 +59,7 @@ class KiltFinding(NamedTuple):
 
 @dataclass(slots=True)
 class Validation:
-    """What was checked, and what is wrong."""
+    """The counts of what was checked, and the findings."""
 
     is_empty: bool = False  # the file has no line; only its manifest can tell whether that is correct
     # how many were checked
@@ -67,7 +67,7 @@ class Validation:
     outputs: int = 0
     spans: int = 0
     located: int = 0  # spans with character offsets
-    rescored: int = 0  # those of them whose BLEU was recomputed
+    rescored: int = 0  # located spans whose BLEU was recomputed
     broken: Counter[str] = field(default_factory=Counter)  # findings by rule
     findings: list[KiltFinding] = field(default_factory=list)  # the first findings of each rule, in file order
 

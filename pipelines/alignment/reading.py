@@ -151,7 +151,7 @@ def _check_rejects(tally: Tally, first: Sequence[BadRecord], ceiling: float) -> 
 
 
 class _StoredRows(Generic[R]):
-    """Writes rows to the chunk files of a part; ``stored`` lists the written files. Memory holds the batches of one
+    """Writes rows to the chunk files of a part; ``stored`` lists the written files. Memory: the batches of one
     chunk."""
 
     def __init__(self, folder: str, part: int, row: type[R], *, most: int | None = None) -> None:

@@ -165,7 +165,7 @@ class Search:
         return self._by_part.get(wanted.part, self._settings)
 
     def _of_page(self, page: Page, group: list[tuple[int, Alignment]], work: Work) -> Iterator[Alignment]:
-        """Yields the outcomes of the evidence of one page; usually all of it has the same settings."""
+        """Yields the outcomes of the evidence of a page; usually all of it has the same settings."""
         ways: dict[SearchSettings, list[tuple[int, Alignment]]] = {}
         for number, wanted in group:
             ways.setdefault(self._settings_of(wanted), []).append((number, wanted))

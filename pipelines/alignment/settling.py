@@ -35,7 +35,7 @@ from pipelines.alignment.reading import ReadRecord
 JUDGED_TOGETHER = 512
 """Questions per list for a model: enough to sort them by length, few enough to hold a dozen lists in memory."""
 ORDER = ("position", "ordinal", "output", "evidence")
-"""Columns by which the outcomes of a chunk are sorted."""
+"""Columns that the outcomes of a chunk are sorted by."""
 _DEFECT = "Report this, it is a defect."
 
 _Key = tuple[int, int, int]

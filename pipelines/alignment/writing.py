@@ -265,7 +265,7 @@ class _Merged:
             if output.evidence
         ]
         is_kept, written = decision.reason is None, record.written.outputs
-        # The score of an evidence set that has all its spans is the lowest score of a span; take the best set.
+        # A complete evidence set has the lowest score of its spans; take the best set.
         spans = ([piece.span for piece in evidence_set] for evidence_set in sets)
         best_score = max(
             (min(span.score for span in spans_of_set if span) for spans_of_set in spans if all(spans_of_set)),

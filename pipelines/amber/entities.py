@@ -46,13 +46,13 @@ class Plan(PagesPlan):
 
 
 BY_SET = ByNumber("set", shift=SET_BITS)
-"""Returns the groups in which sets were numbered."""
+"""Returns the group of each row: the group that numbered its set."""
 
 
 KEYED = pa.schema([*required("key", of=pa.string()), *required("number", "page_id")])
 """Views or the item of a page. Keys are ``#`` and the page id, or a title that is not in the release."""
 VIEWED = pa.schema(required("item", "page_id", "views"))
-"""Items with a sitelink and views; page is -1 if there is none."""
+"""Items with a sitelink and views; page is -1 without a page."""
 TERMS = pa.schema([*required("item"), *required("text", of=pa.string())])
 FACTS = pa.schema(
     [*required("item", "property", "kind"), pa.field("value", pa.string()), pa.field("unit", pa.string())]

@@ -116,6 +116,6 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         Command("completion", "app:completion", "Let the shell complete commands and options.", ""),
     ),
 }
-"""All commands by group, in the order in which they are useful."""
+"""All commands by group, the most useful first."""
 
 COMMANDS: Mapping[str, Command] = {command.name: command for group in GROUPS.values() for command in group}

@@ -199,7 +199,7 @@ def alignment_text(alignment: Alignment, *, unit: str) -> str:
 
 
 def input_lines(path: str) -> Iterator[tuple[int, str]]:
-    """Yields the number and text of each line of a file, compressed or not, or of the standard input for ``-``."""
+    """Reads the number and text of each line of a file, compressed or not, or of the standard input for ``-``."""
     if path == "-":
         for number, line in enumerate(sys.stdin, start=1):
             text = line.removeprefix("\ufeff") if number == 1 else line

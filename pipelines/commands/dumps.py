@@ -28,7 +28,7 @@ _REMEDIES = {
     "end_not_checked": "Read all of it: --deep.",
     "truncated_dump": "Download it again, or build what can be read of it with --allow-truncated.",
 }
-"""What to do about a finding, with the command's options, by the code of the finding."""
+"""Advice for each finding, in terms of the command's options, by the code of the finding."""
 _STYLES: dict[str, Style] = {"error": "red", "warning": "yellow", "info": "bold"}
 
 
@@ -50,7 +50,7 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
     are errors.
 
     Args:
-        dump: the files of one dump, or patterns; put patterns in quotes.
+        dump: the files of a single dump, or patterns; put patterns in quotes.
         deep: decompress and check everything: every page, and the index against the content.
 
     Examples:

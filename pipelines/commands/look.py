@@ -505,8 +505,8 @@ def verify(
 ) -> Summary:
     """Check a release: recompute its hashes, counts and invariants.
 
-    Recomputes the hashes, counts, schemas and invariants of a release of any kind from its files alone. Exit code 1 if
-    anything differs from the manifest. Files that kbsource publish or people add at the top of the folder, such as
+    Recomputes the hashes, counts, schemas and invariants of a release of any kind from nothing but its files. Exit code
+    1 if anything differs from the manifest. Files that kbsource publish or people add at the top of the folder, such as
     README.md, LICENSE and croissant.json, are listed and are no fault.
 
     Args:

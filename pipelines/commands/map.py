@@ -10,8 +10,8 @@ The configuration of ``kbsource map all`` lists datasets, their files, and how e
           dev: {input: [fever/shared_task_dev.jsonl, fever/fever2-fixers-dev.jsonl]}
           test: {input: fever/shared_task_test.jsonl}
 
-Options are those of the command line without their dashes. An option of a split overrides one of its dataset, which
-overrides one of all datasets. Paths are relative to the folder of the configuration.
+Options are those of the command line without their dashes. Options of a split override options of its dataset, which
+override the options of all datasets. Paths are relative to the folder of the configuration.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 LABELS = Parameter(
-    help="Answers by id for a test file that has none; a file with the answers is written too.",
+    help="Answers by id for a test file without answers; a file with the answers is written too.",
     metavar="FILE",
     validator=path_like,
 )
@@ -124,7 +124,7 @@ def _arguments(dataset: str) -> dict[str, Argument]:
 
 
 def dataset_options(dataset: str, options: AlignOptions, **own: Any) -> MapOptions:
-    """Returns the options of one alignment: the common options and the dataset's own.
+    """Returns the options of an alignment: the common options and the dataset's own.
 
     Raises:
         SetupError: the split is unknown, or a value is invalid.
@@ -134,7 +134,7 @@ def dataset_options(dataset: str, options: AlignOptions, **own: Any) -> MapOptio
 
 
 def split_of(paths: Sequence[str]) -> Split:
-    """Returns the split to use if none is given: the one that the file names contain, else dev.
+    """Returns the split to use if none is given: the split that the file names contain, else dev.
 
     >>> split_of(["fever/shared_task_dev.jsonl"]), split_of(["a/hotpot_train_v1.1.json"]), split_of(["qa", "mine.tsv"])
     ('dev', 'train', 'dev')

@@ -177,8 +177,8 @@ def link(release: Release, text: Text, /, *, options: Annotated[LinkerOptions, F
     """Link the mentions in a text to pages, using only an alias table.
 
     Finds the longest mentions in a text that the alias table of entity-linking data contains, as whole words, and links
-    each to the page that it refers to most often. Exit code 1 if there is none. For the records of a file, use kbsource
-    search --system aliases.
+    each to the page that it refers to most often. Exit code 1 if the text has no such mention. For the records of a
+    file, use kbsource search --system aliases.
 
     Args:
         release: folder that kbsource entity-linking wrote.
@@ -257,7 +257,7 @@ def training_data(
 ) -> Summary:
     """Write training data for retrievers and readers.
 
-    Writes the examples on which the retrievers and readers of KILT, QAMPARI and AmbER are trained: questions with
+    Writes examples for training the retrievers and readers of KILT, QAMPARI and AmbER: questions with
     passages that contain evidence, passages that do not, and targets. The examples are written as a table, and as JSON
     Lines in the format that each trainer reads. Questions that give no example and lines of a run that cannot be used
     are rows of the table rejected, with the reason.

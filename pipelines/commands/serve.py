@@ -42,7 +42,7 @@ def inspect(
 
     Args:
         releases: folders of releases of any kind.
-        host: name or address to listen on, and the only host name that requests may use, besides those of this machine;
+        host: name or address to listen on, and the only host name that requests may use, besides this machine's names;
             by default this machine only.
         port: port to listen on; by default 8765, or a free port if it is in use; 0 for a free port.
         open: open the page in this machine's browser.
@@ -86,7 +86,7 @@ def serve(
         passages: passages of that release, to search in.
         system: retrieval system for searches, as for kbsource search.
         stdio: run only an MCP server over standard input and output, for an agent that starts it.
-        host: name or address to listen on, and the only host name that requests may use, besides those of this machine;
+        host: name or address to listen on, and the only host name that requests may use, besides this machine's names;
             by default this machine only.
         port: port to listen on; by default 8766, or a free port if it is in use; 0 for a free port.
 

@@ -141,7 +141,7 @@ class Located(Alignment):
     """A search result in a release."""
 
     has_other_details: bool = False
-    """Whether the nearest text has other numbers, dates or names."""
+    """True if the nearest text has other numbers, dates or names."""
 
 
 class Snapshot(NamedTuple):

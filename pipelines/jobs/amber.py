@@ -68,7 +68,7 @@ from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import wired
 
 _MOST_OBJECTS = 1024
-"""Number of a property's most popular values from which a false value is chosen."""
+"""Number of a property's most popular values that a false value is chosen from."""
 
 
 def finish_release(

@@ -373,7 +373,7 @@ def finish_release(
 
 @wired
 def prove_answers(wanted: Any, plan: Plan) -> dict[str, Any]:
-    """(key, ``BatchRef``) of rows of WANTED -> ``proofs`` and ``placed`` of one release."""
+    """(key, ``BatchRef``) of rows of WANTED -> ``proofs`` and ``placed`` of a release."""
     looked = {"wanted": wanted} | "look" >> map_groups(
         partial(look_in_pages, plan=plan),
         plan.folder("looked"),

@@ -104,7 +104,7 @@ def check_views_files(paths: Sequence[str]) -> None:
     """Rejects files whose views must not be summed.
 
     Raises:
-        SetupError: views by programs, or views of a day together with those of its month.
+        SetupError: views by programs, or views of a day together with views of its month.
     """
     times: defaultdict[str, str] = defaultdict(str)
     for name in map(base_name, paths):

@@ -116,7 +116,7 @@ def cut_corpus(
 
 
 def _base(options: PassagesOptions, facts: Mapping[str, Any]) -> Base | None:
-    """Returns the files from which passages are reused; None without a base.
+    """Returns the files to reuse passages from; None without a base.
 
     Args:
         facts: facts about the new corpus, as in its manifest.

@@ -170,7 +170,7 @@ def _open(options: ReadOptions, opener: Callable[[ReaderOptions], Any]) -> _Open
 
 
 def _asked(options: ReadOptions, reject: Reject) -> Iterator[Query]:
-    """Yields the questions of a file with their passages; memory holds one question."""
+    """Reads the questions of a file with their passages; memory holds one question."""
     with Joined() as joined:
         for raw in iter_records(options.retrieved) if options.retrieved else ():
             with raw.told(reject):

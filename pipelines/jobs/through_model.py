@@ -2,7 +2,7 @@
 
 While the job runs, a folder next to the output holds the questions, one row group per batch, and a file of answers for
 each batch. Its name is derived from everything that affects the output's bytes. A run that was killed is therefore
-resumed after the existing answers; the folder is removed if there are none.
+resumed after the existing answers; a folder without answers is removed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from pipelines.transforms.verify_entailment import ListHandler, RunModel
 
 _LINES = pa.schema([("line", pa.binary())])
 Answer = Callable[[Any, Sequence[Any]], Iterable[bytes | RecordError]]
-"""Turns questions into one line each, or into the reason why there is none. It is pickled and must be importable by
+"""Turns questions into one line each, or into the reason for a missing line. It is pickled and must be importable by
 workers."""
 
 

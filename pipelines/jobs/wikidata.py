@@ -53,7 +53,7 @@ from pipelines.terminal import nearest
 READ = "read"
 """Folder in the staging folder for the chunks of the ranges that were read."""
 _BYTES_OF_GROUP = 2 << 30
-"""Bytes of the dump per group in which entities are compared: two to three million entities of Wikidata."""
+"""Bytes of the dump per group for comparing entities: two to three million entities of Wikidata."""
 
 
 def make_wikidata(

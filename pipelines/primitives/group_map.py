@@ -63,7 +63,7 @@ class GroupWork:
         self._stored: dict[str, BatchRef] = {}
 
     def rows(self, name: str) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of an input, sorted by its columns if it has an order, else in key order."""
+        """Reads the rows of an input, sorted by its columns if it has an order, else in key order."""
         pieces = self._pieces.get(name, ())
         if order := self._orders.get(name, ()):
             yield from merge_group(pieces, order)
@@ -71,7 +71,7 @@ class GroupWork:
             yield from read_group(pieces)
 
     def reports(self, name: str) -> Iterator[Counter[str]]:
-        """Yields the counts recorded when each chunk of an input was written."""
+        """Reads the counts recorded when each chunk of an input was written."""
         for piece in self._pieces.get(name, ()):
             yield read_chunk_report(piece.path)[1].counts
 
@@ -214,9 +214,9 @@ def map_groups(
         by: assigns rows of inputs to groups; by default, outputs of ``map_groups`` stay in their groups.
         given: side inputs.
         plain: outputs that are not compressed, for look-ups.
-        rows_at_once: rows per batch of an output to which single rows are added, by output.
+        rows_at_once: for outputs that receive single rows, the rows per batch, by output.
         sorted_by: number of columns to sort by, for outputs whose single rows are held and sorted.
-        step: outputs, including ``counts``, that are also returned as ``told``, for ``shuffle.Made``.
+        step: outputs, including ``counts``, that are also returned under ``told``, for ``shuffle.Made``.
     """
     rows, sent = send_rows(inputs, join(folder, "given"), by or {})
     pieces = tuple(rows.values())

@@ -83,7 +83,7 @@ class MapRows(WorkerDoFn):
 
 
 def write_item_set(path: str) -> CollectSorted:
-    """(key, ``BatchRef``) of rows of ITEMS -> the path of one set of all of them."""
+    """(key, ``BatchRef``) of rows of ITEMS -> the path of a set of all items."""
     return CollectSorted(partial(_write_item_set, path=path))
 
 

@@ -74,7 +74,7 @@ def _item_pages(folder: str, sha256: str) -> ItemPages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagesPlan:
-    """The pages of a release from which data are made, and the output folders."""
+    """The pages of a release as input for data, and the output folders."""
 
     pages: ReleasePages
     staging: str  # folder for files between the steps
@@ -108,7 +108,7 @@ class PageTexts:
         return next(self.pages([position]))
 
     def pages(self, positions: Iterable[int]) -> Iterator[Page]:
-        """Yields the pages at ascending positions, which is cheaper than reading each separately. Memory holds some
+        """Reads the pages at ascending positions, which is cheaper than reading each separately. Memory holds some
         more pages."""
         for first, own in groupby(positions, key=lambda position: self._group(position)[1]):
             table, _ = self._group(first)

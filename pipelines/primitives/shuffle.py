@@ -30,7 +30,7 @@ GroupsOf = Callable[[pa.RecordBatch], npt.NDArray[np.int64]]
 
 
 class CollectSorted(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, value) -> one list of all pairs, in key order, each once; an empty list if there are none.
+    """(key, value) -> one list of all pairs, in key order, each once; an empty list without pairs.
 
     One worker holds the list, so values should be references, counts or other small values.
 
@@ -157,7 +157,7 @@ class Regroup(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     Args:
         folder: a file per chunk is written to it; for one job with one input only.
         by: returns the group of each row of a batch, a number from 0; it is pickled and must be importable by workers.
-        order: numeric columns by which the rows of a group are sorted within each file.
+        order: numeric columns that the rows of a group are sorted by within each file.
     """
 
     def __init__(self, folder: str, by: GroupsOf, *, order: Sequence[str] = ()) -> None:

@@ -126,7 +126,7 @@ def make_facts(
 
 
 def flag_facts(work: GroupWork) -> None:
-    """Records for which facts of a group a sentence was found. Inputs: ``numbered``, ``found``. Output: ``flagged``."""
+    """Records which facts of a group have a sentence. Inputs: ``numbered``, ``found``. Output: ``flagged``."""
     said = count_found(work, work.table("found", FOUND)) + (work.group << FACT_BITS)
     for batch in work.rows("numbered"):
         columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]

@@ -60,7 +60,7 @@ _LOOKS_AT_ONCE = 4096
 
 
 Look = tuple[int, int | None, Sought]
-"""Direction, page to search (None if there is none), and search terms."""
+"""Direction, page to search or None, and search terms."""
 
 
 def both_ways(first: Sought, second: Sought) -> tuple[Look, Look]:

@@ -61,7 +61,7 @@ def by_query(column: str, n_groups: int) -> ByNumber:
 
 
 BY_FACT = ByNumber("fact", shift=FACT_BITS)
-"""Returns the groups in which the facts of rows were numbered."""
+"""Returns the group of each row: the group that numbered its fact."""
 
 
 ITEMS = pa.schema(required("item"))
@@ -95,7 +95,7 @@ PROOFS = pa.schema(
     [*required("fact"), pa.field("hypothesis", pa.string()), pa.field("entailment", pa.float64()), *CANDIDATES]
 )
 ORDER = ("order_kind", "order_first", "order_second")
-"""Columns by which rows of the release are sorted."""
+"""Columns that rows of the release are sorted by."""
 ORDERED_QUERIES = pa.schema([*required(*ORDER), *schema_of(QueryRow)])
 
 

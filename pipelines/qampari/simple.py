@@ -325,7 +325,7 @@ def _repeated(value: int, like: Numbers) -> Numbers:
 def _settled(
     batches: Iterable[pa.RecordBatch], said: Numbers, proved: Numbers, plan: Plan, breadths: Mapping[str, int] | None
 ) -> Iterator[_Settled]:
-    """Yields queries with their outcomes; the queries of one property and value are decided together."""
+    """Yields queries with their outcomes; all queries of a property and value are decided together."""
     keep = plan.options.answer_filter
     for _, rows in groupby(list_rows(batches), key=_family):
         found = []
@@ -361,7 +361,7 @@ def list_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
 
 
 def number_lists(column: pa.ListArray) -> list[Any]:
-    """Returns lists of numbers or flags as slices of one array."""
+    """Returns lists of numbers or flags as slices of a single array."""
     values, edges = column.flatten(), column.offsets.to_numpy() - column.offsets[0].as_py()
     numbers = values.to_numpy(zero_copy_only=False)
     return [numbers[start:end] for start, end in pairwise(edges.tolist())]

@@ -50,7 +50,7 @@ from pipelines.transforms.tables import find_places, read_places
 Given, AllOf = beam.pvalue.AsSingleton, beam.pvalue.AsList
 _IN_ORDER: dict[str, Any] = {"rows_at_once": ROWS_AT_ONCE, "sorted_by": SORTED_BY}
 SIMPLE, COMPOSITIONS, TABLES = "simple", "compositions", "tables"
-"""Kinds of facts, by which counts are grouped."""
+"""Kinds of facts; counts are grouped by them."""
 _QUESTIONS = {name: name for name in OF_QUESTIONS}
 
 

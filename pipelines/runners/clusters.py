@@ -181,7 +181,7 @@ def job_server_flags(runner: str, given: Mapping[str, str]) -> list[str]:
 
 
 def newest_flink() -> str:
-    """Returns the newest version of Flink for which Beam has a job server."""
+    """Returns the newest version of Flink that Beam has a job server for."""
     from apache_beam.options.pipeline_options import FlinkRunnerOptions
 
     return str(FlinkRunnerOptions.PUBLISHED_FLINK_VERSIONS[-1])

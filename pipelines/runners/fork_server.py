@@ -21,7 +21,7 @@ _COMMAND = "from pipelines.runners.local_worker import main; main({})"
 
 
 class ForkServer:
-    """The process from which workers are forked; it ends with this one."""
+    """The process that forks workers; it ends together with this process."""
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()

@@ -34,7 +34,7 @@ def java_command() -> str:
     """Returns the path of ``java``, from JAVA_HOME or the PATH.
 
     Raises:
-        SetupError: there is none.
+        SetupError: it is not found.
     """
     home = os.environ.get("JAVA_HOME")
     wanted = os.path.join(home, "bin", "java") if home else "java"

@@ -34,7 +34,7 @@ from pipelines.runners.fork_server import fork_server
 _URN = "kbsource:env:local_process:v1"
 # Beam's threads; they end with a traceback when a worker is gone, but the pipeline already reports this.
 _THREADS = ("beam_control_read", "read_grpc_client_inputs")
-_BUNDLES_A_WORKER = 16  # the last bundles, for which some workers are idle, take at most a thirtieth of a stage
+_BUNDLES_A_WORKER = 16  # while the last bundles run, some workers are idle: at most a thirtieth of a stage
 _ended: list[int] = []  # exit codes of workers of the current pipeline that ended too early
 
 
@@ -175,7 +175,8 @@ class _ProcessHandler(GrpcWorkerHandler):  # type: ignore[misc]  # Beam is untyp
         self.worker_thread.start()
 
     def close(self) -> None:
-        # Beam informs only connected workers: one that connects later would wait for work, and this process for it.
+        # Beam informs only connected workers: a worker that connects later would wait for work, and this process for
+        # it.
         self._push(BeamFnControlServicer._DONE_MARKER)
         try:
             super().close()

@@ -158,7 +158,7 @@ def run_pipeline(pipeline: Any, name: str, *, counts: Counter[str] | None = None
 
 
 def reported_fault(report: str, name: str) -> SetupError | None:
-    """Returns the error in a runner's report on a failed job; None if there is none.
+    """Returns the error in a runner's report on a failed job, or None.
 
     >>> reported_fault("Pipeline p failed in state FAILED: java.io.IOException: no space\\n\\tat org.apache", "build")
     SetupError('The runner gave up on build: java.io.IOException: no space')

@@ -139,7 +139,7 @@ def write_table(table: str, output: str, order: Sequence[str], facts: Mapping[st
     Args:
         table: a table of any kind of release; see docs/tables.md.
         output: new folder.
-        order: fields by which rows are sorted; rows with equal values must be equal.
+        order: fields that rows are sorted by; rows with equal values must be equal.
         facts: the inputs of the table, for the manifest.
     """
     if table not in OWN_TABLES.tables:

@@ -119,7 +119,7 @@ class AsChunks(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     Args:
         schema: schema of the record batches; rows have at least its fields.
-        order: fields by which rows are sorted; rows with equal values must be equal.
+        order: fields that rows are sorted by; rows with equal values must be equal.
     """
 
     def __init__(self, schema: pa.Schema, *, order: Sequence[str] = ()) -> None:

@@ -169,7 +169,7 @@ class _TableFiles:
         return None
 
     def groups(self, file: int, first: int, n_groups: int | None = None) -> Iterator[pa.Table]:
-        """Yields ``n_groups`` row groups of a file, starting at ``first``; by default all remaining ones."""
+        """Reads ``n_groups`` row groups of a file, starting at ``first``; by default all remaining ones."""
         with Folder.of(self._paths[file]).open() as raw, parquet_file(raw) as opened:
             n_all = opened.metadata.num_row_groups
             for group in range(first, n_all if n_groups is None else first + n_groups):

@@ -350,7 +350,7 @@ def _copy(source: str, target: str) -> None:
 
 @contextmanager
 def index_to_work_on(folder: str) -> Iterator[tuple[str, str]]:
-    """Yields a local folder with the files of an index, to which files may be added, and a folder for scratch files."""
+    """Yields a local folder with the files of an index, which may be extended, and a folder for scratch files."""
     if is_local(folder):
         yield folder, join(folder, "scratch")
         return
