@@ -30,7 +30,7 @@ class Entry:
 
     path: str  #: in the folder
     form: str  #: its format without the prefix ``kbsource-`` and the version: ``release`` (of pages), ``passages``
-    wiki: str | None  #: database name; None, like ``date``, if the manifest has none
+    wiki: str | None  #: database name; None, like ``date``, if the manifest does not contain it
     date: str | None  #: date of the snapshot, ``20261001``
     sha256: str  #: checksum that the manifest records of itself
     made_from: tuple[tuple[str, str], ...]  #: role -> sha256 of the manifests of the releases it was made from

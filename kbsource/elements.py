@@ -61,7 +61,7 @@ class Table(Row):
     """A wikitext table."""
 
     element: Annotated[Int32, "index of the element the table follows"]
-    caption: Annotated[str | None, "caption; null if there is none"]
+    caption: Annotated[str | None, "caption, or null"]
     header: Annotated[tuple[str, ...], "texts of the first row if all its cells are header cells, else empty"]
     rows: Annotated[tuple[tuple[Cell, ...], ...], "remaining rows"]
 

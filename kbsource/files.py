@@ -336,8 +336,8 @@ def check_regular(path: str) -> None:
     """Checks that a path can be read as a file. It is called before every file is opened or mapped.
 
     Raises:
-        SetupError: it is a folder, a socket, or a pipe: to open that could take for ever, and it can be read once only.
-        FileNotFoundError: there is none.
+        SetupError: it is a folder, a socket, or a pipe, which may block when opened and can be read only once.
+        FileNotFoundError: the file does not exist.
     """
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):

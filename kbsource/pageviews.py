@@ -88,7 +88,7 @@ def count_faults(manifest: PageviewsManifest) -> list[str]:
     return faults + row_faults(manifest, {"rejected": manifest.totals.n_rejected})
 
 
-_LAW = "a row of page views is not in its place, or has a number that is none of views"
+_LAW = "a row of page views is out of order, or its number of views is impossible"
 LAWS = (
     Law(
         "views_law",

@@ -84,7 +84,7 @@ class Page(Row):
 
     page_id: Annotated[int, "MediaWiki page id; unique"]
     title: Annotated[str, "title with spaces"]
-    qid: Annotated[str | None, "Wikidata item; unique, null if the page has none"]
+    qid: Annotated[str | None, "Wikidata item, unique; null for a page without an item"]
     is_disambiguation: Annotated[bool, "true if page_props, __DISAMBIG__ or a disambiguation template says so"]
     revision_id: Annotated[int, "revision the text was taken from"]
     parent_revision_id: Annotated[int | None, "revision before that one"]
@@ -173,7 +173,7 @@ class TemplateRow(Row):
     pages: Annotated[int, "number of articles that use it"]
     shown_chars: Annotated[int, "visible characters shown by its uses outside other templates"]
     lost_chars: Annotated[int, "visible characters of its arguments that were not carried over"]
-    example_title: Annotated[str | None, "first article in which characters are lost"]
+    example_title: Annotated[str | None, "first article that loses characters"]
     example: Annotated[str | None, "the use in that article, shortened"]
 
 

@@ -36,9 +36,9 @@ PAGE_OUTCOMES = {
     "recreated": "the id is gone; a new page has the same item, or else the same title",
     "disambiguation": "became a disambiguation page; the first outcome that holds is given, in this order: "
     "disambiguation, recreated, renamed, changed, unchanged",
-    "merged": "its id is now that of a redirect, or else its title is one, that leads to a page",
-    "gone": "none of these: deleted, rejected by the build, or its title leads nowhere or is another page's",
-    "split": "a new page whose id was that of a redirect, or else whose title was one, that led to a page",
+    "merged": "its id, or else its title, now belongs to a redirect that resolves to a page",
+    "gone": "none of these: deleted, rejected by the build, or its title resolves to nothing or to an unrelated page",
+    "split": "a new page whose id, or else whose title, belonged to a redirect that resolved to a page",
     "added": "any other new page",
 }
 """Outcomes of a page. If a page is in both releases, its text may have changed whatever its outcome is."""
@@ -47,7 +47,7 @@ SPAN_OUTCOMES = {
     "same": "the same text in its order",
     "moved": "the same text, elsewhere in the page",
     "part": "the same text, as a part of a longer element, or a part of it as an element by itself",
-    "edited": "an element that is like it, by at least half of its words",
+    "edited": "a similar element, with at least half of its words",
     "other_page": "the same text in another page, which did not have it",
     "gone": "none of these",
 }
@@ -59,18 +59,18 @@ SECTION_OUTCOMES = {
     "same": "same headings, same texts",
     "changed": "same headings, other texts",
     "moved": "in another order, or under other headings above its own",
-    "renamed": "another heading over text of which it has at least half",
+    "renamed": "another heading above at least half of its text",
     "gone": "none of these",
-    "added": "a section of the new page that is none of the old one's",
+    "added": "a section of the new page that matches no section of the old page",
 }
 """Outcomes of a section. The texts of a moved or renamed section may have changed too."""
 
 REDIRECT_OUTCOMES = {
-    "retargeted": "leads elsewhere than to where its page is now",
-    "added": "the title was not there",
-    "gone": "the title is not there",
-    "now_article": "the title is now that of a page",
-    "was_article": "the title was that of a page",
+    "retargeted": "does not resolve to what its old target is now",
+    "added": "the title did not exist",
+    "gone": "the title no longer exists",
+    "now_article": "the title now belongs to an article",
+    "was_article": "the title belonged to an article",
 }
 """Outcomes of a redirect."""
 
@@ -204,7 +204,7 @@ _OLD_TEXT = """count(*) as pages, count_if(outcome = 'gone') as gone, count_if(t
 
 
 def _became(table: str) -> str:
-    """SQL for all outcomes of a table with their numbers."""
+    """Returns SQL for all outcomes of a table with their numbers."""
     counts = f"(select outcome as name, count(*) as n from {table} group by all)"
     return f"""select name as outcome, coalesce(n, 0) as number, number / nullif(sum(number) over (), 0) as share,
             meaning, place as _place
@@ -222,7 +222,7 @@ def _outcomes(table: str, caption: str, section: str, about: str = "") -> Measur
     )
 
 
-_OF_PAGES, _BY_SIZE, _BY_KIND = "What became of the pages", "By size", "By kind of page"
+_OF_PAGES, _BY_SIZE, _BY_KIND = "Outcomes of pages", "By size", "By kind of page"
 MEASURES = (
     Measure(
         "Pages of the older release",
@@ -241,7 +241,7 @@ MEASURES = (
         needs=("page_changes",),
     ),
     Measure(
-        "Pages by what became of them",
+        "Number of pages by outcome",
         f"""select replace(outcome, '_', ' ') as outcome, number as pages from ({_became("page_changes")})
         order by _place""",
         section=_OF_PAGES,
@@ -258,7 +258,7 @@ MEASURES = (
         ) using (place) order by place""",
         section=_OF_PAGES,
         chart="columns",
-        about="Of a paragraph that was edited the words count that both versions have.",
+        about="In an edited paragraph, the words that both versions have count as kept.",
         needs=("page_changes",),
     ),
     _outcomes("page_changes", "Pages", _OF_PAGES),
@@ -299,10 +299,10 @@ MEASURES = (
         section=_BY_KIND,
         page="measures",
         needs=("page_changes", "old.pages"),
-        if_missing="Open the older release too, and what was kept is told by the kind of page.",
+        if_missing="To see the text kept by kind of page, open the older release too.",
     ),
 )
-"""What a diff shows."""
+"""All measures of a diff."""
 
 
 def _texts(side: str) -> str:
@@ -451,7 +451,7 @@ RELEASE_DIFF = ListingKind(
     made_by="kbsource diff",
     queries=(
         (
-            "what became of the pages",
+            "outcomes of pages",
             "select outcome, count(*) as pages from page_changes group by all order by pages desc",
         ),
         (

@@ -117,7 +117,7 @@ class Piece(NamedTuple):
 class Matches(NamedTuple):
     """The outcome of all old elements."""
 
-    pieces: list[Piece]  #: in order; those of an element cover it
+    pieces: list[Piece]  #: in order; the segments of an element cover it
     unclaimed: list[int]  #: new elements that no segment points to
 
 

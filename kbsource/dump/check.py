@@ -305,7 +305,7 @@ class _IndexComparison:
         self._waiting: IndexEntry | None = None
 
     def add(self, page_id: int, title: str | None) -> None:
-        """Adds the next page; the title of an unreadable page is None."""
+        """Adds the next page; an unreadable page has the title None."""
         entry = self._waiting or next(self._entries, None)
         while entry is not None and entry.page_id < page_id:
             self._note("not_read", entry.page_id)

@@ -1,5 +1,5 @@
-"""The day that the files of a dump are of, by their names, their folders and the ``dumpstatus.json`` beside them, and
-where these tell nothing by their revisions.
+"""Finds the date of each dump file from its name, its folder or the ``dumpstatus.json`` beside it, and checks that all
+files have the same date; for files without a date, by their revisions.
 
 Files from different dates are not one dump: pages that were moved, merged or deleted in between occur twice or not at
 all.
@@ -107,16 +107,16 @@ def check_one_day(paths: Iterable[str]) -> None:
 
 _LEAST_CHANCE = 1e-6
 _LEAST_SHARE = 0.25
-"""Of pages changed later. Parts of one dump differ too: of a wiki of 2,004 pages one third by page id had no change in
-the last two months, while 3 % of the others had."""
+"""Minimum share of the other files' pages that changed later. Parts of the same dump differ too: in a wiki of 2,004
+pages, a third by page id was unchanged in the last two months, while 3 % of the other pages changed."""
 
 
 def check_revision_days(days: Mapping[str, Mapping[str, int]], undated: Collection[str]) -> None:
-    """Checks by the days of their revisions that files are of one dump.
+    """Checks that files belong to the same dump, by the days of their revisions.
 
     Args:
         days: number of pages by the day of their newest revision, for every file.
-        undated: the files that nothing else gives a day for; two other files are known to be of one day.
+        undated: files without any other date; all other files are known to have the same date.
 
     All parts of a dump are written at about the same time, and each contains recently changed pages. A file is from an
     earlier dump if none of its pages changed after some day, although at least a quarter of the other files' did, and

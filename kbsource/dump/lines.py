@@ -92,10 +92,10 @@ def read_lines(
 ) -> Iterator[Line | BadRecord]:
     """Reads the non-empty lines of a range, and a BadRecord for everything that cannot be read, in order.
 
-    The lines of all ranges of a file, concatenated, are those of a single range over the whole file, wherever the cuts
-    are. A line longer than ``max_bytes`` is rejected. ``key_of`` returns the key of a line that is cut, from its
-    beginning. ``on_progress`` receives the number of stored bytes of the range read since its last call; the sum is the
-    size of the range. ``on_damage`` receives, for each damage, the number of stored bytes it made unreadable.
+    Concatenating the lines of all ranges of a file gives the same lines as a single range over the whole file, wherever
+    the cuts are. A line longer than ``max_bytes`` is rejected. ``key_of`` returns the key of a line that is cut, from
+    its beginning. ``on_progress`` receives the number of stored bytes of the range read since its last call; the sum is
+    the size of the range. ``on_damage`` receives, for each damage, the number of stored bytes it made unreadable.
 
     Reasons of the BadRecords (stage ``read``): ``line_cut``, ``line_too_large``, and for the file: those of
     ``DAMAGES``, ``trailing_garbage``, ``truncated_dump``.

@@ -44,7 +44,7 @@ class Revision(NamedTuple):
 
 
 class PageHead(NamedTuple):
-    """The data of a page outside its revisions; ``namespace`` is None for a page without ``<ns>``."""
+    """The data of a page outside its revisions; a page without ``<ns>`` has the ``namespace`` None."""
 
     page_id: int
     namespace: int | None

@@ -1,4 +1,4 @@
-"""Plans the byte ranges in which files are read, and how far each range is read."""
+"""Plans the byte ranges of files for reading, and how far each range is read."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ def read_range(
 ) -> Iterator[RawPage | BadRecord]:
     """Reads the pages that begin in a range, and a BadRecord for everything that cannot be read, in order.
 
-    The output of all ranges of a file, concatenated, is that of a single range over the whole file, wherever the cuts
-    are. ``text_namespaces`` changes only which texts are empty, not the pages and rejects.
+    Concatenating the output of all ranges of a file gives the same output as a single range over the whole file,
+    wherever the cuts are. ``text_namespaces`` changes only which texts are empty, not the pages and rejects.
 
     ``as_of`` selects the newest revision of each page that is not later, such as ``2019-08-01T00:00:00Z``; None for the
     newest. Pages outside ``text_namespaces`` get an empty text; None reads all texts. ``on_progress`` and ``on_damage``

@@ -68,7 +68,7 @@ def read_page_props(
     values, whose bytes that are not valid UTF-8 become surrogates.
 
     Raises:
-        SetupError: the file is not a dump of one table, or its table lacks one of these columns.
+        SetupError: the file is not a dump of a single table, or its table lacks one of these columns.
     """
     known: dict[bytes, str | None] = {}  # name as written -> name; None for unwanted names
     for rows in _SqlReader(path, files).batches():

@@ -48,7 +48,7 @@ def parse_redirect(text: str, lang: str) -> tuple[str, str | None] | None:
     """Returns target and section of a redirect's wikitext; None if the text is not a redirect.
 
     The target is decoded (entities, percent escapes) and cleaned, but keeps its letter case and prefix, ready for
-    ``titles.normalise_title``. An absent or empty section is None.
+    ``titles.normalise_title``. If the section is absent or empty, None is returned for it.
 
     Source: WikitextContentHandler::extractRedirectTargetAndText of MediaWiki. The magic word opens the text, a colon
     may follow, then the first link follows immediately.

@@ -6,7 +6,7 @@ It has two uncompressed Arrow IPC files, with version ``FORMAT`` in their schema
 exactly ``BATCH_ROWS`` rows (the last batch may be shorter). Columns: ``key`` (``identity.title_hash``), ``page_id``,
 ``title``, ``target_title`` and ``fragment`` (as written by the redirect; null for articles), and the computed columns
 ``target_row`` (row that the redirect names, or -1), ``final_row`` (row of the article at the end of the
-chain; an article's own row; -1 if there is none), ``hops`` and ``status`` (index into ``STATUSES``).
+chain, or -1; an article's own row), ``hops`` and ``status`` (index into ``STATUSES``).
 
 ``articles.arrow``: one row per article, sorted by page id, in batches of ``BATCH_ROWS``. Columns: ``page_id``, ``row``
 (in titles.arrow) and ``redirects`` (rows in titles.arrow of the redirects that end there).

@@ -1,5 +1,5 @@
-"""Numbers of a manifest that the tables of the release contain: SQL counts them when the release is committed, and
-``kbsource verify`` counts them again."""
+"""Numbers of a manifest that can be counted in the tables of the release. SQL counts them when the release is
+committed, and ``kbsource verify`` counts them again."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 Path: TypeAlias = tuple[str, ...]
-"""Where a number is in a manifest: the names of the fields, from the outermost."""
+"""The location of a number in a manifest: the names of the fields, outermost first."""
 SETTINGS = "settings"
-"""The table (_part, name, n) of what ``Kind.settings`` takes from each manifest."""
+"""Name of the table (_part, name, n) with the numbers that ``Kind.settings`` reads from each manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,28 +32,28 @@ class TableCount:
     """
 
     path: str | None
-    """Where the manifest has it, with a dot between the fields; None where only ``verify`` reports it."""
+    """Its location in the manifest, with a dot between the fields; None if only ``verify`` reports it."""
     query: str
-    """Returns one number, or rows whose last column is a number and whose others are the names of fields below
-    ``path``. It reads the tables of one release, and ``settings`` (name, n)."""
+    """Returns one number, or rows of the names of fields below ``path`` followed by a number. It reads the tables of a
+    single release, and ``settings`` (name, n)."""
     names: Collection[str | Path] | None = None
-    """For several numbers: the names that the manifest always has, with 0 where no row has them; empty where it has
-    those that occur. None for one number."""
+    """For several numbers: the names that the manifest always contains, with 0 for names without rows; empty if it
+    contains only names that occur. None for a single number."""
     summary: str = ""  #: what ``verify`` calls the number when it reports how much was checked
 
     @property
     def fields(self) -> Path:
-        """The path as the names of fields."""
+        """The names of the fields in the path."""
         return () if self.path is None else tuple(self.path.split("."))
 
     def paths(self) -> Iterator[Path]:
-        """The paths that every manifest of the kind has."""
+        """Iterates over the paths that every manifest of the kind contains."""
         if self.path is not None:
             for name in ((),) if self.names is None else self.names:
                 yield (*self.fields, *((name,) if isinstance(name, str) else name))
 
     def written(self, manifest: Manifest) -> dict[Path, int]:
-        """The numbers in a manifest, by path.
+        """Returns the numbers in a manifest, by path.
 
         Raises:
             DataError: a number is missing, or is not a count.
@@ -68,12 +68,12 @@ class TableCount:
         return {(path := (*self.fields, name)): _as_count(value, path) for name, value in by_name.items()}
 
     def counted(self, db: DuckDBPyConnection, tables: Collection[str], *, schema: str, part: str) -> dict[Path, int]:
-        """The numbers in the tables, by path.
+        """Returns the numbers counted in the tables, by path.
 
         Args:
             tables: names of the views of the release.
-            schema: that these views are in.
-            part: folder of the release, as ``settings`` has it.
+            schema: schema of these views.
+            part: folder of the release, as in ``settings``.
         """
         found = dict.fromkeys(self.paths(), 0)
         own = [
@@ -86,14 +86,14 @@ class TableCount:
         return found
 
     def tables(self, known: Collection[str]) -> set[str]:
-        """Those of some tables that the query may read: whose names are words of it."""
+        """Returns the known tables that the query may read, because their names are words in it."""
         return {*known} & {*re.findall(r"\w+", self.query)}
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Numbers of a manifest that add up to another one. Each is named by its path, with a dot between the fields; what
-    has fields of its own counts as the sum of these.
+    """Numbers of a manifest that add up to another number. Each is named by its path, with a dot between the fields; an
+    object counts as the sum of its fields.
 
     >>> law = Sum("records.read", ("records.examples", "records.merged", "records.rejected"))
     """
@@ -102,7 +102,7 @@ class Sum:
     parts: Sequence[str]
 
     def fault(self, manifest: Manifest) -> str | None:
-        """Returns how a manifest breaks the rule; None where it does not."""
+        """Returns how a manifest breaks the rule, or None."""
         total, *parts = (_total_at(manifest, tuple(path.split("."))) for path in (self.total, *self.parts))
         if total == sum(parts):
             return None
@@ -111,7 +111,7 @@ class Sum:
 
 
 def add_settings(db: DuckDBPyConnection, settings: Mapping[str, Mapping[str, float]]) -> None:
-    """Adds the table ``settings``, of the settings of each release by its folder."""
+    """Adds the table ``settings`` with the settings of each release, which are passed by its folder."""
     db.execute(f"create table {SETTINGS} (_part varchar, name varchar, n double)")
     rows = [(part, name, float(n)) for part, own in settings.items() for name, n in own.items()]
     if rows:

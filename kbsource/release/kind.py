@@ -60,11 +60,11 @@ class Kind(Generic[M]):
     parts: Kind[Any] | None = None  #: kind of the releases in its folders
     counts: Sequence[TableCount] = ()  #: numbers that its manifests have and its tables contain
     sums: Sequence[Sum] = ()  #: numbers of its manifests that add up
-    further_faults: Callable[[M], list[str]] | None = None  #: other ways in which counts contradict each other
+    further_faults: Callable[[M], list[str]] | None = None  #: finds further contradictions among counts
     laws: Sequence[Law] = ()
     settings: Callable[[M], Mapping[str, float]] | None = None
-    """Numbers by name that laws and counts need from a manifest, for the view ``settings``."""
-    remarks: Callable[[M], list[str]] | None = None  #: what of a sound release its user should know of
+    """Numbers by name that invariants and counts need from a manifest, for the view ``settings``."""
+    remarks: Callable[[M], list[str]] | None = None  #: facts about a sound release that its users should know
     views: Callable[[Checking[M]], Iterable[str]] | None = None  #: adds further views, and names them as given
     check: Callable[[Checking[M]], Mapping[str, int] | None] | None = None
     """Checks what no query can check, and returns further counts; None if the files do not allow it."""
@@ -79,13 +79,13 @@ class Kind(Generic[M]):
     records: Mapping[str, type[Any]] = field(default_factory=dict)
     """By path, the shape of the lines of each JSON Lines file that commands read, as for ``facts``."""
     queries: Sequence[tuple[str, str]] = ()
-    """Questions about its tables, each with the SQL that answers it, to start from."""
+    """Example questions about its tables, each with the SQL that answers it."""
     made_from_pages: bool = False  #: ``made_by`` needs a release of pages and nothing else
     shown_by: Sequence[tuple[str, str]] = ()
     """Tables, each with a column that ``kbsource show`` finds rows; two columns joined by ``__`` form an id such
     as ``12__0``. Messages suggest the first.
     """
-    measures: Sequence[Measure] = ()  #: what its tables show, in the order in which it is shown
+    measures: Sequence[Measure] = ()  #: views of its tables, in the order shown
 
     @property
     def owned(self) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ class Kind(Generic[M]):
         return manifest
 
     def count_faults(self, manifest: M) -> list[str]:
-        """Every way in which the counts of a manifest contradict each other, or are missing."""
+        """Returns every contradiction among the counts of a manifest, and missing counts."""
         faults = []
         try:
             for count in self.counts:
@@ -146,7 +146,7 @@ class Kind(Generic[M]):
         return faults + (self.further_faults(manifest) if self.further_faults is not None else [])
 
     def read_document(self, folder: str, name: str) -> dict[str, Any]:
-        """Returns the values of one of the release's ``documents``.
+        """Returns the values of a file listed in ``documents``.
 
         Raises:
             DataError: the file is missing, is not JSON, or has a value of another type; the message contains the path
@@ -155,7 +155,7 @@ class Kind(Generic[M]):
         file = Folder.of(join(folder, name))
         if not file.exists():
             raise DataError(f"{file.url} is missing; get or make the release again, and check it with kbsource verify")
-        if [*_leaving(folder, [name])]:  # no manifest need list it
+        if [*_leaving(folder, [name])]:  # the manifest need not list it
             raise DataError(f"{file.url} is a link to a file outside the release; get the release again")
         value = parsed_json(bounded_content(file, remedy=DAMAGED_FILE), file.url, remedy=DAMAGED_FILE)
         typed_value(value, self.documents[name], file.url, remedy=DAMAGED_FILE)

@@ -38,8 +38,8 @@ _SHOWN = 160
 class Law:
     """An invariant of the releases of a kind. Several may share a slug; only the first needs a meaning.
 
-    Read are the views of ``kbsource.release.sql``, with places; those of a release to compare with stand in a schema of
-    its name. ``settings`` (_part, name, n) is what ``Kind.settings`` takes from the manifests.
+    Its query reads the views of ``kbsource.release.sql``, with places. The views of a release to compare with are in a
+    schema with its name. The view ``settings`` (_part, name, n) contains the results of ``Kind.settings``.
     """
 
     slug: str
@@ -68,9 +68,9 @@ COMMON = (
     Law("size", "a file has another size"),
     Law("sha256", "a file's content changed"),
     Law("unreadable", "a file is not what its name says"),
-    Law("schema", "a table's columns are not those of its schema"),
+    Law("schema", "a table's columns differ from its schema"),
     Law("rows", "a file has another number of rows"),
-    Law("statistics", "a row group's statistics are not those of its ids"),
+    Law("statistics", "a row group's statistics do not match its ids"),
     Law("counts", "counts do not add up"),
 )
 """Invariants of every kind of release."""

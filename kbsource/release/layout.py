@@ -63,7 +63,7 @@ _UNFIT = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def is_path(path: str) -> bool:
-    """Whether something may be the path of a file or folder in a release.
+    """Returns whether a text may be the path of a file or folder in a release.
 
     >>> is_path("pages/pages-00000-of-00001.parquet"), is_path("qrels/../../x.tsv"), is_path("/etc/x")
     (True, False, False)

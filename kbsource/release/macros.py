@@ -1,7 +1,7 @@
 """The macros of ``macros.sql`` and ``references.sql`` over the tables of an open release.
 
-In the files a macro takes the folder of a release (``kb_text('releases/enwiki-20261001')``) and needs DuckDB only.
-Where the tables of a release are views, the same macro reads these and takes no folder: ``kb_text()``, or
+In the files, a macro takes the folder of a release (``kb_text('releases/enwiki-20261001')``) and needs only DuckDB.
+In a database with views of the release's tables, the same macro reads the views and takes no folder: ``kb_text()``, or
 ``old.kb_text()`` for a release whose views are in the schema ``old``.
 
 >>> [macro.call for macro in macros_of({"pages", "redirects"}) if macro.parameters]
@@ -31,17 +31,17 @@ _TABLE = re.compile(r"read_parquet\((\w+) \|\| '/(\w+)/\*\.parquet'\)")
 
 
 class Macro(NamedTuple):
-    """A table macro over the tables of one release."""
+    """A table macro over the tables of a release."""
 
     name: str
     parameters: tuple[str, ...]  #: without the folder of the release
     meaning: str
-    tables: frozenset[str]  #: that it reads
+    tables: frozenset[str]  #: tables that it reads
     query: str  #: with the folder of the release as ``kb``
 
     @property
     def call(self) -> str:
-        """The macro as it is called.
+        """A call of the macro, with the names of its parameters.
 
         >>> Macro("kb_category", ("category",), "", frozenset(), "").call
         'kb_category(category)'
@@ -50,15 +50,15 @@ class Macro(NamedTuple):
 
 
 def macros_of(tables: Collection[str]) -> list[Macro]:
-    """Returns the macros that read no other tables than these, in the order of the files."""
+    """Returns the macros that read only these tables, in the order of the files."""
     return [macro for macro in _macros() if macro.tables <= {*tables}]
 
 
 def add_macros(db: DuckDBPyConnection, tables: Collection[str], *, schema: str = "main") -> list[Macro]:
-    """Adds the macros that read no other tables than these, and returns them.
+    """Adds the macros that read only these tables, and returns them.
 
     Args:
-        tables: views of the schema.
+        tables: names of the views in the schema.
     """
     found = macros_of(tables)
     for macro in found:
@@ -70,7 +70,8 @@ def add_macros(db: DuckDBPyConnection, tables: Collection[str], *, schema: str =
 
 @cache
 def _macros() -> tuple[Macro, ...]:
-    """Every macro of one release. Those that also take the folder of passages or alignments are left to the files."""
+    """Returns the macros that read a single release; those that also take a folder of passages or alignments are only
+    in the files."""
     found = []
     for file in _FILES:
         text = resources.files("kbsource").joinpath(file).read_text("utf-8")
@@ -84,8 +85,9 @@ def _macros() -> tuple[Macro, ...]:
 
 
 def queries_of(kind: Kind[Any], tables: Collection[str]) -> list[tuple[str, str]]:
-    """Returns queries to start from, each after the question that it answers: those of the kind that need no other
-    tables, then the rows of each table that none of them reads.
+    """Returns pairs of a question and an example query that answers it.
+
+    They are the kind's queries that need only these tables, then the rows of each table that none of them reads.
     """
     missing = {*kind.declared, *(macro.name for macro in _macros())} - {*tables}
     missing -= {macro.name for macro in macros_of(tables)}
@@ -95,5 +97,5 @@ def queries_of(kind: Kind[Any], tables: Collection[str]) -> list[tuple[str, str]
 
 
 def _read_by(query: str) -> set[str]:
-    """What stands behind FROM or JOIN in a query of ours."""
+    """Returns the names after FROM or JOIN in one of our queries."""
     return set(re.findall(r"\b(?:from|join) (\w+)", query))

@@ -28,7 +28,7 @@ from kbsource.release.layout import MANIFEST, stored_files, table_of
 Count = typing.Annotated[int, msgspec.Meta(ge=0, le=(1 << 53) - 1)]
 """A number of things, within the range that every JSON reader represents exactly."""
 Name = typing.Annotated[str, msgspec.Meta(pattern=r"\A[^/\\]*\Z")]
-"""What files may be named after."""
+"""A name that may become part of a file name: it contains no slash or backslash."""
 PACKAGES = ("kbsource", "mapping", "pipelines")
 DAMAGED = "the manifest is damaged or foreign, get or build the release again"
 DAMAGED_FILE = "the file is damaged or foreign; get or make the release again, and check it with kbsource verify"
@@ -186,7 +186,7 @@ class Manifest:
         return None
 
     def fact(self, name: str) -> Any:
-        """The JSON value of one of the outermost fields.
+        """Returns the JSON value of an outermost field.
 
         Raises:
             MissingFactError: the manifest has no such field.

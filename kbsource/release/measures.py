@@ -1,4 +1,4 @@
-"""What the tables of a release show, as data: a caption, a query, and how the answer is shown.
+"""Views of a release as data: a caption, a query over its tables, and how the result is shown.
 
 >>> by_shop = Measure(
 ...     "Goods by shop",
@@ -19,60 +19,64 @@ from kbsource.runtime.database import quoted
 
 
 class ToRows(NamedTuple):
-    """A link to the rows of a table that have some values."""
+    """A link to the rows of a table with certain values."""
 
     table: str
     where: Mapping[str, str]
-    """By column of the table, the column of the answer that has its value; there is no link where one of them is null.
-    The value ``-`` stands for null in the table."""
+    """Column of the table -> column of the result with its value. If one of the values is null, there is no link; the
+    value ``-`` finds rows with null."""
 
 
 class ToRow(NamedTuple):
-    """A link to the row of a table at the place that the columns ``_file_number`` and ``_row`` of the answer have."""
+    """A link to the row of a table that the columns ``_file_number`` and ``_row`` of the result identify."""
 
     table: str
 
 
 Target = ToRows | ToRow | Literal["title", "entity"]
-"""What a value links to: rows, one row, the page with that title, or that item or property of Wikidata."""
+"""Target of a link: rows, a single row, the page with the value as title, or that item or property of Wikidata."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A view of a release: a query over the views of its tables, with places (see ``kbsource.release.sql``).
+    """A query whose result shows something about a release. It reads the views of the tables, with places (see
+    ``kbsource.release.sql``).
 
-    The names of the answer's columns are shown, but for those that begin with an underscore, which links may read. The
-    order of the rows must be total. ``$manifest`` is what the manifest says, as JSON without the lists of files.
+    The columns of the result are shown by name, except columns whose names begin with an underscore, which only links
+    read. The order of the rows must be total. ``$manifest`` is the content of the manifest without the lists of files,
+    as JSON.
     """
 
     caption: str
     query: str
     _: KW_ONLY
-    section: str = ""  #: heading above it; measures of one section stand together. Empty: the caption
+    section: str = ""  #: heading above all measures of the section; if empty, the caption
     page: Literal["overview", "measures"] = "overview"
-    """Where the inspector shows it: ``measures`` for queries that read nested columns or much else of every row."""
+    """Page of the inspector that shows it: ``measures`` for slow queries, which read nested columns or most of every
+    row."""
     about: str = ""  #: a sentence above a table, or below a chart
     form: Literal["table", "facts", "text"] = "table"
-    """A table; the values of the only row, each below its column's name; or the only value as a sentence."""
+    """``table``: all rows; ``facts``: the values of the only row, each with its column's name; ``text``: the only
+    value, as a sentence."""
     chart: Literal["bars", "columns"] | None = None
-    """Draws the answer, labels in its first column and numbers in the others: bars of things that have names, columns
-    of what has an order, such as bins."""
-    is_shaded: bool = False  #: cells are shaded by their share of the greatest number
+    """Draws the result, with labels from its first column and numbers from the others: ``bars`` for things with names,
+    ``columns`` for things with an order, such as bins."""
+    is_shaded: bool = False  #: shade each cell by its share of the largest number
     shares: tuple[str, ...] = ()
-    """Columns of shares, 0 to 1, shown in per cent, beside those whose names begin with ``share``."""
-    links: Mapping[str, Target] = field(default_factory=dict)  #: by column; numbers that are 0 have none
+    """Columns of shares from 0 to 1, shown in per cent, in addition to columns whose names begin with ``share``."""
+    links: Mapping[str, Target] = field(default_factory=dict)  #: targets by column; a 0 is not linked
     spread: str = ""
-    """Column whose values become columns, in the order in which they come first, filled with the values of the column
-    behind it. The columns before it name the row, whose cells must follow each other in the answer."""
-    by: str = ""  #: column each of whose values has a section of its own
-    compared: tuple[str, str] | None = None  #: columns of an old and a new text; the words are marked that differ
-    optional: tuple[str, ...] = ()  #: columns that are left out where no row has a value
+    """Column whose values become columns, in order of first occurrence, filled with the values of the column after it.
+    The columns before it identify the row; the cells of a row must be consecutive rows of the result."""
+    by: str = ""  #: column whose values each get a section of their own
+    compared: tuple[str, str] | None = None  #: columns of an old and a new text, whose differing words are marked
+    optional: tuple[str, ...] = ()  #: columns that are left out if no row has a value
     needs: tuple[str, ...] = ()
-    """Tables without which it is not shown. The table ``old.pages`` is that of the release of pages which the manifest
-    calls ``old``, where that is open too; the query names it so, in quotes."""
-    derived: Mapping[str, str] = field(default_factory=dict)  #: queries by name, made once as tables that it reads
-    if_empty: str = ""  #: said where the answer has no rows; without it, nothing is shown then
-    if_missing: str = ""  #: said where a table is missing that it needs; likewise
+    """Tables that it needs to be shown. ``old.pages`` is the table of the release of pages that the manifest calls
+    ``old``, if that release is open too; the query uses this name in quotes."""
+    derived: Mapping[str, str] = field(default_factory=dict)  #: queries by name, run once each; ``query`` reads them
+    if_empty: str = ""  #: text shown if the result has no rows; if empty, nothing is shown then
+    if_missing: str = ""  #: text shown if a table in ``needs`` is missing; as for ``if_empty``
 
     @property
     def heading(self) -> str:
@@ -81,7 +85,7 @@ class Measure:
 
 
 def literals(name: str, columns: Iterable[str], rows: Iterable[Iterable[str | float | None]]) -> str:
-    """Returns constant rows as a table of a query; columns of names that are no keywords.
+    """Returns constant rows as a table for a query. The names of the columns must not be keywords.
 
     >>> literals("meanings", ["outcome", "meaning"], [("gone", "it isn't there"), ("same", None)])
     "(values ('gone', 'it isn''t there'), ('same', null)) as meanings(outcome, meaning)"
@@ -95,13 +99,14 @@ def _literal(value: str | float | None) -> str:
 
 
 def meanings_table(meanings: Mapping[str, str]) -> str:
-    """Returns what names mean as a table of a query, ``meanings``: place, from 0; name; meaning."""
+    """Returns the meanings of names as the table ``meanings`` for a query: place, from 0; name; meaning."""
     rows = ((place, name, meaning) for place, (name, meaning) in enumerate(meanings.items()))
     return literals("meanings", ("place", "name", "meaning"), rows)
 
 
 def binned(value: str, edges: Sequence[float], null: int) -> str:
-    """Returns SQL for the number of a value's bin: half-open, the first below the first edge; ``null`` without a value.
+    """Returns SQL for the number of a value's bin; ``null`` for null. Bins are half-open; the first is below the first
+    edge.
 
     >>> binned("score", (0.5, 1.0), 9)
     'case when score is null then 9 when score < 0.5 then 0 when score < 1.0 then 1 else 2 end'

@@ -286,8 +286,8 @@ class _Lease:
     since it was read.
 
     If several runs start or take over at the same moment, exactly one succeeds. A mark names its run. If that run has
-    ended, or ran on this machine, its death is detected at once. A run on another machine counts as dead if it has not
-    renewed its mark for ``SILENCE_S``; clocks are not compared.
+    ended, or ran on this machine, its death is detected at once. A run on another machine counts as dead if its mark
+    was not renewed for ``SILENCE_S``; clocks are not compared.
 
     Raises:
         SetupError: another run is writing the folder.

@@ -49,7 +49,7 @@ _OPERATORS = frozenset(
 """Operators that only read. A table function appears as an operator under its own name."""
 _BLANKS = re.compile(r"\s+")
 _MOST_ENDS = 100
-"""Places that are tried for the beginning of a comment at the end of a query."""
+"""Maximum number of positions tried as the beginning of a comment at the end of a query."""
 _UNPAIRED = re.compile("[\ud800-\udfff]")
 _NAMES = re.compile(r"\w+")
 _KIND = re.compile(r"^[A-Z][A-Za-z ]* Error: ")
@@ -111,8 +111,8 @@ def _without_end(db: DuckDBPyConnection, query: str) -> str:
 
 
 def _shorter(query: str) -> Iterator[str]:
-    """Yields a query without what may be its end: white space, or a comment from any place where one may begin, the
-    last first. A semicolon may stay."""
+    """Iterates over shorter versions of a query: without the white space at its end, or without a comment at its end,
+    for each position where that may begin, last first. A semicolon stays."""
     if query != (stripped := query.rstrip()):
         yield stripped
     else:
@@ -129,7 +129,7 @@ def _tree(db: DuckDBPyConnection, query: str) -> str:
 
 
 def fault_line(fault: str, query: str) -> str:
-    r"""Returns what DuckDB says of a query as one line, with the place in the query that it points to.
+    r"""Returns an error message of DuckDB about a query as one line, with its position in the query.
 
     >>> fault_line("Catalog Error: no table a!\n\nLINE 1: from a\n             ^", "from a")
     'no table a! (line 1, column 6)'
@@ -145,7 +145,7 @@ def fault_line(fault: str, query: str) -> str:
     start = lines[line - 1].find(cut.removeprefix("...").removesuffix("...")) if line <= len(lines) else -1
     if start < 0:  # DuckDB shows a query that it has rewritten
         return said
-    if cut.startswith("..."):  # of a long line the beginning is left out
+    if cut.startswith("..."):  # the beginning of a long line is left out
         column += start - len("...")
     return f"{said} (line {line}, column {column + 1})"
 

@@ -77,21 +77,20 @@ def has_columns(file: pq.ParquetFile, schemas: Iterable[pa.Schema]) -> bool:
 
 
 def checked_schemas(paths: Sequence[str], schemas: Sequence[pa.Schema]) -> set[int]:
-    """Returns which of some schemas the files of a table have, by their numbers; reads the footers only, several at a
-    time.
+    """Returns the numbers of the schemas that the files of a table have. Reads only the footers, several at a time.
 
     Raises:
-        DataError: the first file that has other columns, as ``check_columns``.
+        DataError: a file has other columns (as ``check_columns``).
     """
     with ThreadPoolExecutor(min(_FOOTERS_AT_A_TIME, max(len(paths), 1))) as pool:
         return {*pool.map(partial(check_columns, schemas=schemas), paths)}
 
 
 def check_columns(path: str | Folder, schemas: Sequence[pa.Schema]) -> int:
-    """Returns which of some schemas a file of a table has, by its number; reads its footer only.
+    """Returns the number of the schema that a file of a table has. Reads only its footer.
 
     Raises:
-        DataError: it has other columns, or is no Parquet file; an OSError where it cannot be opened.
+        DataError: it has other columns, or is not a Parquet file; an OSError if it cannot be opened.
     """
     import pyarrow.parquet as pq
 
@@ -107,7 +106,7 @@ def check_columns(path: str | Folder, schemas: Sequence[pa.Schema]) -> int:
 
 
 def _schema_of(path: str | Folder, found: pa.Schema, schemas: Sequence[pa.Schema]) -> int:
-    """Returns which of some schemas the columns of a file are; raises DataError where they are none."""
+    """Returns the number of the schema that matches the columns of a file; raises DataError if no schema does."""
     for number, schema in enumerate(schemas):
         if found.equals(stored_schema(schema), check_metadata=False):
             return number

@@ -1,4 +1,4 @@
-"""The rows of a query as a file: CSV, JSON, JSON Lines or Parquet. Memory: one batch, of Parquet a row group."""
+"""Writes the rows of a query as CSV, JSON, JSON Lines or Parquet. Memory: one batch; for Parquet, one row group."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _LARGEST = 1 << 63
 
 
 class ResultError(ValueError):
-    """A column that a form of file has no type for, or a query that fails while its rows are computed."""
+    """The file format has no type for a column, or the query failed while its rows were computed."""
 
 
 def write_result(found: DuckDBPyRelation, path: str, form: ResultForm) -> int:
     """Writes all rows of a query to a new local file, and returns their number.
 
-    Columns of one name are told apart by numbers (``a``, ``a_2``). CSV has nested values as JSON, and nothing for null.
+    Columns with the same name get numbers (``a``, ``a_2``). In CSV, nested values are JSON, and null is empty.
 
     Raises:
-        ResultError: Parquet has no type for a column, or the query fails on the way.
-        duckdb.Error: the query fails at its start.
+        ResultError: Parquet has no type for a column, or the query fails while it runs.
+        duckdb.Error: the query fails before it runs.
     """
     reader = found.to_arrow_reader(_BATCH_ROWS)
     schema = pa.schema(
@@ -54,12 +54,12 @@ def write_result(found: DuckDBPyRelation, path: str, form: ResultForm) -> int:
 def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     try:
         yield from reader
-    except OSError as error:  # what Arrow makes of an error of DuckDB
+    except OSError as error:  # Arrow raises this for an error of DuckDB
         raise ResultError(str(error)) from error
 
 
 def _lines(batches: Iterable[pa.RecordBatch], names: Sequence[str], form: str) -> Iterator[tuple[int, bytes]]:
-    """The number of rows of each batch, and what is written of it; the head and the end of the file have no rows."""
+    """Iterates over the number of rows and the bytes of each batch; the head and the end of the file have 0 rows."""
     if form == "csv":
         yield 0, _csv([names])
     elif form == "json":
@@ -92,11 +92,11 @@ def _csv_value(value: Any) -> Any:
 
 
 def json_of(value: Any) -> bytes:
-    """Returns a value of a result as JSON: times as ISO 8601 has them, bytes in hexadecimal digits, numbers that JSON
-    cannot have exactly as text."""
+    """Returns a value of a result as JSON: times in ISO 8601, bytes in hexadecimal digits, and numbers that JSON cannot
+    represent exactly as text."""
     try:
         return orjson.dumps(value, default=_json_value, option=_JSON)
-    except orjson.JSONEncodeError:  # a whole number of more than 64 bits within
+    except orjson.JSONEncodeError:  # it contains a whole number of more than 64 bits
         return orjson.dumps(_without_large(value), default=_json_value, option=_JSON)
 
 

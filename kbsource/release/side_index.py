@@ -1,6 +1,6 @@
-"""Indexes that are made out of a release when they are first asked for, in the cache folder, and never in the release.
+"""Indexes made from a release on first use; they are stored in the cache folder, never in the release.
 
-An index is a Parquet file of rows in order, in a folder that is named by the hash of the release's manifest.
+An index is a Parquet file of sorted rows, in a folder named by the hash of the release's manifest.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ OnProgress = Callable[[int, int], None]
 
 
 class _StoppedError(Exception):
-    """Nobody waits for the index any more."""
+    """The index is no longer needed, so making it stops."""
 
 
 def cache_folder(sha256: str) -> Path:
-    """The folder for what is made out of a release, named by its hash."""
+    """Returns the cache folder of a release, given the hash of its manifest."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(base) / "kbsource" / "inspector" / sha256
 
 
 _FILE, _SHA256 = "rows.parquet", "rows.sha256"
 ORDER_MB = 200
-"""What an index is put in order in; what needs more goes to the disk."""
+"""Memory for sorting an index, in MB; larger data is spilled to disk."""
 
 
 class OrderedRows:
-    """The rows of an index, which stand in order; threads may share one."""
+    """The sorted rows of an index. Threads may share an object."""
 
     def __init__(self, folder: str) -> None:
         self._open = ExitStack()
@@ -47,7 +47,7 @@ class OrderedRows:
         self._db.execute(f"create view rows as from read_parquet({quoted(os.path.join(folder, _FILE))})")
 
     def column(self, query: str, *values: Any) -> list[Any]:
-        """The first column of what a query on ``rows`` gives."""
+        """Returns the first column of the result of a query on the view ``rows``."""
         return [row[0] for row in self._db.cursor().execute(query, values).fetchall()]
 
     def close(self) -> None:
@@ -56,11 +56,11 @@ class OrderedRows:
 
 
 class SideIndex:
-    """An index that is opened where it was made before, else made in a thread; any thread may ask for it.
+    """An index that is opened if it exists, and otherwise made in a thread of its own. Any thread may use it.
 
     Args:
-        folder: where it lies once it is whole.
-        make: writes its file to a folder, and says how much is done and of how much.
+        folder: folder of the complete index.
+        make: writes its file to a folder, and reports the amount done and the total.
     """
 
     def __init__(self, folder: Path, make: Callable[[str, OnProgress], None]) -> None:
@@ -74,13 +74,13 @@ class SideIndex:
 
     @property
     def percent(self) -> int:
-        """How much is made, in percent."""
-        if self._opened is not None:  # where it was made before, nothing is done
+        """Progress of making the index, in per cent."""
+        if self._opened is not None:  # nothing is done for an index that already existed
             return 100
         return 100 * self._done // self._total if self._total else 0
 
     def get(self) -> OrderedRows | None:
-        """The index; None while it is made, which begins with the first call, or where it has a ``fault``."""
+        """Returns the index; None while it is being made, or if it has a ``fault``. The first call starts making it."""
         with self._turn:
             if self._opened is None and self._thread is None and self.fault is None:
                 if _is_whole(self._folder):
@@ -91,14 +91,14 @@ class SideIndex:
             return self._opened
 
     def wait(self) -> OrderedRows | None:
-        """The index once it is made; None where it has a ``fault``."""
+        """Waits until the index is made, and returns it; None if it has a ``fault``."""
         self.get()
         if (thread := self._thread) is not None:
             thread.join()
         return self.get()
 
     def close(self) -> None:
-        """Closes it, or stops the work on it; what was begun is removed."""
+        """Closes the index. If it is still being made, the work stops and unfinished files are removed."""
         self._stopped.set()
         if (thread := self._thread) is not None:
             thread.join(timeout=10)
@@ -113,7 +113,7 @@ class SideIndex:
                 os.mkdir(made)
                 self._make(made, self._see)
                 Path(made, _SHA256).write_text(Folder.of(made).sha256(_FILE))
-                if not _is_whole(self._folder):  # another process may have been sooner
+                if not _is_whole(self._folder):  # another process may have been faster
                     shutil.rmtree(self._folder, ignore_errors=True)
                     os.rename(made, self._folder)
             opened = OrderedRows(str(self._folder))
@@ -133,7 +133,7 @@ class SideIndex:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether an index is there as it was written: what became of it later is made again."""
+    """Returns whether an index exists and is unchanged; a damaged index is made again."""
     try:
         return (folder / _SHA256).read_text() == Folder.of(folder).sha256(_FILE)
     except (OSError, ValueError):

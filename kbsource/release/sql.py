@@ -104,8 +104,7 @@ def add_tables(
         found = checked_schemas([join(folder, name) for name in names], schemas)
         if names:
             listed = ", ".join(quoted(root + name) for name in names)
-            # Alignments that were verified have columns that others have not. To unite columns DuckDB reads every
-            # footer at once.
+            # Verified alignments have additional columns. To unite columns, DuckDB reads all footers at once.
             source = f"read_parquet([{listed}], union_by_name = {len(found) > 1}, hive_partitioning = false)"
             db.execute(f"create or replace view {view} as select *{further} from {source}")
         else:

@@ -285,11 +285,12 @@ class _Files:
 
     @property
     def has_counts(self) -> bool:
-        """Whether a manifest of the release, or of one in its folders, has counts of tables."""
+        """True if a manifest of the release, or of a release in its folders, contains counts of tables."""
         return any(kind.counts for kind, _ in self._releases.values())
 
     def add_settings(self, db: Any) -> bool:
-        """Adds what laws and counts need from the manifests; False where one does not contain it."""
+        """Adds the settings that invariants and counts need from the manifests; returns False if a manifest lacks
+        them."""
         settings = {}
         for folder, (kind, manifest) in self._releases.items():
             try:

@@ -99,10 +99,10 @@ def _open(sink: HashingWriter, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 class _HashedFile:
-    """A file that is hashed while it is written, and appears under its name only once it is whole.
+    """A file that is hashed while it is written, and appears under its name only once it is complete.
 
     Raises:
-        DataError: its path, in which there may be names out of what was read, leads out of the output.
+        DataError: its path, which may contain names from the input, points outside the output.
     """
 
     def __init__(self, output: str, file: str) -> None:
@@ -287,8 +287,8 @@ def write_batches(
 
 
 class RejectedRows:
-    """Rejected rows in the order in which they were appended, before they are written as a table. A context: the rows
-    are on disk in it, so memory holds ``_SPOOLED_BYTES`` of them, however many there are.
+    """Rejected rows in the order they were appended, until they are written as a table. Use it as a context manager.
+    The rows are stored on disk, so memory holds at most ``_SPOOLED_BYTES`` of them.
     """
 
     def __init__(self) -> None:
@@ -311,7 +311,7 @@ class RejectedRows:
         self.reasons[row.reason] += 1
 
     def __iter__(self) -> Iterator[BadRecord]:
-        """Yields all rows; none may be appended meanwhile."""
+        """Iterates over all rows; do not append any in the meantime."""
         decoder = msgspec.json.Decoder(BadRecord)
         self._file.seek(0)
         yield from map(decoder.decode, self._file)

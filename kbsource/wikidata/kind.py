@@ -174,7 +174,7 @@ LAWS = (
         "where exists (from settings where name = 'every site' and n > 0)",
         ("items", "sitelinks"),
     ),
-    Law("classes_disagree", "the class closure is not that of the statements"),
+    Law("classes_disagree", "the class closure does not follow from the statements"),
 )
 _IS_LINK = f"value_type = 'entity' and rank <> 'deprecated' and regexp_full_match(value, '{_ITEM}')"
 _EDGES = f"""

@@ -254,7 +254,7 @@ class EntityRange:
 
     Args:
         lines: lines of the range, from ``lines.read_lines``.
-        reader: reads the entities; an entity for which it raises RecordError is rejected.
+        reader: reads the entities; an entity that raises RecordError is rejected.
         skipped: ordinals of entities that another line supersedes; they are rejected as ``duplicate_entity``.
         verdicts: by ordinal, how an entity ended the process that read it; it is rejected unread.
     """

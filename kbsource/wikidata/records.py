@@ -47,7 +47,7 @@ class Value(Row):
         "monolingualtext: the text; other: the datavalue as JSON",
     ]
     language: Annotated[str | None, "language of a monolingualtext"]
-    unit: Annotated[str | None, "item of a quantity's unit; null if it has none"]
+    unit: Annotated[str | None, "item of a quantity's unit; null without a unit"]
     lower: Annotated[str | None, "lower bound of a quantity"]
     upper: Annotated[str | None, "upper bound of a quantity"]
     year: Annotated[int | None, "year of a time; -44 is 44 BC"]

@@ -515,11 +515,12 @@ def build_cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
     return cells
 
 
-_LOOSE_LINE = re.compile(r"\n(?:\s|(?<=\s\n))")  # a line that has white space around it, or is blank
+_LOOSE_LINE = re.compile(r"\n(?:\s|(?<=\s\n))")  # a line that is empty or has white space around it
 
 
 def _line_cell(text: str, offset: int, links: list[Link]) -> TextCell:
-    """The text of a cell that has no list marks, and no white space around its lines but before and behind all."""
+    """Returns the text of a cell without list markers, and with white space only before its first and after its last
+    line."""
     stripped = text.strip()
     shift = offset if len(stripped) == len(text) else offset + len(text) - len(text.lstrip())
     return TextCell(stripped, tuple([RawLink(link[0] - shift, link[1] - shift, link[2]) for link in links]))

@@ -48,7 +48,7 @@ from kbsource.wikitext.tags import decode_references
 from kbsource.wikitext.templates import LostText, find_rule
 from kbsource.wikitext.walk import Walker
 
-# What a line of text with links, quotes and character references has not, nor begins with.
+# Markup that a line of only text, links, quotes and character references neither contains nor begins with.
 _STRUCTURE = re.compile(r"\|[-+]|[{}<\n\x00\x01\x03-\x07\x0b-\x0d\x1c-\x1f]|__|~~~")
 _LINE_STARTS = frozenset("=*#:;- ")
 
@@ -101,8 +101,8 @@ class WikitextParser:
     ``definitions`` are used to expand templates without a rule; ``invoke``, ``exists`` and ``asked`` are as for
     ``Expander``.
 
-    ``has_references`` changes nothing else in the result. A page whose references cannot be read has none, which is
-    counted as ``failed``.
+    ``has_references`` changes nothing else in the result. A page whose references cannot be read gets no references,
+    which is counted as ``failed``.
     """
 
     def __init__(

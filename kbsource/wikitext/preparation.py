@@ -1,6 +1,6 @@
-"""Wikitext of one page -> what the tokenizer takes: templates, tags and tables worked out, links and lines as written.
+"""Prepares the wikitext of a page for the tokenizer: processes templates, tags and tables; leaves links and lines.
 
-Cells of tables and values of infoboxes are fragments beside the body, and get their texts back in the end.
+Table cells and infobox values are kept apart from the body as fragments; ``assemble`` puts their texts back.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from kbsource.wikitext.templates import (
 
 _NOTHING = f"{CUTS}{LINE} \n"
 _CUT_BLOCKS = CUTS + BLOCK
-_BLANK_NAME = f"{CUTS}{PIPE}: _\n"  # what no template's name is made of
+_BLANK_NAME = f"{CUTS}{PIPE}: _\n"  # a template name contains at least one other character
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
 _PLACE_SHOWN = re.compile(f"({ANY_PLACE.pattern})\n?")
@@ -70,7 +70,8 @@ _LISTED_WORK = re.compile(r"(\n[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|at
 _MONEY_IN_BRACKETS = re.compile(rf"\([^()\n{NUMBER}]{{0,200}}{NUMBER}[^()\n]{{0,200}}\)")
 _MONEY_WITHOUT_NUMBER = re.compile(rf"[^(,;{NUMBER}]*{NUMBER}(?=[ ,;.)])(?! ?[0-9])[^,;)]*")
 _SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
-# An external link as far as its address goes, where no blank ends that: with the bracket where it has no label.
+# An external link up to the end of its address, unless a space ends the address. Without a label, it includes the
+# closing bracket.
 _ADDRESS = re.compile(
     r"\[https?://(?:\[[0-9A-Fa-f:.]+\])?+[^\s\[\]\"<>']*+(?:'[^\s\[\]\"<>']++)*+(?:\]|(?=[\[\"<]|''|[^\S \n]))"
 )
@@ -82,7 +83,7 @@ _REST_OF_BLOCKS = (
 )
 _LABEL_OF_BLOCKS = re.compile(rf"\[https?:{_REST_OF_BLOCKS}")
 _RELATIVE_LABEL_OF_BLOCKS = re.compile(rf"\[{_REST_OF_BLOCKS}")
-# A reference to a blank, which does not end an address.
+# A character reference to a space, which does not end an address.
 _BLANK_IN_ADDRESS = re.compile(r"(\[https?://[^\s\[\]<>\"&]*+)&(?:nbsp|#(?:x20|32|160|x[aA]0));")
 # A tag, a character reference or a switch that what follows the template may complete.
 _OPENED_TOKEN = re.compile(r"(?:</?[A-Za-z][^<>]*|&#?\w{0,40}|__\w{0,40})\Z")
@@ -94,7 +95,7 @@ _HEADING_IN_TEMPLATE = re.compile(r"\n==[^=\n][^\n]*==[ \t]*\n")
 
 
 class PagePreparation:
-    """The state of one page while it is prepared for the tokenizer; counts as in ``ParsedText``."""
+    """The state of a page while it is prepared for the tokenizer; the counts are those in ``ParsedText``."""
 
     def __init__(
         self,
@@ -120,7 +121,7 @@ class PagePreparation:
         self._has_blocks = self._has_fractions = False
 
     def prepare(self, wikitext: str) -> str:
-        """The body with everything but links, quotes and lines resolved; collects tables and infoboxes."""
+        """Returns the body with everything but links, quotes and lines resolved; collects tables and infoboxes."""
         references = self._references
         text = strip_extensions(wikitext, self.losses, references)
         if self._facts.code in VARIANT_LANGS:
@@ -136,7 +137,7 @@ class PagePreparation:
         return text.replace(BREAK, " ") if BREAK in text else text
 
     def _said(self, use: re.Match[str]) -> str:
-        """The words that an unknown template wraps inside of a sentence, nothing elsewhere."""
+        """Returns the words that an unknown template wraps if it is inside a sentence, otherwise nothing."""
         inner, numbers = without_numbers(use[1]), "".join(NUMBERED.findall(use[1]))  # in its name
         head, _, words = inner.partition("|")
         name = normalise_template_name(head, self._facts.code)
@@ -173,10 +174,10 @@ class PagePreparation:
         return end_paragraphs(cut_tables(text, self._tables, self.losses))
 
     def _on_noted(self, inner: str, depth: int) -> str:
-        """What ``_on_template`` gives, with the numbers of references in the use, and with its own where it makes some.
+        """Returns the result of ``_on_template`` with the numbers of the references in the use and of those it makes.
 
-        Where the use shows something else than a cut, numbers stay if they pass through what works it out, and else
-        stand behind it, but for places where they would part what belongs together.
+        If the use shows more than a cut, numbers that pass through its expansion stay at their positions. Otherwise
+        they follow the output, unless they would separate what belongs together.
         """
         assert self._references is not None
         kind = self._references.kind_of(inner.partition("|")[0])
@@ -207,7 +208,7 @@ class PagePreparation:
         return "".join((shown[:end], *NUMBERED.findall(numbers), shown[end:]))
 
     def _worked_out_again(self, inner: str, depth: int) -> str:
-        """What ``_on_template`` gives; nothing is counted, and no other use has less left that it may cost."""
+        """Returns the result of ``_on_template`` without counting anything or charging the page's budget."""
         again = PagePreparation(self._page, self._expander)
         again._infoboxes = self._infoboxes[:]
         return again._on_template(inner, depth)
@@ -263,16 +264,16 @@ class PagePreparation:
             text = _apart(text)
         elif text[-1:].isdigit() and _FRACTION.fullmatch(text):
             self._has_fractions = True
-            text = f"{CUT}{CUT}{text}"  # apart from a number before it, to which it is added
+            text = f"{CUT}{CUT}{text}"  # separated from a number before it, because it is added to that number
         if not depth:
             self.shown[template.name, "rendered"] += visible_chars(_without_places(text))
-        if rendering.is_block:  # an empty one keeps the list behind it at the beginning of a line
+        if rendering.is_block:  # an empty block keeps a list after it at the beginning of a line
             text = f"\n\n{text}\n\n" if text else f"{CUT}\n\n"
         return mark_separators(text) if depth else text
 
     def _expand(self, inner: str, name: str, depth: int, *, has_rule: bool = False) -> str | None:
-        """What a template shows by its definition; None where there is none, nothing comes of it, or it hits a
-        limit and there is a rule."""
+        """Returns the output of a template's definition. None if there is no definition, or if there is a rule and the
+        definition shows nothing or exceeds a limit."""
         if self._expansion is None or _has_heading(inner):
             return None
         outcome, text, is_infobox, n_modules, n_refs = self._expansion.expand(inner, name)
@@ -304,9 +305,10 @@ class PagePreparation:
         return f"\n{PLACE}I{len(self._infoboxes) - 1}\n"
 
     def _leave_out(self, inner: str, name: str, outcome: str) -> str:
-        """Counts a template that shows nothing. Infoboxes and tables inside it keep their place.
+        """Counts a template that shows nothing. Infoboxes and tables inside it keep their positions.
 
-        One that holds a section heading was never closed, and its closer is another's: its text stays.
+        If it contains a section heading, it was never closed, and the closing braces belong to another template: its
+        text stays.
         """
         if "\n==" in inner and _has_heading(inner):
             self.losses["broken_markup"] += 1
@@ -329,8 +331,8 @@ class PagePreparation:
         self.losses["broken_markup"] += 1
 
     def fragments(self) -> list[str]:
-        """The wikitext of all cells and values in the order that ``assemble`` takes them back."""
-        # Values may hold tables of their own, which come after the body's: settle them first.
+        """Returns the wikitext of all cells and values, in the order that ``assemble`` expects."""
+        # Values may contain tables, which come after the body's tables, so they are settled first.
         values = [
             self._settle(value) if _UNSETTLED.search(value) or self._has_fractions else value
             for _, fields in self._infoboxes
@@ -348,9 +350,9 @@ class PagePreparation:
     def assemble(
         self, cells: list[TextCell], places: dict[str, int], hidden_places: set[str]
     ) -> tuple[tuple[ParsedTable, ...], tuple[ParsedInfobox, ...]]:
-        """The tables and infoboxes with the texts of their fragments, each with its place in the body.
+        """Returns the tables and infoboxes with the texts of their fragments, each with its position in the body.
 
-        Those at ``hidden_places`` are left out, with the tables in them, which follow them and have no place.
+        Tables at ``hidden_places`` are left out, with the tables nested in them, which follow and have no position.
         """
         taken = iter(cells)
         tables: list[ParsedTable] = []
@@ -364,7 +366,7 @@ class PagePreparation:
                 tuple(
                     [
                         ParsedCell(text, cell.is_header, cell.colspan, cell.rowspan)
-                        for cell, text in zip(row, taken, strict=False)  # in this order: no text more is taken
+                        for cell, text in zip(row, taken, strict=False)  # in this order, so no extra text is taken
                     ]
                 )
                 for row in table.rows
@@ -389,7 +391,7 @@ class PagePreparation:
             self._references.above[place] = element
 
     def is_disambiguation(self) -> bool:
-        """Whether a behaviour switch or a template of the language's family marks the page."""
+        """Returns whether a behaviour switch or one of the language's templates marks a disambiguation page."""
         if self._switches & self._facts.disambiguation_words:
             return True
         names = self._facts.disambiguation_templates
@@ -397,15 +399,15 @@ class PagePreparation:
 
 
 def _has_heading(inner: str) -> bool:
-    """Whether a use holds a section heading that stands in no file's caption."""
+    """Returns whether a use contains a section heading outside the captions of files."""
     if "\n==" not in inner or not _HEADING_IN_TEMPLATE.search(inner):
         return False
     return "[[" not in inner or _HEADING_IN_TEMPLATE.search(LINK_OF_LINES.sub("", inner)) is not None
 
 
 def _with_places(shown: str, inner: str) -> str:
-    """What a template shows of a use, with the places of infoboxes in it at the ends of lines; what a function made of
-    a place goes."""
+    """Returns a template's output with the placeholders of the use at the ends of lines, and without placeholders that
+    a function changed."""
     places = {*_PLACE_LINE.findall(inner)}
     return _PLACE_SHOWN.sub(lambda place: f"{place[1]}\n" if place[1] in places else "", shown)
 
@@ -415,18 +417,18 @@ def _without_places(text: str) -> str:
 
 
 def _apart(text: str) -> str:
-    """What a rule shows so that apostrophes at its ends join none beside it: a template's are inside of a tag."""
+    """Returns a rule's output with cuts that keep apostrophes at its ends from joining apostrophes beside it."""
     before = CUT if text[0] == "'" else ""
     return f"{before}{text}{CUT}" if text[-1] == "'" else before + text
 
 
 def drop_addresses(text: str, losses: Counter[str]) -> str:
-    """The text without external links that have no label, and with a space between the others' address and label."""
+    """Returns the text without unlabelled external links, and with a space between address and label of the others."""
     return _ADDRESS.sub(partial(_address, losses=losses), text)
 
 
 def _address(found: re.Match[str], losses: Counter[str]) -> str:
-    """What stands for an external link as far as its address goes. In a link's label it is text."""
+    """Returns the replacement for an external link up to the end of its address. In a link's label it is text."""
     if found[0][-1] != "]":
         return f"{found[0]} "
     before = found.string[max(found.start() - _LONGEST_LABEL, 0) : found.start()].rpartition("\n")[2]
@@ -437,6 +439,6 @@ def _address(found: re.Match[str], losses: Counter[str]) -> str:
 
 
 def _own_line(place: re.Match[str]) -> str:
-    """A place on a line of its own; the blanks behind it go, or the next line would be preformatted."""
+    """Returns a placeholder on a line of its own, without the spaces after it, which would preformat the next line."""
     is_begun = place.start() > 0 and place.string[place.start() - 1] != "\n"
     return f"\n{place[1]}\n" if is_begun else f"{place[1]}\n"

@@ -36,7 +36,7 @@ class Citation(Row):
     archive_url: Annotated[str | None, "address of a copy in a web archive"] = None
     archive_date: Annotated[str | None, "ISO date of the copy, as stated or from its address"] = None
     url_status: Annotated[str | None, "live | dead | usurped | unfit | deviated, if stated"] = None
-    access_date: Annotated[str | None, "ISO date on which an editor read it"] = None
+    access_date: Annotated[str | None, "ISO date when an editor read it"] = None
     doi: Annotated[str | None, "DOI, lower case, without prefix"] = None
     isbn: Annotated[str | None, "ISBN, 13 digits, with a valid check digit"] = None
     issn: Annotated[str | None, "ISSN with hyphen, with a valid check digit"] = None
@@ -67,12 +67,12 @@ class Reference(Row):
         Int32, "0 for the reference itself; 1, 2, … for its further sources, which have no markup and number"
     ]
     number: Annotated[Int32 | None, "number in the list of its group; null if it has no marker"]
-    name: Annotated[str | None, "name by which it is reused"]
+    name: Annotated[str | None, "name for reusing it"]
     markup: Annotated[str, "its wikitext; empty if the page does not define it"]
     markup_sha256: Annotated[str, "SHA-256 of the markup in UTF-8"]
     text: Annotated[str, "its text as readers see it"]
     template: Annotated[str | None, "the first citation template in it"]
-    source: Annotated[Int32 | None, "for a shortened note, the reference on the page that it stands for"]
+    source: Annotated[Int32 | None, "for a shortened note, the reference on the page that it refers to"]
     citation: Annotated[Citation | None, Columns()]
 
 

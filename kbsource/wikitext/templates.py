@@ -170,9 +170,9 @@ def _add(
 ) -> None:
     """Adds the rules of a file; names that already have a rule keep it.
 
-    ``canonical`` are the English rules by name, to which aliases refer. ``borrowed`` is international.toml, if the
-    rules come from another language. It lists the names that may show text; a name that shows nothing is used only if
-    it is too long to mean something else in another language.
+    ``canonical`` contains the English rules by name, because aliases refer to them. ``borrowed`` is international.toml,
+    if the rules come from another language. It lists the names that may show text; a name that shows nothing is used
+    only if it is too long to mean something else in another language.
     """
     shown = None if borrowed is None else frozenset(borrowed["names"])
     worded = frozenset(borrowed["worded"]) if borrowed else frozenset()

@@ -24,7 +24,7 @@ class Use(NamedTuple):
     """``{{head|part|name=part}}``."""
 
     head: Text  #: the text before the first pipe
-    #: (name, value) of the arguments; the name is None for an unnamed argument
+    #: (name, value) of the arguments; an unnamed argument has the name None
     parts: tuple[tuple[Text | None, Text], ...]
     begins_line: bool  #: it comes directly after a newline in the source
 

@@ -1,4 +1,4 @@
-"""Which pages link to a page: an index beside a release of pages."""
+"""Finds the pages that link to a page, through an index in the cache folder."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from kbsource.release.side_index import ORDER_MB, OnProgress, OrderedRows, SideI
 from kbsource.release.sql import add_tables, connected
 
 _ALL = 1 << 62
-"""More pages than there are."""
+"""More pages than any wiki has."""
 
 
 def inlinks_index(path: str, manifest: Manifest) -> SideIndex:
-    """Returns the index of the links of a release of pages, a row a page and a page that links to it."""
+    """Returns the index of the links in a release of pages, with a row for each pair of a page and a page that links to
+    it."""
     return SideIndex(cache_folder(manifest.sha256) / "backlinks-2", partial(_write_inlinks, path, manifest))
 
 
 def _write_inlinks(path: str, manifest: Manifest, folder: str, on_progress: OnProgress) -> None:
-    """Writes the pairs of pages of which one links to the other; ``on_progress`` is told pages done."""
+    """Writes the pairs of a page and a page that links to it; ``on_progress`` receives the number of pages done."""
     n_done, entries = 0, manifest.tables["pages"]
     with connected(reads=[path], writes=[folder], memory_mb=ORDER_MB, threads=1, scratch=folder) as db:
         add_tables(db, PAGES_RELEASE.declared, {"pages": [entry.file for entry in entries]}, path)
@@ -43,8 +44,8 @@ def count_linking(index: OrderedRows, page_id: int) -> int:
 
 
 def linking_ids(index: OrderedRows, page_id: int, start: int = 0, end: int | None = None) -> list[int]:
-    """Returns the ids of the pages that link to a page, ascending: those from ``start`` up to but not including
-    ``end``.
+    """Returns the ids of the pages that link to a page, ascending; of the whole list, the half-open part
+    [start, end).
     """
     query = "select source from rows where target = ? order by source limit ? offset ?"
     return index.column(query, page_id, _ALL if end is None else max(end - start, 0), start)

@@ -409,7 +409,7 @@ LAWS = (
     ),
     Law(
         "traces_disagree",
-        "a trace is not of the page in its place",
+        "a trace does not belong to the page at its position",
         """select coalesce(told._file, own._file), 'page ' || coalesce(told.page_id, own.page_id)
         from (select *, replace(_file, 'traces', 'pages') as place from traces) as told
         full join pages as own on told.place = own._file and told._row = own._row
@@ -422,8 +422,8 @@ LAWS = (
 INDEX_LAWS = tuple(
     Law("index_disagrees", _DISAGREES, f"select '{file}', '{what}' from ({query})")
     for file, what, query in (
-        (_TITLES, "a status that is none", f"from titles where status not between 0 and {len(STATUSES) - 1}"),
-        (_TITLES, "keys that are not those of the titles", "from titles where key <> title_key(title)"),
+        (_TITLES, "an unknown status", f"from titles where status not between 0 and {len(STATUSES) - 1}"),
+        (_TITLES, "keys that do not match their titles", "from titles where key <> title_key(title)"),
         (
             _TITLES,
             "keys out of order",

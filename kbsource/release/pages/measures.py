@@ -1,4 +1,4 @@
-"""What a release of pages shows: what became of what was read, what pages hold, and what their text lacks."""
+"""Measures of a release of pages: outcomes of the pages read, contents of pages, and losses of their text."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from kbsource.release.measures import Measure, ToRows, literals
 from kbsource.runtime.database import quoted
 
 MARKUP = r"\{\{|\}\}|\[\[|\]\]|<ref|'''"
-"""What wikitext has, and text has not."""
+"""Pattern of wikitext markup, which must not be in the text."""
 CONTEXT_CHARS = 40
 SAMPLED = 1000
-"""Pages in which leaks are looked for."""
+"""Number of pages searched for leaked markup."""
 _WORST, _LEAKS = 20, 20
 
 _COUNTS, _LOST, _TEMPLATES = "Counts and their law", "What was not carried over", "Templates"
@@ -126,7 +126,7 @@ _BIN += " else (least // 1048576) || 'M–' || (least // 524288) || 'M' end"
 
 
 def _distribution(name: str) -> Measure:
-    """Pages by a measure: 0, then from each power of two to below the next."""
+    """Returns the distribution of pages by a number: 0, then ranges from each power of two to below the next."""
     return Measure(
         f"{name.capitalize()} a page",
         f"""with counted as (
@@ -184,7 +184,7 @@ _LEAKY = {
             from {_FIELDS})
         select *, regexp_extract_all(text, {_MARKUP}) as markup from texts where regexp_matches(text, {_MARKUP})""",
 }
-"""The pages whose ids have the least sha256, and their texts that have markup."""
+"""The pages whose ids have the lowest SHA-256, and their texts with markup."""
 _AFTER = "list_sum([length(piece) for piece in pieces[:turn + 1]])"
 _BEFORE = "coalesce(list_sum([length(piece) for piece in markup[:turn]]), 0)"
 _LEAK_OPTIONS: dict[str, Any] = {"section": "Leaks", "page": "measures", "needs": ("pages",), "derived": _LEAKY}
@@ -238,7 +238,7 @@ _MEASURED = (
         needs=("pages", "refs", "ref_uses"),
     ),
     _cited("References by form", "form", "from refs where source_number = 0"),
-    _cited("What is cited, by kind", "coalesce(kind, 'nothing that is told') as kind", "from refs"),
+    _cited("What is cited, by kind", "coalesce(kind, 'not stated') as kind", "from refs"),
     _cited(
         "Addresses by status",
         "coalesce(url_status, 'not stated') as status",
@@ -296,4 +296,4 @@ _MEASURED = (
     ),
 )
 MEASURES = (*_OVERVIEW, *_MEASURED)
-"""What a release of pages shows."""
+"""All measures of a release of pages."""

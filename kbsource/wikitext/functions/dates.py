@@ -36,7 +36,7 @@ class Date(NamedTuple):
 class DateForms:
     """The words and forms of a language; see rules/dates.toml and rules/calendar_names.toml."""
 
-    #: ``months``, ``alone``, ``short``: names of the months within a date, on their own, and abbreviated; empty if
+    #: ``months``, ``alone``, ``short``: names of the months within a date, outside a date, and abbreviated; empty if
     #: unknown
     months: tuple[str, ...]
     alone: tuple[str, ...]
