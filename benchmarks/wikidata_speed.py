@@ -24,7 +24,7 @@ from kbsource.runtime.beat import Beat
 from kbsource.runtime.chunks import ChunkKey, Work, chunk_path, write_chunk
 from kbsource.runtime.guarded import spare_collector
 from kbsource.wikidata.entity import NEEDED_QUALIFIERS, EntityReader
-from kbsource.wikidata.lines import plan_lines
+from kbsource.wikidata.lines import plan_entities
 from kbsource.wikidata.parts import IDS, PartFiles
 
 SOURCES = ("wikidata/qrank_twenty_entities.json.bz2", "wikidata/wikibase-dump-filter_entities.ndjson.gz")
@@ -94,7 +94,7 @@ def parse(path: Path, output: Path) -> None:
     shutil.rmtree(output, ignore_errors=True)
     staging = str(output / "_staging")
     hashed = {str(path): hash_file(str(path))}
-    ranges = plan_lines([str(path)], range_bytes=1 << 40)
+    ranges = plan_entities([str(path)], range_bytes=1 << 40)
     reader = EntityReader(languages=("en",), sites=None, qualifiers=frozenset(NEEDED_QUALIFIERS))
     files = PartFiles(ranges, reader, files=CheckedFiles(hashed), staging=staging)
     work = Work(ChunkKey(0, 0), Beat.unshared())

@@ -36,7 +36,7 @@ from mapping.retrieval.training_kind import TRAINING_DATA
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS
 from mapping.schema import TABLES as ALIGNMENT_TABLES
 from mapping.serving.operations import OPERATIONS, SHAPES, STATUS
-from pipelines.app import examples_of, make_app
+from pipelines.app import docstring_examples, make_app
 from pipelines.commands import GROUPS
 
 FOLDER = Path(__file__).resolve().parent
@@ -209,7 +209,7 @@ def _section(typed: App, name: str) -> str:
     text = re.sub(r"## Table of Contents\n\n(?:- .*\n)+\n", "", text)
     text = re.sub(r"\[(`.*?`)\]\(#.*?\)", r"\1", text)
     text = re.sub(r"\n {2,}(?=\S)", " ", text).replace("\n```console\n", "\n```\n").strip()
-    examples = examples_of(typed.default_command).partition("\n\n")[2]
+    examples = docstring_examples(typed.default_command).partition("\n\n")[2]
     shown = f"\n\n```\n{textwrap.dedent(examples)}\n```" if examples else ""
     return f"### kbsource {name}\n\n{text}{shown}"
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from mapping.inspector.marking import Piece, changed_words
+from mapping.inspector.marking import TextPiece, changed_words
 
 PICTURE = Path(__file__).with_name("alignment.svg")
 RECORD = "2001"
@@ -45,7 +45,7 @@ def _rows(folder: Path) -> Iterator[dict[str, Any]]:
         yield from pq.read_table(path).to_pylist()
 
 
-def _wrapped(pieces: Iterable[Piece], style: str) -> Iterator[str]:
+def _wrapped(pieces: Iterable[TextPiece], style: str) -> Iterator[str]:
     """Yields lines of SVG, broken between words."""
     line, width = "", 0
     for piece in pieces:

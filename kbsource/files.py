@@ -40,9 +40,9 @@ def use_options(options: Mapping[str, str]) -> None:
         SetupError: no store has an option of that name.
     """
     if options:
-        from kbsource.stores import check_options
+        from kbsource.stores import check_store_options
 
-        check_options(options)
+        check_store_options(options)
     os.environ[_OPTIONS] = json.dumps(options, sort_keys=True)
 
 

@@ -82,7 +82,7 @@ def line_counts(report: Report) -> LineCounts:
     return LineCounts(sum(became.values()) + rejected.total(), **became, rejected=dict(rejected))
 
 
-def count_faults(manifest: PageviewsManifest) -> list[str]:
+def _count_faults(manifest: PageviewsManifest) -> list[str]:
     """Returns every disagreement among the counts, or between counts and numbers of rows."""
     faults = sum_faults(manifest.counts, manifest.totals, LineCounts())
     return faults + row_faults(manifest, {"rejected": manifest.totals.n_rejected})
@@ -119,7 +119,7 @@ PAGEVIEWS_RELEASE: Kind[PageviewsManifest] = Kind(
         TableCount("views", "select sum(views) from pageviews"),
         TableCount(None, "select count(*) from pageviews", summary="titles with views"),
     ),
-    further_faults=count_faults,
+    further_faults=_count_faults,
     laws=LAWS,
     shown_by=(("pageviews", "title"), ("pageviews", "page_id"), ("rejected", "key")),
 )
@@ -159,7 +159,7 @@ def projects_of(edition: str, *, all_access: bool = False) -> frozenset[str]:
     return frozenset({f"{edition}.wikipedia", f"{edition}.z", *others})
 
 
-def read_range(
+def read_views(
     line_range: LineRange,
     projects: frozenset[str],
     *,
@@ -238,7 +238,7 @@ def sum_range(
 
     sums: Counter[tuple[str, int | None]] = Counter()
     damages: list[int] = []
-    for row in read_range(line_range, projects, files=files, on_damage=damages.append):
+    for row in read_views(line_range, projects, files=files, on_damage=damages.append):
         if isinstance(row, BadRecord):
             report.rejected.append(row)
             continue

@@ -104,7 +104,7 @@ class Store(Protocol):
         ...
 
 
-def check_options(options: Mapping[str, str]) -> None:
+def check_store_options(options: Mapping[str, str]) -> None:
     """Checks that every option has a name that some store accepts.
 
     Raises:

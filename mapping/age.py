@@ -124,7 +124,7 @@ MEASURES = (
 """Contents of the overview, besides half-lives, which are not sums."""
 
 
-class PageFacts(NamedTuple):
+class KnownPage(NamedTuple):
     """Facts about a page of a release that are known without reading it."""
 
     version: int  #: hash of everything that is searched: equal for equal pages
@@ -132,7 +132,7 @@ class PageFacts(NamedTuple):
     infobox: str | None  #: name of the first infobox
 
 
-class Found(NamedTuple):
+class EvidenceResult(NamedTuple):
     """The search result for a piece of evidence in a release."""
 
     aligned: Alignment  #: with the outcome that the threshold gives it
@@ -147,12 +147,12 @@ class Found(NamedTuple):
 
 def fates_of(
     dataset: str,
-    found: Sequence[Found],
-    pages: Sequence[PageFacts | None],
+    found: Sequence[EvidenceResult],
+    pages: Sequence[KnownPage | None],
     dates: Sequence[str],
     *,
     question: str | None = None,
-    elsewhere: Mapping[int, Found] | None = None,
+    elsewhere: Mapping[int, EvidenceResult] | None = None,
 ) -> Iterator[Fate]:
     """Yields the fate of a piece of evidence in every release.
 
@@ -205,7 +205,7 @@ def fates_of(
         stood = stands
 
 
-def first_with(pages: Sequence[PageFacts | None], number: int) -> int:
+def first_with(pages: Sequence[KnownPage | None], number: int) -> int:
     """Returns the first release whose version of a page is the same as in the release with that number. Evidence is
     searched for only there."""
     page = pages[number]
@@ -308,7 +308,7 @@ _GROUPS = {
 _MOST_GROUPS, _GROUP_ROWS = 40, 1 << 16
 
 
-def report_values(db: DuckDBPyConnection, dates: Sequence[str]) -> dict[str, Any]:
+def age_report_values(db: DuckDBPyConnection, dates: Sequence[str]) -> dict[str, Any]:
     """Returns shares by release and half-lives, for all evidence and by group, as JSON values. The largest groups come
     first.
 
@@ -487,6 +487,6 @@ def commit_age(
     entry = write_batches(rebatched(batches, _GROUP_ROWS), "fates", schema_of(Fate), output=output)
     with connected(reads=[output]) as db:
         add_tables(db, AGE.declared, {"fates": [entry.file]}, output)
-        report = report_values(db, dates)
+        report = age_report_values(db, dates)
     entries = [entry, write_rejected(rejected, output=output), write_report(report, output=output)]
     commit(AGE, AGE.listing(entries, with_counts(AGE, entries, facts, output)), output)

@@ -243,7 +243,7 @@ class Cuts(NamedTuple):
         return ordinal <= self.dev if split == "dev" else self.dev < ordinal <= self.test
 
 
-def cut(standing: Iterable[int], n_records: int) -> Cuts:
+def split_ends(standing: Iterable[int], n_records: int) -> Cuts:
     """Returns where dev and test, of ``n_records`` each, end. ``standing`` are the records that pass their filter, in
     ascending order; only as many as needed are read. Raises SetupError if there are too few."""
     if not n_records:

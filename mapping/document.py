@@ -20,7 +20,7 @@ class Share(float):
     """A part of a whole, 0 to 1, shown as a percentage."""
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A segment of text, which may be highlighted."""
 
     text: str
@@ -30,7 +30,7 @@ class Piece(NamedTuple):
 class Marked(NamedTuple):
     """Text in segments, in order."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextPiece, ...]
 
 
 class Link(NamedTuple):
@@ -67,7 +67,7 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableSection:
     """Rows with one ``Cell`` per column. The first column names the row."""
 
     caption: str
@@ -88,7 +88,7 @@ class Table:
             1, round(8 * cell / max(other for row in self.rows for other in row if isinstance(other, int | float)))
         )
 
-    def linked(self, **urls: Callable[[Mapping[str, Any]], str | None]) -> Table:
+    def linked(self, **urls: Callable[[Mapping[str, Any]], str | None]) -> TableSection:
         """Returns the table with some columns as links.
 
         Each keyword names a column; its function returns the address for the values of a row, or None for no link.
@@ -108,7 +108,7 @@ class Chart:
     ``columns`` suits ordered labels such as bins, ``bars`` suits names.
     """
 
-    table: Table
+    table: TableSection
     about: str  #: a sentence below the chart
     style: Literal["columns", "bars"] = "columns"
     level: tuple[float, str] | None = None  #: a line across the columns: its value and name
@@ -135,7 +135,7 @@ class Charts:
 
 def bars(caption: str, columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]], about: str) -> Charts:
     """Returns a single bar chart."""
-    return Charts((Chart(table=Table(caption, columns, tuple(rows)), about=about, style="bars"),))
+    return Charts((Chart(table=TableSection(caption, columns, tuple(rows)), about=about, style="bars"),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Section:
     is_folded: bool = False  #: shown only when opened
 
 
-Block = Paragraph | Facts | Code | Table | Charts | Section
+Block = Paragraph | Facts | Code | TableSection | Charts | Section
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +186,9 @@ def share(part: int, whole: int) -> Share | None:
     return Share(part / whole) if whole else None
 
 
-def counts_table(caption: str, name: str, of: str, counts: Sequence[tuple[str, int]], total: int) -> Table:
+def counts_table(caption: str, name: str, of: str, counts: Sequence[tuple[str, int]], total: int) -> TableSection:
     """Returns a table of the counts of ``of`` by ``name``, each with its share of the total."""
-    return Table(caption, (name, of, "share"), tuple((key, n, share(n, total)) for key, n in counts))
+    return TableSection(caption, (name, of, "share"), tuple((key, n, share(n, total)) for key, n in counts))
 
 
 BLEU_BINS = ("no span", "0.00–0.25", "0.25–0.50", "0.50–0.75", "0.75–1.00", "1.00")
@@ -252,7 +252,7 @@ def _lines(block: Block, level: int) -> Iterator[str]:
         yield ""
     elif isinstance(block, Code):
         yield from ("```", block.text, "```", "")
-    elif isinstance(block, Table):
+    elif isinstance(block, TableSection):
         yield from (f"**{_escaped(block.caption)}**", "", _row([_escaped(name) for name in block.columns]))
         yield _row(["--:" if block.is_numeric(column) else ":--" for column in range(len(block.columns))])
         yield from (_row([_cell(cell) for cell in row]) for row in block.rows)
@@ -280,7 +280,7 @@ def _block_values(block: Block) -> dict[str, Any]:
         return {"kind": "facts", "values": [{"name": name, "value": _cell_value(cell)} for name, cell in block.rows]}
     if isinstance(block, Code):
         return {"kind": "code", "text": block.text}
-    if isinstance(block, Table):
+    if isinstance(block, TableSection):
         rows = [[_cell_value(cell) for cell in row] for row in block.rows]
         return {"kind": "table", "caption": block.caption, "columns": list(block.columns), "rows": rows}
     charts = [

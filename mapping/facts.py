@@ -236,7 +236,7 @@ def score(hypothesis: str, proof_text: str, sentence_at: int, tokeniser: Tokenis
     return bleu(stated, said), len({*stated} & {*said}) / max(len({*stated, *said}), 1)
 
 
-def kilt_record(fact: Fact, side: Side) -> dict[str, Any] | None:
+def fact_record(fact: Fact, side: Side) -> dict[str, Any] | None:
     """Returns a fact as a KILT question, with the answers of a release; None if it makes no question there.
 
     Each name occurs once, in the order of the answers, with the position of its proof if it has one. The answers of the
@@ -318,7 +318,7 @@ def check_facts(checking: Checking[ListingManifest]) -> Mapping[str, int] | None
         with checking.remade(kilt_path(side), "records_differ") as written:
             for _, batch in checking.batches("facts"):
                 for fact in rows_of(batch, Fact):
-                    if (record := kilt_record(fact, side)) is not None:
+                    if (record := fact_record(fact, side)) is not None:
                         written.write(kilt_line(record), record["id"])
                     for fault in _faults(fact, side, tokeniser):
                         checking.found.add(_FACTS, "fact_law", f"{fact.item_id}, {fact.property_id}: {fault}")
@@ -425,7 +425,7 @@ def commit_facts(
         for batch in batches():
             for start in range(0, batch.num_rows, _ROWS):  # Python values take many times more memory
                 for fact in rows_of(batch.slice(start, _ROWS), Fact):
-                    if (record := kilt_record(fact, side)) is not None:
+                    if (record := fact_record(fact, side)) is not None:
                         yield kilt_line(record)
 
     entries = [write_batches(rebatched(batches(), _GROUP_ROWS), "facts", FACTS.tables["facts"], output=output)]

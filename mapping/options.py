@@ -40,7 +40,7 @@ def listed(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
     return tuple(part for part in parts if part)
 
 
-def numbers(type_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
+def parsed_integers(type_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
     """Returns the distinct integers of a comma-separated list, in ascending order."""
     try:
         return tuple(sorted(set(map(int, listed(type_, tokens)))))
@@ -159,7 +159,12 @@ Words = Annotated[
 Ranks = Annotated[
     tuple[int, ...],
     Parameter(
-        "--k", metavar="K,…", converter=numbers, n_tokens=1, accepts_keys=False, validator=Number(gte=1, lte=LARGEST)
+        "--k",
+        metavar="K,…",
+        converter=parsed_integers,
+        n_tokens=1,
+        accepts_keys=False,
+        validator=Number(gte=1, lte=LARGEST),
     ),
 ]
 

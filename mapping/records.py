@@ -147,7 +147,7 @@ class Suggestion(Row):
     score: Annotated[float, "similarity, 0 to 100"]
 
 
-class Question(Row):
+class EntailmentQuestion(Row):
     """A passage of a page (``premise``) that a model is to judge a hypothesis by. ``core`` is the part of it that
     matters. ``span`` is set where the passage belongs to another span than the one found."""
 
@@ -198,7 +198,7 @@ class Alignment(Row):
     suggestions: Annotated[
         tuple[Suggestion, ...], "similar titles for a missing page, best first; used only on request"
     ] = ()
-    questions: tuple[Question, ...] = ()
+    questions: tuple[EntailmentQuestion, ...] = ()
     entailment: Annotated[float | None, "probability that the text entails the hypothesis; null where not judged"] = (
         None
     )

@@ -121,7 +121,7 @@ def _parsed(given: Sequence[str]) -> Typed | None:
 
         app.console = Console(width=text_width())
         app.meta(given, result_action="return_value")
-        if examples := examples_of(command.default_command):
+        if examples := docstring_examples(command.default_command):
             sys.stdout.write(f"\n{examples}\n")  # the console would wrap the lines, and they are there to be pasted
         return None
     if command.default_command is None:
@@ -131,7 +131,7 @@ def _parsed(given: Sequence[str]) -> Typed | None:
     common: _Common = app.meta(given, result_action="return_value")
     if common.stores:
         use_options(dict(map(_setting, common.stores)))
-    options, tokens, of_beam = options_of(command), list(common.tokens), list[str]()
+    options, tokens, of_beam = option_names(command), list(common.tokens), list[str]()
     if takes_beam := "run" in signature(command.default_command).parameters:
         tokens, of_beam = without_unknown(tokens, options)
     function, bound, _ = app.parse_args(_chosen(command.default_command, tokens))
@@ -162,13 +162,13 @@ def _setting(typed: str) -> tuple[str, str]:
     return key.replace("-", "_").lower(), value
 
 
-def options_of(command: App) -> set[str]:
+def option_names(command: App) -> set[str]:
     """Returns the names of a command's options."""
     arguments = command.assemble_argument_collection()
     return {name for argument in arguments for name in argument.names if name.startswith("--")}
 
 
-def examples_of(function: Callable[..., Any] | None) -> str:
+def docstring_examples(function: Callable[..., Any] | None) -> str:
     """Returns the section ``Examples`` of a docstring as Markdown."""
     lines = iter(cleandoc(getattr(function, "__doc__", None) or "").split("\n"))
     if not any(line == "Examples:" for line in lines):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 
-def run_and_leave() -> int:
+def start_command() -> int:
     """Runs one command and returns its exit code, like ``pipelines.cli.run_and_leave``."""
     try:
         from pipelines import cli  # takes half a second

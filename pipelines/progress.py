@@ -13,7 +13,7 @@ from typing import NamedTuple, TextIO
 from kbsource.errors import counted
 from kbsource.files import base_name, glob, is_local, join
 from kbsource.runtime.beat import Beat, Reading
-from pipelines.terminal import columns_of, cut, harmless, is_terminal
+from pipelines.terminal import columns_of, harmless, is_terminal, shortened
 
 _REDRAW_S = 0.5
 _LOG_S = 30.0
@@ -86,7 +86,9 @@ class Progress:
         while not is_over.wait(_REDRAW_S if self._is_terminal else _LOG_S):
             line = progress_line(name, poll(), elapsed_s=time.monotonic() - started)
             columns = columns_of(self._stream)  # a wrapped line cannot be redrawn
-            self._stream.write(f"\r\x1b[K{cut(line, columns and columns - 1)}" if self._is_terminal else f"{line}\n")
+            self._stream.write(
+                f"\r\x1b[K{shortened(line, columns and columns - 1)}" if self._is_terminal else f"{line}\n"
+            )
             self._stream.flush()
 
     def _end(self, thread: threading.Thread, is_over: threading.Event) -> None:

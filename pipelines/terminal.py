@@ -138,7 +138,7 @@ def styled(text: str, style: Style, stream: TextIO | None = None) -> str:
     return text if is_plain else f"\x1b[{_CODES[style]}m{text}\x1b[0m"
 
 
-def cut(line: str, columns: int | None) -> str:
+def shortened(line: str, columns: int | None) -> str:
     """Returns a line without colour, cut to a number of columns, with an ellipsis if it was cut.
 
     >>> cut("Halvane Isles", 8), cut("東京都庁舎", 7), cut("Halvane", 7), cut("Halvane", None)
@@ -253,5 +253,5 @@ def print_text(text: str) -> None:
     in it can be copied.
     """
     columns = columns_of(sys.stdout)
-    lines = (cut(line, columns) if _CELLS.search(line) else line for line in text.split("\n"))
+    lines = (shortened(line, columns) if _CELLS.search(line) else line for line in text.split("\n"))
     print(harmless("\n".join(lines)))

@@ -21,9 +21,9 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("gcc") is None, reason="mypyc needs gcc, and none is on the PATH"),
 ]
 BUILD = (
-    "from kbsource.wikitext import walk; from pipelines.console import run_and_leave; "
+    "from kbsource.wikitext import walk; from pipelines.console import start_command; "
     "from pipelines.runners.workers import installed; "
-    "print(walk.__file__.rpartition('.')[2], sorted(installed().items()), flush=True); run_and_leave()"
+    "print(walk.__file__.rpartition('.')[2], sorted(installed().items()), flush=True); start_command()"
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from kbsource.diff.kind import RELEASE_DIFF
 from kbsource.diff.matching import move_piece
-from kbsource.diff.page_texts import PageTexts
+from kbsource.diff.page_texts import ComparedPages
 
 
 class MovedSpan(NamedTuple):
@@ -42,7 +42,7 @@ class ReleaseDiff:
         self._manifest = RELEASE_DIFF.read(self._path)
         facts = self._manifest.facts
         self._old, self._new = (
-            PageTexts(os.fspath(folder), sha256=facts[side]["manifest_sha256"])
+            ComparedPages(os.fspath(folder), sha256=facts[side]["manifest_sha256"])
             for side, folder in (("old", old), ("new", new))
         )
 

@@ -29,8 +29,8 @@ from kbsource.diff.kind import (
     doubts,
     side_facts,
 )
-from kbsource.diff.matching import Piece, gone_elements, match_elements, match_sections
-from kbsource.diff.page_texts import PageTexts
+from kbsource.diff.matching import MovedPiece, gone_elements, match_elements, match_sections
+from kbsource.diff.page_texts import ComparedPages
 from kbsource.errors import SetupError
 from kbsource.files import is_local
 from kbsource.release.manifest import canonical_json, code_facts
@@ -267,7 +267,11 @@ class Compared(Row):
 
 
 def compare_pages(
-    db: DuckDBPyConnection, pages: Iterable[Compared], old: PageTexts, new: PageTexts, on_page: Callable[[], None]
+    db: DuckDBPyConnection,
+    pages: Iterable[Compared],
+    old: ComparedPages,
+    new: ComparedPages,
+    on_page: Callable[[], None],
 ) -> None:
     """Adds the tables of ``STAGED``. Memory: a few row groups of pages.
 
@@ -290,7 +294,7 @@ def compare_pages(
     flush(0)
 
 
-def _rows(page: Compared, old: PageTexts, new: PageTexts) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
+def _rows(page: Compared, old: ComparedPages, new: ComparedPages) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
     """Iterates over the rows of a page, by table."""
     before = None if page.old_shard is None or page.old_row is None else old.at(page.old_shard, page.old_row)
     after = None if page.new_shard is None or page.new_row is None else new.at(page.new_shard, page.new_row)
@@ -317,7 +321,7 @@ def _rows(page: Compared, old: PageTexts, new: PageTexts) -> Iterator[tuple[str,
             )
 
 
-def _piece_rows(page: Compared, texts: Sequence[str], pieces: Iterable[Piece]) -> Iterator[tuple[Any, ...]]:
+def _piece_rows(page: Compared, texts: Sequence[str], pieces: Iterable[MovedPiece]) -> Iterator[tuple[Any, ...]]:
     for piece in pieces:
         number, start, end = piece[:3]
         is_sought = piece.new_element is None and number and end - start >= LONG_CHARS
@@ -371,7 +375,7 @@ def make_diff(
     """
     if not is_local(output):
         raise SetupError(f"--output {output}: joins need a local disk; name a folder of one, and copy it afterwards.")
-    with PageTexts(old) as before, PageTexts(new) as after:
+    with ComparedPages(old) as before, ComparedPages(new) as after:
         sides = {"old": (old, before), "new": (new, after)}
         facts = {name: side_facts(texts.manifest) for name, (_, texts) in sides.items()}
         if (first := facts["old"]["wiki"]) != (second := facts["new"]["wiki"]):
@@ -403,14 +407,14 @@ def make_diff(
                 figures = _figures(db)
             facts = with_counts(RELEASE_DIFF, entries, facts, out.folder)
             report = {**facts, **figures}
-            for file, content in ((REPORT, canonical_json(report)), (TEXT_REPORT, report_text(report).encode())):
+            for file, content in ((REPORT, canonical_json(report)), (TEXT_REPORT, diff_report_text(report).encode())):
                 entries.append(write_lines(content.splitlines(keepends=True), file, output=out.folder))
             commit(RELEASE_DIFF, RELEASE_DIFF.listing(entries, {**facts, "code": code_facts()}), out.folder)
     return report
 
 
 def _compare(
-    db: DuckDBPyConnection, before: PageTexts, after: PageTexts, on_step: Callable[[str, int, int], None]
+    db: DuckDBPyConnection, before: ComparedPages, after: ComparedPages, on_step: Callable[[str, int, int], None]
 ) -> None:
     [(n_pages,)] = db.execute(f"select count(*) from ({COMPARED})").fetchall()
     n_done = 0
@@ -433,17 +437,21 @@ def _figures(db: DuckDBPyConnection) -> dict[str, Any]:
     most_changed = [dict(zip(names, row, strict=True)) for row in db.execute(MOST_CHANGED_PAGES).fetchall()]
     return {
         "flags": {"text_changed": text_changed, "title_changed": title_changed, "qid_moved": qid_moved},
-        "text": {"old_chars": old_chars, "kept_chars": kept_chars, "kept_share": share(kept_chars, old_chars)},
-        "most_changed": [{**row, "kept": share(row["kept_chars"], row["old_chars"])} for row in most_changed],
+        "text": {
+            "old_chars": old_chars,
+            "kept_chars": kept_chars,
+            "kept_share": unchanged_share(kept_chars, old_chars),
+        },
+        "most_changed": [{**row, "kept": unchanged_share(row["kept_chars"], row["old_chars"])} for row in most_changed],
     }
 
 
-def share(part: int, whole: int) -> float:
+def unchanged_share(part: int, whole: int) -> float:
     """Returns a share; 1.0 if the whole is 0."""
     return part / whole if whole else 1.0
 
 
-def report_text(report: Mapping[str, Any]) -> str:
+def diff_report_text(report: Mapping[str, Any]) -> str:
     """Returns the report as Markdown."""
     return "\n".join(_lines(report)) + "\n"
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rapidfuzz.distance import Indel, Levenshtein
 
-from kbsource.diff.page_texts import PageText
+from kbsource.diff.page_texts import ComparedPage
 
 LEAST_ALIKE = 0.5
 """Minimum share of words that two versions of an element must have in common; unrelated elements reach a third."""
@@ -20,7 +20,7 @@ LEAST_ALIKE = 0.5
 _WORD = re.compile(r"[^\W\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]+|\S")
 
 
-class Block(NamedTuple):
+class EqualRun(NamedTuple):
     """Equal parts of two texts: ``old[old_start:old_start + size] == new[new_start:new_start + size]``."""
 
     old_start: int
@@ -44,7 +44,7 @@ def likeness(old: Sequence[int], new: Sequence[int]) -> float:
     return float(Indel.normalized_similarity(old, new, score_cutoff=LEAST_ALIKE))
 
 
-def equal_blocks(old: str, new: str) -> list[Block]:
+def equal_blocks(old: str, new: str) -> list[EqualRun]:
     """Returns the parts that two versions of a text have in common, in order: whole words, with the spaces between
     them.
 
@@ -52,10 +52,10 @@ def equal_blocks(old: str, new: str) -> list[Block]:
     [(0, 0, 2), (3, 7, 9), (17, 21, 1)]
     """
     if old == new:
-        return [Block(0, 0, len(old))]
+        return [EqualRun(0, 0, len(old))]
     words = Words()
     spans = [[match.span() for match in _WORD.finditer(text)] for text in (old, new)]
-    blocks: list[Block] = []
+    blocks: list[EqualRun] = []
     # Levenshtein, because Indel takes as many bits as there are pairs of words.
     for operation in Levenshtein.opcodes(words.of(old), words.of(new)):
         if operation.tag != "equal":
@@ -64,11 +64,11 @@ def equal_blocks(old: str, new: str) -> list[Block]:
         new_words = spans[1][operation.dest_start : operation.dest_end]
         is_first = True
         for (old_start, old_end), (new_start, _) in zip(old_words, new_words, strict=True):
-            before = Block(old_start, new_start, 0) if is_first else blocks[-1]
+            before = EqualRun(old_start, new_start, 0) if is_first else blocks[-1]
             # If the spaces before the word differ, the word begins a new block.
             gap = old[before.old_start + before.size : old_start], new[before.new_start + before.size : new_start]
             if is_first or gap[0] != gap[1]:
-                blocks.append(Block(old_start, new_start, old_end - old_start))
+                blocks.append(EqualRun(old_start, new_start, old_end - old_start))
             else:
                 blocks[-1] = before._replace(size=old_end - before.old_start)
             is_first = False
@@ -100,7 +100,7 @@ REACH = 40
 """Number of elements before and after the expected position with which an unmatched element is compared."""
 
 
-class Piece(NamedTuple):
+class MovedPiece(NamedTuple):
     """A segment of an old element and its new position, with the columns of ``SpanChange``."""
 
     old_element: int
@@ -117,7 +117,7 @@ class Piece(NamedTuple):
 class Matches(NamedTuple):
     """The outcome of all old elements."""
 
-    pieces: list[Piece]  #: in order; the segments of an element cover it
+    pieces: list[MovedPiece]  #: in order; the segments of an element cover it
     unclaimed: list[int]  #: new elements that no segment points to
 
 
@@ -139,13 +139,13 @@ def match_elements(old: Sequence[str], new: Sequence[str]) -> Matches:
     return Matches(matcher.pieces(), matcher.unclaimed())
 
 
-def gone_elements(texts: Sequence[str]) -> list[Piece]:
+def gone_elements(texts: Sequence[str]) -> list[MovedPiece]:
     """Returns the segments of a page that is gone."""
     return [_gone(number, 0, len(text)) for number, text in enumerate(texts)]
 
 
-def _gone(element: int, start: int, end: int) -> Piece:
-    return Piece(element, start, end, None, None, None, "gone", None, 0)
+def _gone(element: int, start: int, end: int) -> MovedPiece:
+    return MovedPiece(element, start, end, None, None, None, "gone", None, 0)
 
 
 class _Matcher:
@@ -153,7 +153,7 @@ class _Matcher:
 
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
         self._old, self._new = old, new
-        self._pieces: defaultdict[int, list[Piece]] = defaultdict(list)
+        self._pieces: defaultdict[int, list[MovedPiece]] = defaultdict(list)
         self._claimed: set[int] = {0}
         self._words = Words()
 
@@ -171,16 +171,16 @@ class _Matcher:
 
     def whole(self, i: int, j: int, outcome: str) -> None:
         size = len(self._old[i])
-        self._claim(Piece(i, 0, size, j, 0, size, outcome, 1.0, size))
+        self._claim(MovedPiece(i, 0, size, j, 0, size, outcome, 1.0, size))
 
-    def _claim(self, piece: Piece) -> None:
+    def _claim(self, piece: MovedPiece) -> None:
         assert piece.new_element is not None
         self._pieces[piece.old_element].append(piece)
         self._claimed.add(piece.new_element)
 
     def _edited(self, i: int, j: int, score: float) -> None:
         n_kept = sum(block.size for block in equal_blocks(self._old[i], self._new[j]))
-        self._claim(Piece(i, 0, len(self._old[i]), j, 0, len(self._new[j]), "edited", score, n_kept))
+        self._claim(MovedPiece(i, 0, len(self._old[i]), j, 0, len(self._new[j]), "edited", score, n_kept))
 
     def match_gap(self, olds: Sequence[int], news: Sequence[int]) -> None:
         pairs: list[tuple[int, int]] = []  # pairs to compare
@@ -208,15 +208,15 @@ class _Matcher:
         if min(len(old), len(new)) < PART_CHARS:
             return
         if i not in self._pieces and (at := new.find(old)) >= 0:
-            self._claim(Piece(i, 0, len(old), j, at, at + len(old), "part", 1.0, len(old)))
+            self._claim(MovedPiece(i, 0, len(old), j, at, at + len(old), "part", 1.0, len(old)))
         elif j not in self._claimed and (at := old.find(new)) >= 0:
             end = at + len(new)
             if all(end <= piece.old_start or piece.old_end <= at for piece in self._pieces.get(i, ())):
-                self._claim(Piece(i, at, end, j, 0, len(new), "part", 1.0, len(new)))
+                self._claim(MovedPiece(i, at, end, j, 0, len(new), "part", 1.0, len(new)))
 
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[MovedPiece]:
         """Returns all segments in order, including the gone ones between matches."""
-        found: list[Piece] = []
+        found: list[MovedPiece] = []
         for i, text in enumerate(self._old):
             at = 0
             for piece in sorted(self._pieces.get(i, ())):
@@ -293,7 +293,7 @@ def _gaps(chain: dict[int, int], olds: Iterable[int], news: Iterable[int]) -> It
     return (gap for _, gap in sorted(gaps.items()) if all(gap))
 
 
-class SectionChange(NamedTuple):
+class SectionOutcome(NamedTuple):
     """The outcome of a section, with the columns of the table ``section_changes`` except the pages."""
 
     old_number: int | None
@@ -307,7 +307,7 @@ class SectionChange(NamedTuple):
 class _Sections:
     """The sections of a page. A heading begins a section; the title belongs to none."""
 
-    def __init__(self, page: PageText) -> None:
+    def __init__(self, page: ComparedPage) -> None:
         self.of_element = [-1]  #: number of each element's section; -1 for the title and headings
         self.paths: list[list[str]] = [[]]  #: headings of each section
         self.texts: list[list[str]] = [[]]  #: texts of each section, without its heading
@@ -321,7 +321,9 @@ class _Sections:
         self.sizes = [sum(map(len, texts)) for texts in self.texts]  #: number of code points in these texts
 
 
-def match_sections(old_page: PageText, new_page: PageText, pieces: Sequence[Piece]) -> Iterator[SectionChange]:
+def match_sections(
+    old_page: ComparedPage, new_page: ComparedPage, pieces: Sequence[MovedPiece]
+) -> Iterator[SectionOutcome]:
     """Iterates over the outcomes of all sections, by number in the old page; then the added sections, by number in the
     new page.
     """
@@ -344,7 +346,7 @@ def match_sections(old_page: PageText, new_page: PageText, pieces: Sequence[Piec
             taken.add(j)
     for i, path in enumerate(old.paths):
         if i not in pairs:
-            yield SectionChange(i, path, None, None, "gone", 0.0)
+            yield SectionOutcome(i, path, None, None, "gone", 0.0)
             continue
         j = pairs[i]
         if path == new.paths[j]:
@@ -353,7 +355,7 @@ def match_sections(old_page: PageText, new_page: PageText, pieces: Sequence[Piec
         else:
             outcome = "moved" if path[-1:] == new.paths[j][-1:] else "renamed"
         kept = flows[i, j] / old.sizes[i] if old.sizes[i] else 1.0
-        yield SectionChange(i, path, j, new.paths[j], outcome, kept)
+        yield SectionOutcome(i, path, j, new.paths[j], outcome, kept)
     for j in range(len(new.paths)):
         if j not in taken:
-            yield SectionChange(None, None, j, new.paths[j], "added", None)
+            yield SectionOutcome(None, None, j, new.paths[j], "added", None)

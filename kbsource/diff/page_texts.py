@@ -15,7 +15,7 @@ _COLUMNS = tuple(f"elements.list.element.{name}" for name in ("kind", "section",
 _CACHED = 64
 
 
-class PageText(NamedTuple):
+class ComparedPage(NamedTuple):
     """The compared data of a page, one item per element."""
 
     texts: list[str]
@@ -23,7 +23,7 @@ class PageText(NamedTuple):
     is_heading: list[bool]
 
 
-class PageTexts:
+class ComparedPages:
     """Texts of a release's pages. Use it as a context manager, which closes the files. Memory: a few row groups.
 
     Args:
@@ -50,16 +50,16 @@ class PageTexts:
     def __exit__(self, *_: object) -> None:
         self._reader.close()
 
-    def by_id(self, page_id: int) -> PageText | None:
+    def by_id(self, page_id: int) -> ComparedPage | None:
         """Returns the page with this id, or None."""
         location = self._locations.page(page_id)
         return None if location is None else self.at(*location)
 
 
-def _page_text(path: str, reader: PagesReader, shard: int, row: int) -> PageText:
+def _page_text(path: str, reader: PagesReader, shard: int, row: int) -> ComparedPage:
     batch = reader.row(shard, row)
     if batch is None:
         raise DataError(f"{path}/{MANIFEST}: file {shard} of pages has no row {row}; get the release again.")
     elements = batch["elements"].flatten()
     kinds, sections, texts = (elements.field(name).to_pylist() for name in ("kind", "section", "text"))
-    return PageText(texts, sections, [kind == "heading" for kind in kinds])
+    return ComparedPage(texts, sections, [kind == "heading" for kind in kinds])

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 from kbsource.dump.compressed.damage import Damage
 from kbsource.dump.compressed.streams import CODECS, MAGIC_BYTES, UTF8, compression_of, iter_pieces, read_up_to
 from kbsource.dump.dates import MOST_DAYS_LATER, day_of, two_days
-from kbsource.dump.digests import HashedFile, Published, find_published, hash_file
+from kbsource.dump.digests import HashedFile, PublishedFile, find_published, hash_file
 from kbsource.dump.ranges import TAIL_BYTES, DumpRange, plan_ranges
 from kbsource.dump.reader import describe_missing_end, read_range
 from kbsource.dump.siteinfo import DumpHeader, read_header
@@ -67,7 +67,7 @@ class CheckedFile:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """The result of ``check_dump``."""
+    """The result of ``dump_findings``."""
 
     findings: tuple[DumpFinding, ...]  #: in the order of the files; findings about the whole dump come last
     inputs: tuple[CheckedFile, ...]  #: the files with their hashes
@@ -79,7 +79,7 @@ class CheckReport:
         return any(finding.severity == "error" for finding in self.findings)
 
 
-def check_dump(
+def dump_findings(
     paths: Sequence[str],
     *,
     deep: bool = False,
@@ -143,7 +143,7 @@ def _said(error: SetupError, path: str) -> str:
 
 
 def _check_sums(
-    path: str, published: Published, on_progress: Callable[[int], None] | None
+    path: str, published: PublishedFile, on_progress: Callable[[int], None] | None
 ) -> tuple[list[DumpFinding], HashedFile]:
     name = base_name(path)
     further = {name: hashlib.new(name, usedforsecurity=False) for name, _, _ in published.digests}
@@ -285,7 +285,7 @@ def _check_content(
 def _check_newest(name: str, path: str, newest: str) -> Iterator[DumpFinding]:
     """Checks that the newest revision is not later than the dump itself."""
     found = None
-    with suppress(SetupError):  # as in ``check_dump``
+    with suppress(SetupError):  # as in ``dump_findings``
         found = day_of(path)
     if found is None or not newest:
         return

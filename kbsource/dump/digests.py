@@ -132,7 +132,7 @@ def _digest(block: bytes) -> bytes:
 
 
 @dataclass(slots=True)
-class Published:
+class PublishedFile:
     """The published facts about one file."""
 
     n_bytes: int | None = None  #: size; None if not published
@@ -141,7 +141,7 @@ class Published:
     unfinished_job: str = ""  #: the job of dumpstatus.json that writes the file, if it is not done; otherwise empty
 
 
-def find_published(path: str) -> Published:
+def find_published(path: str) -> PublishedFile:
     """Returns the facts about a file from the lists beside it.
 
     Raises:
@@ -152,7 +152,7 @@ def find_published(path: str) -> Published:
     lists = [*_LISTS, *(name + ending for ending in _OWN_LISTS)]
     if prefix:
         lists += [f"{prefix[0]}-md5sums.txt", f"{prefix[0]}-sha1sums.txt"]
-    published = Published()
+    published = PublishedFile()
     for list_name in lists:
         list_path = join(folder, list_name)
         if not Folder.of(list_path).exists():
@@ -166,7 +166,7 @@ def find_published(path: str) -> Published:
     return published
 
 
-def _add_status(published: Published, status: DumpStatus, name: str) -> None:
+def _add_status(published: PublishedFile, status: DumpStatus, name: str) -> None:
     for job_name, job in status.jobs.items():
         if (facts := job.files.get(name)) is None:
             continue

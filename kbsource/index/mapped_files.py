@@ -66,7 +66,7 @@ def checksums_file(checksums: Mapping[str, Sequence[int]]) -> bytes:
     return bytes(content.getvalue())
 
 
-class Blocks:
+class CheckedBlocks:
     """The blocks of a mapped file; each is compared with its checksum once."""
 
     __slots__ = ("_checksums", "_content", "_path", "seen")
@@ -252,14 +252,14 @@ class MappedFile:
         return min(places, default=0), max(ends, default=0)
 
 
-def _blocks(path: str, content: memoryview) -> Blocks | None:
+def _blocks(path: str, content: memoryview) -> CheckedBlocks | None:
     """Returns the blocks of a file, after comparing those in its footer; None if it has no checksums."""
     beside = os.path.join(os.path.dirname(path), CHECKSUMS_FILE)
     if not os.path.exists(beside):
         return None
     (batch,) = _batches(beside, pa.py_buffer(Folder.of(beside).read()), CHECKSUMS_SCHEMA)
     checksums = dict(zip(batch["file"].to_pylist(), batch["crc32"], strict=True)).get(os.path.basename(path))
-    blocks = Blocks(path, content, memoryview(b"") if checksums is None else numbers(checksums.values))
+    blocks = CheckedBlocks(path, content, memoryview(b"") if checksums is None else numbers(checksums.values))
     end = len(content) - _MAGIC_BYTES
     blocks.see(end - _LENGTH_BYTES, len(content))
     blocks.see(end - _LENGTH_BYTES - int.from_bytes(content[end - _LENGTH_BYTES : end], "little"), end)

@@ -48,7 +48,7 @@ from kbsource.release.pages.writing import PageFaultError, PageGroups, check_pag
 from kbsource.runtime.chunks import Work
 from kbsource.site import Site
 from kbsource.titles import Target, permanent_url
-from kbsource.wikitext.asked import Asked
+from kbsource.wikitext.asked import Dependencies
 from kbsource.wikitext.lua_modules import LuaModules
 from kbsource.wikitext.parse import (
     FAILED_REFERENCES,
@@ -273,7 +273,7 @@ class MakePages:
             parser = make(self.site)
         else:
             store = DefinitionStore(local_index(definitions), self.site)
-            asked = Asked(self.site)
+            asked = Dependencies(self.site)
             exists = asked.noting(titles.__contains__)
             invoke = LuaModules(store, self.site, exists, asked) if self.has_lua else None
             parser = make(self.site, definitions=store, invoke=invoke, exists=exists, asked=asked)

@@ -37,7 +37,7 @@ from kbsource.index.title_index_build import (
 )
 from kbsource.pages.page_items import Sitelinks, write_page_items
 from kbsource.pages.shards import FALLBACKS_NAMED, ShardReport, merged_templates, read_shard
-from kbsource.pages.staging import ScanReport, lost_pages, part_path, read_batches
+from kbsource.pages.staging import ScanReport, lost_pages, part_path, read_staged_batches
 from kbsource.records import BadRecord, DefinitionHash, Fallback, RedirectRow, TemplateRow
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.pages.kind import Counts, Dump, PagesManifest, TemplateCount
@@ -165,7 +165,7 @@ def dropped_rows(path: str, reports: Sequence[ScanReport], staging: str) -> tupl
 def _redirects_at(rows: npt.NDArray[np.int64], path: str) -> npt.NDArray[np.bool_]:
     """Returns which rows of a titles file are redirects; the rows must be ascending."""
     flags, start = [], 0
-    for batch in read_batches(path):
+    for batch in read_staged_batches(path):
         own = rows[(rows >= start) & (rows < start + batch.num_rows)] - start
         flags.append(batch["is_redirect"].to_numpy(zero_copy_only=False)[own])
         start += batch.num_rows
@@ -350,7 +350,7 @@ def rejected_records(
 ) -> Iterator[BadRecord]:
     """Iterates over all rejected records: from the scan, then dropped rows, then from parsing."""
     for report in reports:
-        for batch in read_batches(part_path(staging, "rejected", report.part)):
+        for batch in read_staged_batches(part_path(staging, "rejected", report.part)):
             yield from map(BadRecord, *(column.to_pylist() for column in batch.columns))
     for record, _ in dropped:
         yield record

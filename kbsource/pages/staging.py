@@ -100,7 +100,7 @@ class ScanReport:
 
 
 def part_path(staging: str, kind: str, part: int) -> str:
-    """Returns the path of a range's file of a kind: ``scan``, or one of the kinds that ``Scan`` yields."""
+    """Returns the path of a range's file of a kind: ``scan``, or one of the kinds that ``RangeScan`` yields."""
     return join(staging, kind, f"{part:05d}.{'json' if kind == 'scan' else 'arrow'}")
 
 
@@ -131,7 +131,7 @@ class RedirectReader:
         return target.title, target.namespace, fragment or target.fragment
 
 
-class Scan:
+class RangeScan:
     """Iterates over the contents of a range of a dump, batch by batch; iterate once.
 
     ``records`` are the pages and rejected records of the range in the order of the dump, from
@@ -276,7 +276,7 @@ def _bad_page(page: RawPage, reason: str, detail: str) -> BadRecord:
     return BadRecord("scan", str(page.page_id), reason, detail, page.file, page.offset)
 
 
-def stage_scan(scan: Scan, *, staging: str, part: int) -> ScanReport:
+def stage_scan(scan: RangeScan, *, staging: str, part: int) -> ScanReport:
     """Writes the batches of a scan to the staging folder, and returns its report, which is written too."""
     articles_path = part_path(staging, "articles", part)
     chunks: list[BatchRef] = []
@@ -306,7 +306,7 @@ def read_report(staging: str, part: int) -> ScanReport:
     return msgspec.convert(Folder.of(path).read_json(), ScanReport)
 
 
-def read_batches(path: str) -> Iterator[pa.RecordBatch]:
+def read_staged_batches(path: str) -> Iterator[pa.RecordBatch]:
     """Reads the record batches of a staged file in order, with one in memory."""
     with Folder.of(path).open() as file:
         reader = pa.ipc.open_file(file, options=READING)

@@ -84,7 +84,7 @@ def _macros() -> tuple[Macro, ...]:
     return tuple(found)
 
 
-def queries_of(kind: Kind[Any], tables: Collection[str]) -> list[tuple[str, str]]:
+def sample_queries(kind: Kind[Any], tables: Collection[str]) -> list[tuple[str, str]]:
     """Returns pairs of a question and an example query that answers it.
 
     They are the kind's queries that need only these tables, then the rows of each table that none of them reads.

@@ -210,7 +210,7 @@ def rows_batch(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBat
     return pa.concat_batches(pieces) if pieces else pa.RecordBatch.from_pylist([], schema)
 
 
-def with_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def numbered_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Pairs batches with the number of their first row, from 1."""
     number = 1
     for batch in batches:
@@ -220,7 +220,7 @@ def with_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Re
 
 def row_alone(batches: Iterable[pa.RecordBatch], number: int) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Selects only the row with this number, from 1, with the number."""
-    for first, batch in with_numbers(batches):
+    for first, batch in numbered_batches(batches):
         if first <= number < first + batch.num_rows:
             yield number, batch.slice(number - first, 1)
             return

@@ -68,7 +68,7 @@ def write_classes(keys: Iterable[ChunkKey], *, output: str, staging: str) -> tup
     )
 
 
-def write_rejected(chunks: Iterable[BatchRef], *, output: str) -> tuple[FileEntry, ...]:
+def write_rejected_entities(chunks: Iterable[BatchRef], *, output: str) -> tuple[FileEntry, ...]:
     """Writes the table ``rejected`` from the ranges' reports, and returns its files. Memory: a range's records."""
     rejected = (bad for chunk in chunks for bad in read_chunk_report(chunk.path)[1].rejected)
     return write_small_table(rejected, BadRecord, output, "rejected")

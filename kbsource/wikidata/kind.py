@@ -47,7 +47,7 @@ class WikidataManifest(TypedManifest):
     schema_version: int = SCHEMA_VERSION
 
 
-def count_faults(manifest: WikidataManifest) -> list[str]:
+def _count_faults(manifest: WikidataManifest) -> list[str]:
     """Returns every disagreement among the counts, or between counts and numbers of rows."""
     totals, findings = manifest.totals, manifest.findings
     expected = {
@@ -243,7 +243,7 @@ WIKIDATA_RELEASE: Kind[WikidataManifest] = Kind(
         TableCount(None, "select count(*) from sitelinks", summary="sitelinks"),
         TableCount(None, "select count(*) from classes", summary="pairs of classes"),
     ),
-    further_faults=count_faults,
+    further_faults=_count_faults,
     laws=LAWS,
     settings=lambda manifest: {"every site": manifest.options.get("sites", ()) is None},
     check=check_classes,

@@ -24,7 +24,7 @@ READ_AHEAD_BYTES = 2 << 20
 _BAD_RECORD_BYTES = 1 << 11  # rough upper bound
 
 
-def plan_lines(paths: Sequence[str], *, range_bytes: int, files: Files = Folder.of) -> list[LineRange]:
+def plan_entities(paths: Sequence[str], *, range_bytes: int, files: Files = Folder.of) -> list[LineRange]:
     """Returns the ranges of the files of a dump, as ``kbsource.dump.lines.plan_lines`` does.
 
     Raises:
@@ -52,7 +52,7 @@ def _form(path: str, files: Files) -> tuple[Compression, bool]:
     return compression, begin[:1] == b"["
 
 
-def read_lines(
+def read_entities(
     line_range: LineRange,
     *,
     files: Files = Folder.of,

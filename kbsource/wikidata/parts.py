@@ -44,7 +44,7 @@ from kbsource.wikidata.entity import (
     Snak,
     entity_key,
 )
-from kbsource.wikidata.lines import read_ahead, read_lines
+from kbsource.wikidata.lines import read_ahead, read_entities
 from kbsource.wikidata.records import WIKIDATA_TABLES, EntityCounts, Statement, Value
 
 Columns = Sequence[Sequence[Any]]
@@ -403,7 +403,7 @@ class PartFiles:
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
         line_range, beat = self._ranges[work.key.part], work.beat
         damages: list[int] = []
-        lines = read_lines(
+        lines = read_entities(
             line_range,
             files=self._files,
             on_progress=lambda n_bytes: beat.done(pages=0, amount=n_bytes),

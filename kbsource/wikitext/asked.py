@@ -37,7 +37,7 @@ def source_name(text_hash: int) -> str:
     return f"source:{text_hash}"
 
 
-class Asked:
+class Dependencies:
     """Records dependencies. A cache must record the dependencies of every hit again."""
 
     __slots__ = ("_site", "names")

@@ -12,9 +12,9 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kbsource.site import CATEGORY, TEMPLATE, Site
 from kbsource.titles import clean_title, split_namespace, upper_first
-from kbsource.wikitext.asked import MODULE, Asked
+from kbsource.wikitext.asked import MODULE, Dependencies
 from kbsource.wikitext.functions.arguments import PageFacts, Template
-from kbsource.wikitext.functions.conditions import CHOICES, namespace_text, nth
+from kbsource.wikitext.functions.conditions import CHOICES, namespace_text, stripped_argument
 from kbsource.wikitext.markers import BLANKS, CURRENCY, CUT, LINE, NUMBER, as_expanded, unmark_separators, without_marks
 from kbsource.wikitext.templates import (
     TemplateRule,
@@ -273,14 +273,14 @@ class Frame:
         if name == "#ifexist":
             title = first.strip(BLANKS)
             is_there = bool(title) and engine.look_up() and wiki.exists(title)
-            return nth(parts, 0 if is_there else 1, self.read)
+            return stripped_argument(parts, 0 if is_there else 1, self.read)
         if name == "#invoke":
             return self._invoke(first.strip(BLANKS), parts)
         if name == "#tag":  # white space around its content stays
             name = f"#tag:{without_marks(first).strip(BLANKS).lower()}"
             values = tuple(self.read(value if key is None else (*key, "=", *value)) for key, value in parts)
         else:
-            values = (first, *(nth(parts, number, self.read) for number in range(len(parts))))
+            values = (first, *(stripped_argument(parts, number, self.read) for number in range(len(parts))))
         return engine.by_rule(wiki.find_rule(name), Template(name, values, {}))
 
     def _invoke(self, module: str, parts: Parts) -> str:
@@ -290,7 +290,7 @@ class Frame:
             engine.n_modules += 1
             return engine.unknown()
         frame = self._with(parts[1:], engine.wiki.module_title(module), self.names, parent=self)
-        text = invoke(module, nth(parts, 0, self.read), frame)
+        text = invoke(module, stripped_argument(parts, 0, self.read), frame)
         if text is None:
             engine.n_modules += 1
             return engine.unknown()
@@ -359,12 +359,12 @@ class Expander:
         *,
         invoke: Invoke | None = None,
         exists: Callable[[str], bool] | None = None,
-        asked: Asked | None = None,
+        asked: Dependencies | None = None,
     ) -> None:
         """Prepares the expansion. Templates that ``find_rule`` knows are not expanded. Without ``exists``, no
         article exists. ``asked`` records dependencies.
         """
-        self.asked = asked or Asked(site)
+        self.asked = asked or Dependencies(site)
         self._definitions = definitions
         self._site = site
         self._trees: _Memory[tuple[Text | None, int, int]] = _Memory()

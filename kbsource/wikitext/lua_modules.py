@@ -18,7 +18,7 @@ from kbsource.languages import edition_code, interwiki_prefixes, language_codes
 from kbsource.numerals import unescape
 from kbsource.site import CANONICAL_NAMESPACES, TEMPLATE, Site
 from kbsource.titles import clean_title, is_valid_title, normalise_title, split_namespace, upper_first
-from kbsource.wikitext.asked import GENERATOR, MODULE, Asked
+from kbsource.wikitext.asked import GENERATOR, MODULE, Dependencies
 from kbsource.wikitext.expander import Argument, BoundError, Definitions, Frame
 from kbsource.wikitext.functions import foreign
 from kbsource.wikitext.functions.arguments import PageFacts
@@ -86,7 +86,7 @@ def _language_names(inside: str) -> dict[str, str]:
 Value = str | int | float | bytes | bool | None
 
 
-class Question(NamedTuple):
+class LibraryRequest(NamedTuple):
     """A request that the library may make."""
 
     #: kinds of the arguments, one letter each: ``s`` text, with bytes that are not UTF-8 replaced; ``u`` text that must
@@ -442,66 +442,66 @@ def _digest(name: str, text: str) -> str | None:
 
 
 _QUESTIONS = {
-    "spend": Question("n", Host._spend),
-    "arguments": Question("n", Host._arguments),
-    "has_parent": Question("", lambda host: host._frame.parent is not None),
-    "frame_title": Question("n", lambda host, number: host._frame_of(number).shown_title),
-    "child": Question("nss*", Host._child, 64),
-    "empty_frame": Question("", Host._empty_frame),
-    "expensive": Question("", lambda host: host._frame.engine.look_up()),
-    "preprocess": Question("ns", Host._preprocess, 64),
-    "expand": Question("nss*", Host._expand, 64),
-    "module": Question("s", Host._module, 64),
-    "library": Question("s", lambda host, name: host._modules.library(name)),
-    "namespaces": Question("", Host._namespaces),
-    "namespace": Question("s", Host._namespace, 64),
-    "title": Question("sn", lambda host, written, space: host._split(written, int(space)) or (None,) * 4, 8),
-    "page_title": Question("", lambda host: host._frame.page_title),
-    "exists": Question("s", Host._there, 64),
-    "content": Question("s", Host._content, 64),
-    "url": Question("sss", Host._url, 8),
-    "interwiki": Question("", Host._interwiki_rows),
-    "is_local": Question(
+    "spend": LibraryRequest("n", Host._spend),
+    "arguments": LibraryRequest("n", Host._arguments),
+    "has_parent": LibraryRequest("", lambda host: host._frame.parent is not None),
+    "frame_title": LibraryRequest("n", lambda host, number: host._frame_of(number).shown_title),
+    "child": LibraryRequest("nss*", Host._child, 64),
+    "empty_frame": LibraryRequest("", Host._empty_frame),
+    "expensive": LibraryRequest("", lambda host: host._frame.engine.look_up()),
+    "preprocess": LibraryRequest("ns", Host._preprocess, 64),
+    "expand": LibraryRequest("nss*", Host._expand, 64),
+    "module": LibraryRequest("s", Host._module, 64),
+    "library": LibraryRequest("s", lambda host, name: host._modules.library(name)),
+    "namespaces": LibraryRequest("", Host._namespaces),
+    "namespace": LibraryRequest("s", Host._namespace, 64),
+    "title": LibraryRequest("sn", lambda host, written, space: host._split(written, int(space)) or (None,) * 4, 8),
+    "page_title": LibraryRequest("", lambda host: host._frame.page_title),
+    "exists": LibraryRequest("s", Host._there, 64),
+    "content": LibraryRequest("s", Host._content, 64),
+    "url": LibraryRequest("sss", Host._url, 8),
+    "interwiki": LibraryRequest("", Host._interwiki_rows),
+    "is_local": LibraryRequest(
         "s", lambda host, prefix: not prefix or _is_of_wikimedia(_interwiki(host._site.edition).get(prefix, ""))
     ),
-    "now": Question("", Host._now),
-    "date": Question("sn", Host._date, 2),
-    "format_date": Question("sss", Host._format_date, 2),
-    "plural": Question("sss*", lambda host, lang, number, *forms: plural_form(number, forms, lang), 64),
-    "language_name": Question("ss", lambda host, code, inside: _language_names(inside).get(code.lower()), 64),
-    "decode": Question("sb", Host._decode, 8),
-    "sub": Question("unn", Host._part),
-    "unstrip": Question("s", Host._unstrip, 64),
-    "site_name": Question("", lambda host: host._site.name),
-    "host": Question("", lambda host: f"//{host._site.host}"),
-    "wiki_id": Question("", lambda host: host._site.dbname),
-    "version": Question("", Host._version),
-    "code": Question("", lambda host: host._site.lang),
-    "hash_names": Question("", lambda host: _HASHES),
-    "hash": Question("ss", lambda host, name, text: _digest(name, text), 128),
-    "message": Question("ss", lambda host, key, lang: message(key, lang), 64),
-    "fallbacks": Question("s", lambda host, lang: " ".join(fallbacks(lang)), 64),
-    "language_names": Question(
+    "now": LibraryRequest("", Host._now),
+    "date": LibraryRequest("sn", Host._date, 2),
+    "format_date": LibraryRequest("sss", Host._format_date, 2),
+    "plural": LibraryRequest("sss*", lambda host, lang, number, *forms: plural_form(number, forms, lang), 64),
+    "language_name": LibraryRequest("ss", lambda host, code, inside: _language_names(inside).get(code.lower()), 64),
+    "decode": LibraryRequest("sb", Host._decode, 8),
+    "sub": LibraryRequest("unn", Host._part),
+    "unstrip": LibraryRequest("s", Host._unstrip, 64),
+    "site_name": LibraryRequest("", lambda host: host._site.name),
+    "host": LibraryRequest("", lambda host: f"//{host._site.host}"),
+    "wiki_id": LibraryRequest("", lambda host: host._site.dbname),
+    "version": LibraryRequest("", Host._version),
+    "code": LibraryRequest("", lambda host: host._site.lang),
+    "hash_names": LibraryRequest("", lambda host: _HASHES),
+    "hash": LibraryRequest("ss", lambda host, name, text: _digest(name, text), 128),
+    "message": LibraryRequest("ss", lambda host, key, lang: message(key, lang), 64),
+    "fallbacks": LibraryRequest("s", lambda host, lang: " ".join(fallbacks(lang)), 64),
+    "language_names": LibraryRequest(
         "s",
         lambda host, inside: "".join(f"{code}\t{name}\n" for code, name in _language_names(inside).items()),
     ),
-    "upper_first": Question("ss", lambda host, text, lang: upper_first(text, lang), 64),
-    "grammar": Question("sss", lambda host, word, case, lang: inflect(word, case, lang), 64),
-    "is_rtl": Question("s", lambda host, lang: foreign.is_right_to_left(lang)),
-    "category": Question(
+    "upper_first": LibraryRequest("ss", lambda host, text, lang: upper_first(text, lang), 64),
+    "grammar": LibraryRequest("sss", lambda host, word, case, lang: inflect(word, case, lang), 64),
+    "is_rtl": LibraryRequest("s", lambda host, lang: foreign.is_right_to_left(lang)),
+    "category": LibraryRequest(
         "n", lambda host, code: unicodedata.category(chr(int(code))) if 0 <= code < 0x110000 else "Cn"
     ),
-    "same": Question("s", lambda host, text: text),
-    "length": Question("y", lambda host, text: None if text is None else len(text)),
-    "upper": Question("u", lambda host, text: host._one_to_one(text, is_upper=True), 32),
-    "lower": Question("u", lambda host, text: host._one_to_one(text, is_upper=False), 32),
-    "normalise": Question("sy", lambda host, form, text: text and unicodedata.normalize(form, text), 8),
-    "format_number": Question(
+    "same": LibraryRequest("s", lambda host, text: text),
+    "length": LibraryRequest("y", lambda host, text: None if text is None else len(text)),
+    "upper": LibraryRequest("u", lambda host, text: host._one_to_one(text, is_upper=True), 32),
+    "lower": LibraryRequest("u", lambda host, text: host._one_to_one(text, is_upper=False), 32),
+    "normalise": LibraryRequest("sy", lambda host, form, text: text and unicodedata.normalize(form, text), 8),
+    "format_number": LibraryRequest(
         "ssb",
         lambda host, number, lang, is_grouped: (format_number if is_grouped else local_digits)(number, lang),
         16,
     ),
-    "plain_number": Question("ss", lambda host, text, lang: unformat_number(text, lang), 64),
+    "plain_number": LibraryRequest("ss", lambda host, text, lang: unformat_number(text, lang), 64),
 }
 
 
@@ -540,9 +540,9 @@ class LuaModules:
         definitions: Definitions,
         site: Site,
         exists: Callable[[str], bool] | None = None,
-        asked: Asked | None = None,
+        asked: Dependencies | None = None,
     ) -> None:
-        self.asked = asked or Asked(site)  #: records the dependencies of modules
+        self.asked = asked or Dependencies(site)  #: records the dependencies of modules
         self._definitions = definitions
         self._site = site
         self._exists = exists or (lambda title: False)

@@ -20,7 +20,7 @@ from mwparserfromhell.parser import ParserError
 from kbsource.records import Element, Loss, TemplateUse
 from kbsource.site import Site
 from kbsource.titles import TargetParser
-from kbsource.wikitext.asked import Asked
+from kbsource.wikitext.asked import Dependencies
 from kbsource.wikitext.blocks import build_blocks, build_cells
 from kbsource.wikitext.brackets import CutText, lift_numbers, match_brackets, without_stray_blocks, without_stray_marks
 from kbsource.wikitext.expander import Definitions, Expander, Invoke
@@ -91,7 +91,7 @@ class ParsedText:
     #: at all are not listed
     shown: Mapping[tuple[str, str], int] = field(default_factory=dict)
     references: ParsedReferences | None = None  #: None if not requested
-    asked: frozenset[str] | None = None  #: dependencies on the snapshot, see ``Asked``; None if not recorded
+    asked: frozenset[str] | None = None  #: dependencies on the snapshot, see ``Dependencies``; None if not recorded
 
 
 class WikitextParser:
@@ -114,9 +114,9 @@ class WikitextParser:
         invoke: Invoke | None = None,
         exists: Callable[[str], bool] | None = None,
         has_references: bool = False,
-        asked: Asked | None = None,
+        asked: Dependencies | None = None,
     ) -> None:
-        self._asked = asked or Asked(site)
+        self._asked = asked or Dependencies(site)
         self._read_reference: ReferenceReader | None = None
         if has_references:
             self._note_kind = NoteKinds(site.lang, definitions, self._asked)

@@ -39,7 +39,7 @@ from kbsource.wikitext.markers import (
     without_numbers,
 )
 from kbsource.wikitext.parsed import ParsedCell, ParsedInfobox, ParsedTable, TextCell
-from kbsource.wikitext.references import Place, References
+from kbsource.wikitext.references import MarkerPlace, References
 from kbsource.wikitext.tags import decode_references, replace_tags, strip_extensions
 from kbsource.wikitext.templates import (
     WORDS_ALONE,
@@ -50,7 +50,7 @@ from kbsource.wikitext.templates import (
     lost_text,
     mark_links,
     normalise_template_name,
-    render,
+    render_use,
     split_at_pipes,
     split_template,
     unmarked,
@@ -239,7 +239,7 @@ class PagePreparation:
             expanded = self._expand(inner, template.name, depth, has_rule=True)
             if expanded is not None:
                 return expanded
-        rendering = render(template, self._page)
+        rendering = render_use(template, self._page)
         if rendering.outcome == "infobox":
             if _has_heading(inner):
                 return self._leave_out(inner, template.name, "infobox")
@@ -374,17 +374,17 @@ class PagePreparation:
             ]
             kept = tuple(rows)
             if (kept or caption) and not is_hidden:
-                self._put(f"T{number}", table.numbers, Place(table=len(tables)), place)
+                self._put(f"T{number}", table.numbers, MarkerPlace(table=len(tables)), place)
                 tables.append(ParsedTable(place, caption, kept))
         infoboxes: list[ParsedInfobox] = []
         for number, (name, fields) in enumerate(self._infoboxes):
             values = [(field, next(taken)) for field, _ in fields]
             place = places.get(f"I{number}", 0)
-            self._put(f"I{number}", (), Place(infobox=number), place)
+            self._put(f"I{number}", (), MarkerPlace(infobox=number), place)
             infoboxes.append(ParsedInfobox(place, name, tuple([value for value in values if value[1].text])))
         return tuple(tables), tuple(infoboxes)
 
-    def _put(self, name: str, notes: Sequence[int], place: Place, element: int) -> None:
+    def _put(self, name: str, notes: Sequence[int], place: MarkerPlace, element: int) -> None:
         if self._references is not None:
             own = self._references.boxes.get(name, [])
             self._references.places.update(dict.fromkeys([*notes, *own], place))

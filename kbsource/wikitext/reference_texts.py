@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from kbsource.wikitext.asked import Asked
+from kbsource.wikitext.asked import Dependencies
 from kbsource.wikitext.braces import expand_braces
 from kbsource.wikitext.citations import find_note, is_citation, note_names, read_citation, read_link, read_text
 from kbsource.wikitext.expander import Definitions
@@ -77,7 +77,7 @@ class ReferenceReader:
     """
 
     def __init__(
-        self, lang: str, plain: Callable[[str], str], kind_of: Callable[[str], str | None], asked: Asked
+        self, lang: str, plain: Callable[[str], str], kind_of: Callable[[str], str | None], asked: Dependencies
     ) -> None:
         self._lang, self._parse, self._kind_of, self._asked = lang, plain, kind_of, asked
         self._read = lru_cache(maxsize=1 << 12)(self._as_text)
@@ -193,7 +193,7 @@ class NoteKinds:
     known template, such as a redirect of the wiki, has its kind.
     """
 
-    def __init__(self, lang: str, definitions: Definitions | None, asked: Asked) -> None:
+    def __init__(self, lang: str, definitions: Definitions | None, asked: Dependencies) -> None:
         self._lang, self._definitions, self._asked = lang, definitions, asked
         self._by_source: dict[str, str] = {}
         for name, kind in note_names(lang).items() if definitions is not None else ():
@@ -281,7 +281,7 @@ def short_text(template: Template) -> str:
     if len(names) > 3:
         names = [f"{names[0]} et al."]
     shown = " & ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-    pages = pages_of(template)
+    pages = cited_pages(template)
     return ", ".join(filter(None, (" ".join(filter(None, (shown, year))), _with_sign(pages))))
 
 
@@ -321,7 +321,7 @@ def _family_name(written: str) -> str:
     return name.partition(",")[0].casefold()
 
 
-def pages_of(template: Template, number: int = 1) -> str:
+def cited_pages(template: Template, number: int = 1) -> str:
     """Returns the pages that a note names; for several references in one note, the pages of reference ``number``."""
     numbered = [f"{name}{number}" for name in _PAGES] if number > 1 else []
     value = template.argument(0, *(numbered or (*_PAGES, "1p", "1pp", "page1", "p1")))

@@ -46,8 +46,8 @@ from kbsource.wikitext.reference_texts import (
     ReferenceReader,
     ReferenceText,
     citation_text,
+    cited_pages,
     full_keys,
-    pages_of,
 )
 from kbsource.wikitext.templates import split_at_pipes
 from kbsource.wikitext.walk import Link
@@ -86,7 +86,7 @@ class Note(NamedTuple):
     inner: tuple[int, ...] = ()  #: notes in its content, or defined in the list, without duplicates
 
 
-class Place(NamedTuple):
+class MarkerPlace(NamedTuple):
     """The position of a reference marker: after ``offset`` characters of an element's text, in a table, or in an
     infobox.
     """
@@ -137,8 +137,8 @@ class References:
         #: notes in an infobox, by its placeholder (``I0``), and notes on their own after it or after a table (``T3``)
         self.boxes: dict[str, list[int]] = {}
         self._infoboxes: dict[str, str] = {}  # wikitext between their braces, by placeholder
-        self.places: dict[int, Place] = {}  #: by note; a note without a position is in no text, table or infobox
-        self.above: dict[Place, int] = {}  #: the element before a table or an infobox
+        self.places: dict[int, MarkerPlace] = {}  #: by note; a note without a position is in no text, table or infobox
+        self.above: dict[MarkerPlace, int] = {}  #: the element before a table or an infobox
         self._below_headings: set[int] = set()  # notes on a line of their own below a heading
         self._headings: dict[int, int] = {}  # the elements of their headings
         self._notes: list[Note] = []
@@ -217,7 +217,7 @@ class References:
                         "",
                         ref_name,
                         group,
-                        detail=pages_of(template, number) or None,
+                        detail=cited_pages(template, number) or None,
                     )
                 )
                 for number, ref_name in enumerate(template.filled(), 1)
@@ -229,10 +229,10 @@ class References:
             return self._add(Note(kind, markup, content, name, group, template, inner=numbers))
         if kind in ("short", "short_text"):
             return self._add(
-                Note(kind, written, markup, without_marks(markup), "", template, pages_of(template) or None)
+                Note(kind, written, markup, without_marks(markup), "", template, cited_pages(template) or None)
             )
         if kind == "pages":
-            return self._add(Note(kind, markup, detail=pages_of(template) or argument(1) or None))
+            return self._add(Note(kind, markup, detail=cited_pages(template) or argument(1) or None))
         if kind == "list":
             return self._add(Note(kind, markup, group=group, inner=numbers))
         if kind == "work":  # citations in its values are part of it
@@ -352,7 +352,7 @@ class References:
                     continue
                 at = anchor.start if anchor.is_made else anchor.end
                 at = _before(elements[anchor.element].text, 0, at)  # the lines of a paragraph are joined by spaces
-                self.places[number] = Place(anchor.element, at)
+                self.places[number] = MarkerPlace(anchor.element, at)
             else:
                 kept.append(anchor)
         return kept
@@ -406,7 +406,7 @@ class References:
         uses = []
         for use in settled.uses:
             note = self._notes[use.note]
-            place = Place() if use.note in self._hidden else self.places.get(use.note, Place())
+            place = MarkerPlace() if use.note in self._hidden else self.places.get(use.note, MarkerPlace())
             within = None if use.outer is None else ref_of.get(use.outer)
             sentence: tuple[int | None, int | None] = (None, None)
             element = place.element
@@ -416,7 +416,7 @@ class References:
                     ends[element] = sentence_ends(text)
                 last = bisect_left(ends[element], place.offset)  # the character before a marker is never white space
                 sentence = trimmed(text, ends[element][last - 1] if last else 0, ends[element][last]) or sentence
-            elif place == Place() and within is None:
+            elif place == MarkerPlace() and within is None:
                 self.counts["without_place"] += 1
             above = element if element is not None else self.above.get(place, self._headings.get(use.note))
             uses.append(

@@ -292,7 +292,7 @@ def is_in_sentence(use: re.Match[str]) -> bool:
 _FIXED = {outcome: Rendering(outcome, "") for outcome in ("dropped", "unknown", "infobox")}
 
 
-def render(template: Template, page: PageFacts) -> Rendering:
+def render_use(template: Template, page: PageFacts) -> Rendering:
     """Returns the rendering of a use by the rules of the page's language; never fails on wrong or missing arguments."""
     rule = find_rule(page.lang)(template.name)
     if rule.function is None:

@@ -26,14 +26,14 @@ from mapping.amber.release import (
     TABLES,
     TUPLES_FILE,
     ValueCounts,
-    record_line,
+    amber_line,
     set_of,
     set_queries,
     set_record,
     sets_path,
     tuples_record,
 )
-from mapping.amber.sets import Passage, align_entity, amber_id, lacking
+from mapping.amber.sets import PageBeginning, align_entity, amber_id, lacking
 from mapping.write.kind import FROM_PAGES, REPORT
 
 LAWS = (
@@ -118,7 +118,7 @@ def _check_collection(
             counts["set_queries"] += sum(len(stored_set["queries"]) for stored_set in stored.values())
             # The objects of false claims chosen from all of Wikidata are not in the release.
             is_known = task != "fc" or options.false_objects == "code"
-            wanted = None if amber_set is None else record_line(set_record(amber_set.name, queries))
+            wanted = None if amber_set is None else amber_line(set_record(amber_set.name, queries))
             if amber_set is None or line is None or (is_known and line != wanted):
                 checking.found.add(path, "queries_differ", "no set" if amber_set is None else amber_set.name)
 
@@ -226,7 +226,7 @@ def _page_fault(entity: SetEntity, source: KnowledgeSource, further: Collection[
         page = None if page_id is None else source.by_id(page_id)
         if page is None or page.title != ref.title or (page.qid != entity.qid and page_id not in further):
             return f"page {ref.wikipedia_id} is not {ref.title!r}"
-        passages.append(Passage(ref, " ".join(kilt_texts(page)[0])))
+        passages.append(PageBeginning(ref, " ".join(kilt_texts(page)[0])))
     return None if align_entity(entity, passages) == entity else "its pages name other values"
 
 

@@ -115,7 +115,7 @@ class Collection:
         return frozenset(stored for many in self.types.values() for stored in many)
 
 
-class Value(NamedTuple):
+class AmberValue(NamedTuple):
     """A value in Wikidata."""
 
     kind: str  # ``ITEM`` or ``QUANTITY``
@@ -124,7 +124,7 @@ class Value(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entity:
+class AmberEntity:
     """An item of Wikidata with a page and page views."""
 
     qid: str
@@ -132,7 +132,7 @@ class Entity:
     aliases: tuple[str, ...]  # label first, then aliases, as in the dump
     types: tuple[str, ...]  # values of P31, as in the dump
     #: values that are items or quantities, as in the dump, by property; includes properties without such values
-    properties: Mapping[str, tuple[Value, ...]]
+    properties: Mapping[str, tuple[AmberValue, ...]]
 
     @property
     def popularity(self) -> float:
@@ -252,7 +252,7 @@ class AmberSet(NamedTuple):
     entities: tuple[SetEntity, ...]
 
 
-class Query(NamedTuple):
+class AmberQuery(NamedTuple):
     """A query of a task."""
 
     query_id: str  # ``amber_id=hash``

@@ -31,13 +31,13 @@ from mapping.amber.records import (
     QUANTITY,
     TASKS,
     AmberOptions,
+    AmberQuery,
     AmberSet,
     AmberTuple,
     Collection,
     FullValue,
     NamedEntity,
     NameRow,
-    Query,
     SetEntity,
     SetQueryRow,
     SetRow,
@@ -73,7 +73,7 @@ def make_queries(
     collection: Collection,
     options: AmberOptions,
     objects: Mapping[str, Sequence[str]],
-) -> Iterator[Query]:
+) -> Iterator[AmberQuery]:
     """Yields the queries of an entity, in the order of its tuples; for claims, the true one comes first.
 
     Args:
@@ -101,10 +101,10 @@ def make_queries(
 
 def answers(amber_tuple: AmberTuple) -> tuple[str, ...]:
     """Returns every name of every value, additional names last; duplicates are kept."""
-    return (*value_names(amber_tuple), *additional_names(amber_tuple))
+    return (*names_of_values(amber_tuple), *additional_names(amber_tuple))
 
 
-def value_names(amber_tuple: AmberTuple) -> tuple[str, ...]:
+def names_of_values(amber_tuple: AmberTuple) -> tuple[str, ...]:
     """Returns the names of the values."""
     return tuple(alias for value in amber_tuple.values for alias in value.aliases)
 
@@ -120,9 +120,9 @@ def claim(name: str, qid: str, amber_tuple: AmberTuple, value: FullValue, collec
     return _filled(template, name, value.aliases[0])
 
 
-def _query(text: str, answer: tuple[str, ...] | str, amber_tuple: AmberTuple) -> Query:
+def _query(text: str, answer: tuple[str, ...] | str, amber_tuple: AmberTuple) -> AmberQuery:
     digest = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-    return Query(f"{amber_tuple.amber_id}={digest}", text, answer, amber_tuple)
+    return AmberQuery(f"{amber_tuple.amber_id}={digest}", text, answer, amber_tuple)
 
 
 def _qa_templates(amber_tuple: AmberTuple, collection: Collection, options: AmberOptions) -> Sequence[str]:
@@ -141,7 +141,7 @@ def false_object(amber_tuple: AmberTuple, objects: Iterable[str]) -> str | None:
 
     Quantities are compared as numbers.
     """
-    names = set(value_names(amber_tuple))
+    names = set(names_of_values(amber_tuple))
     numbers = {_number(value.amount or "") for value in amber_tuple.values if value.type == QUANTITY}
     return next((text for text in objects if text not in names and not (numbers and _number(text) in numbers)), None)
 
@@ -196,7 +196,7 @@ def set_of(record: Mapping[str, Any]) -> AmberSet:
     return AmberSet(record["name"], tuple(convert(entity, SetEntity) for entity in entities))
 
 
-def set_record(name: str, entities: Sequence[tuple[SetEntity, Sequence[Query]]]) -> dict[str, Any]:
+def set_record(name: str, entities: Sequence[tuple[SetEntity, Sequence[AmberQuery]]]) -> dict[str, Any]:
     """Returns the record of a set in the ``amber_sets.jsonl`` of a task."""
     return {
         "name": name,
@@ -212,14 +212,14 @@ def set_record(name: str, entities: Sequence[tuple[SetEntity, Sequence[Query]]])
     }
 
 
-def _query_record(query: Query) -> dict[str, Any]:
+def _query_record(query: AmberQuery) -> dict[str, Any]:
     return {
         "id": query.query_id,
         "input": query.input,
         "output": {
             "answer": query.answer,
             "provenance": to_builtins(query.tuple.provenance),
-            "meta": {"values": value_names(query.tuple), "additional_values": additional_names(query.tuple)},
+            "meta": {"values": names_of_values(query.tuple), "additional_values": additional_names(query.tuple)},
         },
         "meta": {"pid": query.tuple.property_id},
     }
@@ -300,11 +300,11 @@ def write_collection(
         paths = [f"{collection.name}/{TUPLES_FILE}", *(sets_path(collection.name, task) for task in TASKS)]
         tuples, *by_task = (stack.enter_context(LinesFile(output, path)) for path in paths)
         for amber_set in sets:
-            tuples.write(record_line(tuples_record(amber_set)))
+            tuples.write(amber_line(tuples_record(amber_set)))
             n_queries = {}
             for task, file in zip(TASKS, by_task, strict=True):
                 queries = set_queries(amber_set, task, collection, options, objects)
-                file.write(record_line(set_record(amber_set.name, queries)))
+                file.write(amber_line(set_record(amber_set.name, queries)))
                 n_queries[task] = sum(len(own) for _, own in queries)
             statistics.add(amber_set, n_queries)
     texts = {
@@ -321,7 +321,7 @@ def write_collection(
 
 def set_queries(
     amber_set: AmberSet, task: Task, collection: Collection, options: AmberOptions, objects: Mapping[str, Sequence[str]]
-) -> list[tuple[SetEntity, list[Query]]]:
+) -> list[tuple[SetEntity, list[AmberQuery]]]:
     """Returns the entities of a set with their queries for a task."""
     return [
         (entity, list(make_queries(amber_set.name, entity, task, collection, options, objects)))
@@ -329,7 +329,7 @@ def set_queries(
     ]
 
 
-def record_line(record: Mapping[str, Any]) -> bytes:
+def amber_line(record: Mapping[str, Any]) -> bytes:
     """Returns the line for a record, formatted as in the published files."""
     return json.dumps(record, ensure_ascii=False).encode() + b"\n"
 

@@ -18,16 +18,16 @@ from msgspec.structs import replace
 from mapping.amber.records import (
     ITEM,
     QUANTITY,
+    AmberEntity,
     AmberOptions,
     AmberSet,
     AmberTuple,
+    AmberValue,
     Collection,
-    Entity,
     FullValue,
     GapScale,
     PageRef,
     SetEntity,
-    Value,
 )
 
 LEAST_GAP = 0.1
@@ -88,7 +88,9 @@ BEARERS_OF_VALUES = ("P3095", "P1535")
 """Properties "practised by" and "used by": the guitarist for a guitar."""
 
 
-def distinguishing(members: Sequence[Entity], collection: Collection, options: AmberOptions) -> list[tuple[str, ...]]:
+def distinguishing(
+    members: Sequence[AmberEntity], collection: Collection, options: AmberOptions
+) -> list[tuple[str, ...]]:
     """Returns, for each entity with a name, the properties that only it has and that are listed for one of its types.
 
     A property counts for an entity even if its values have no names: a question about it would fit that entity too.
@@ -108,7 +110,7 @@ def distinguishing(members: Sequence[Entity], collection: Collection, options: A
     return found
 
 
-def full_values(values: Sequence[Value], known: Mapping[str, Entity], *, lang: str) -> tuple[FullValue, ...]:
+def full_values(values: Sequence[AmberValue], known: Mapping[str, AmberEntity], *, lang: str) -> tuple[FullValue, ...]:
     """Returns values with their names; values without a name are skipped.
 
     Args:
@@ -118,14 +120,14 @@ def full_values(values: Sequence[Value], known: Mapping[str, Entity], *, lang: s
     return tuple(value for value in full if value is not None and value.aliases)
 
 
-def _quantity(value: Value, lang: str) -> FullValue:
+def _quantity(value: AmberValue, lang: str) -> FullValue:
     amount = value.value[1:]
     return FullValue(
         QUANTITY, None, value.value, value.unit, (amount,), number_in_words(amount) if lang == "en" else ()
     )
 
 
-def _item(value: Value, known: Mapping[str, Entity]) -> FullValue | None:
+def _item(value: AmberValue, known: Mapping[str, AmberEntity]) -> FullValue | None:
     entity = known.get(value.value)
     if entity is None:
         return None
@@ -170,8 +172,8 @@ def amber_id(name: str, qid: str, property_id: str) -> str:
 
 def make_set(
     name: str,
-    members: Sequence[tuple[Entity, bool]],
-    known: Mapping[str, Entity],
+    members: Sequence[tuple[AmberEntity, bool]],
+    known: Mapping[str, AmberEntity],
     collection: Collection,
     options: AmberOptions,
 ) -> AmberSet:
@@ -200,9 +202,9 @@ def make_set(
 
 def _tuples(
     name: str,
-    entity: Entity,
+    entity: AmberEntity,
     property_ids: Iterable[str],
-    known: Mapping[str, Entity],
+    known: Mapping[str, AmberEntity],
     collection: Collection,
     lang: str,
 ) -> Iterable[AmberTuple]:
@@ -241,7 +243,7 @@ def normalised(text: str) -> list[str]:
     return _ARTICLE.sub(" ", text.lower().translate(_UNPUNCTUATED)).split()
 
 
-class Passage:
+class PageBeginning:
     """The beginning of a page, to be searched. Its text is KILT's paragraphs joined by spaces."""
 
     def __init__(self, page: PageRef, text: str) -> None:
@@ -258,7 +260,7 @@ def _joined(words: Sequence[str]) -> str:
     return f" {' '.join(words)} "
 
 
-def align_entity(entity: SetEntity, passages: Sequence[Passage]) -> SetEntity:
+def align_entity(entity: SetEntity, passages: Sequence[PageBeginning]) -> SetEntity:
     """Returns an entity with its pages, and with its properties for which a page names a value."""
     aligned = (_aligned(amber_tuple, passages) for amber_tuple in entity.tuples)
     return replace(
@@ -268,7 +270,7 @@ def align_entity(entity: SetEntity, passages: Sequence[Passage]) -> SetEntity:
     )
 
 
-def _aligned(amber_tuple: AmberTuple, passages: Sequence[Passage]) -> AmberTuple:
+def _aligned(amber_tuple: AmberTuple, passages: Sequence[PageBeginning]) -> AmberTuple:
     found: dict[PageRef, None] = {}
     values = []
     for value in amber_tuple.values:

@@ -46,17 +46,17 @@ from mapping.annotation.tasks import (
     TaskSheet,
     checked_folder,
     fleiss_kappa,
+    highlight_span,
     import_said,
     mean_kappa,
     named_in,
     option_of,
     pair_kappas,
     passage_texts,
-    place_of,
     write_task_folder,
 )
 from mapping.metrics.answers import answer_form, rouge_l
-from mapping.metrics.kilt import GoldRecord, id_of, parse_gold, parse_prediction
+from mapping.metrics.kilt import GoldRecord, id_of, parse_kilt_gold, parse_kilt_prediction
 from mapping.metrics.ranks import Provenance, Span
 from mapping.passages.forms import json_line
 from mapping.sources.campaign import verdict_of
@@ -76,7 +76,7 @@ from mapping.sources.scratch import Joined
 _ID_CHARS = 16
 
 
-class Passage(NamedTuple):
+class FoundPassage(NamedTuple):
     """A passage found by a system."""
 
     page_id: str  # empty if the run does not name it
@@ -90,11 +90,11 @@ class Passage(NamedTuple):
         return self.page_id or self.title
 
 
-class Candidate(NamedTuple):
+class CandidatePassage(NamedTuple):
     """A passage to be shown to annotators."""
 
     passage_id: str  # made from question, page and text; does not reveal its origin
-    passage: Passage
+    passage: FoundPassage
     systems: tuple[int, ...]  # that found it, by number; empty if none did
     is_gold: bool  # whether it is the gold provenance
     overlap: float  # share of the tokens of a gold answer that it contains
@@ -116,26 +116,26 @@ def token_overlap(answers: Iterable[str], text: str, stop_words: Collection[str]
 def choose_candidates(
     question_id: str,
     answers: Sequence[str],
-    runs: Sequence[Sequence[Passage]],
-    gold: Passage | None,
+    runs: Sequence[Sequence[FoundPassage]],
+    gold: FoundPassage | None,
     *,
     options: CandidateOptions,
     stop_words: Collection[str],
-) -> list[Candidate]:
+) -> list[CandidatePassage]:
     """Returns the passages to be shown for a question, in display order.
 
     The gold passage is always included. Then come the best passage of every system, the second best of every system,
     and so on, until there are enough; ``runs`` contain the passages of each system, best first. Passages that are
     already included, or contain too little of the answers, are skipped.
     """
-    chosen: list[tuple[Passage, list[int], bool, float]] = []
+    chosen: list[tuple[FoundPassage, list[int], bool, float]] = []
     if gold is not None:
         chosen.append((gold, [], True, token_overlap(answers, gold.text, stop_words)))
     for of_rank in zip_longest(*runs):
         for system, passage in enumerate(of_rank):
             if passage is None:
                 continue
-            same = next((entry for entry in chosen if is_same(entry[0], passage)), None)
+            same = next((entry for entry in chosen if is_same_passage(entry[0], passage)), None)
             if same is not None:
                 if system not in same[1]:
                     same[1].append(system)
@@ -144,7 +144,7 @@ def choose_candidates(
                 if overlap >= options.least_overlap:
                     chosen.append((passage, [system], False, overlap))
     candidates = [
-        Candidate(
+        CandidatePassage(
             stable_sha256(question_id, passage.page, passage.text)[:_ID_CHARS],
             passage,
             tuple(sorted(systems)),
@@ -156,7 +156,7 @@ def choose_candidates(
     return sorted(candidates, key=lambda candidate: stable_sha256(options.seed, question_id, candidate.passage_id))
 
 
-def is_same(first: Passage, second: Passage) -> bool:
+def is_same_passage(first: FoundPassage, second: FoundPassage) -> bool:
     """Returns whether two passages of a page have the same text or share a paragraph; if paragraphs are unknown,
     whether one contains the other."""
     if first.page != second.page or first.text == second.text:
@@ -211,11 +211,11 @@ def write_candidates(
         for number, run in enumerate(runs):
             for raw, record in _records(run, reject, "run"):
                 with raw.told(reject, stage="run"):
-                    spans = parse_prediction(record).provenance or ()
+                    spans = parse_kilt_prediction(record).provenance or ()
                     joined.put(f"run{number}", id_of(record), raw, orjson.dumps(spans))
         for raw, record in _records(gold, reject, "gold"):
             try:
-                question_id, asked = id_of(record), parse_gold(record)
+                question_id, asked = id_of(record), parse_kilt_gold(record)
                 joined.open_question(question_id)
             except RecordError as error:
                 reject(raw.bad(error, stage="gold"))
@@ -262,11 +262,11 @@ class _Texts:
         self._source = source
         self.n_lacking = 0  # places without text whose page is not in the release
 
-    def passages(self, provenance: Provenance) -> list[Passage]:
+    def passages(self, provenance: Provenance) -> list[FoundPassage]:
         found = (self._passage(span) for span in provenance)
         return [passage for passage in found if passage is not None]
 
-    def gold(self, record: GoldRecord) -> Passage | None:
+    def gold(self, record: GoldRecord) -> FoundPassage | None:
         """Returns the first gold place, extended to whole paragraphs."""
         for span in (span for output in record.outputs for span in output):
             page = self._page(span)
@@ -274,20 +274,20 @@ class _Texts:
             if page is not None and paragraphs is not None:
                 text = " ".join(kilt_texts(page)[0][paragraphs[0] : paragraphs[1] + 1]).strip()
                 if text:
-                    return Passage(str(page.page_id), page.title, paragraphs, text)
+                    return FoundPassage(str(page.page_id), page.title, paragraphs, text)
         return None
 
-    def _passage(self, span: Span) -> Passage | None:
+    def _passage(self, span: Span) -> FoundPassage | None:
         title = str(span.get("title") or span.get("wikipedia_title") or "")
         if isinstance(span.get("text"), str) and span["text"].strip():
-            return Passage(str(span.get("wikipedia_id") or "").strip(), title, _paragraphs(span), span["text"])
+            return FoundPassage(str(span.get("wikipedia_id") or "").strip(), title, _paragraphs(span), span["text"])
         page = self._page(span)
         texts = kilt_texts(page)[0][1:] if page is not None else []
         number = next((number for number, text in enumerate(texts, 1) if not text.startswith("Section::::")), None)
         if page is None or number is None:
             self.n_lacking += 1
             return None
-        return Passage(str(page.page_id), page.title, (number, number), texts[number - 1].strip())
+        return FoundPassage(str(page.page_id), page.title, (number, number), texts[number - 1].strip())
 
     def _page(self, span: Span) -> Page | None:
         page_id = str(span.get("wikipedia_id", "")).strip()
@@ -301,7 +301,7 @@ def _paragraphs(span: Span) -> tuple[int, int] | None:
     return (first, last) if isinstance(first, int) and isinstance(last, int) else None
 
 
-def _passage_json(candidate: Candidate, runs: Sequence[str]) -> Json:
+def _passage_json(candidate: CandidatePassage, runs: Sequence[str]) -> Json:
     passage = candidate.passage
     return {
         "passage_id": candidate.passage_id,
@@ -432,7 +432,7 @@ def _judgement(
     }
     highlight = str(record.get("highlight") or "").strip()
     if highlight:
-        start, end = place_of(highlight, texts[passage_id])
+        start, end = highlight_span(highlight, texts[passage_id])
         row |= {"highlight": texts[passage_id][start:end], "start_char": start, "end_char": end}
     for name in ("free_text", "other_passage"):
         if record.get(name):

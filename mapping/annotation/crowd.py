@@ -217,7 +217,7 @@ def paraphrase_record(drawn: Question) -> Json:
     }
 
 
-def export_tasks(release: str, output: str, options: TaskOptions) -> dict[str, int]:
+def write_crowd_tasks(release: str, output: str, options: TaskOptions) -> dict[str, int]:
     """Writes the tasks for a release into an empty folder; returns their number by kind.
 
     Memory: development and test set, and the training questions to be paraphrased.

@@ -78,7 +78,7 @@ class FilterSampleOptions(Checked):
 
 
 @dataclass(frozen=True, slots=True)
-class FilterOptions(Checked):
+class AnswerFilterOptions(Checked):
     """Options of the filter."""
 
     least_entailment: Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lt=1))] = LEAST_ENTAILMENT
@@ -164,7 +164,7 @@ def export_filter_sample(release: str, output: str, options: FilterSampleOptions
 
 
 def report_filter(
-    tasks: str, verdicts: Sequence[str], model: Model, options: FilterOptions, *, reject: Reject
+    tasks: str, verdicts: Sequence[str], model: Model, options: AnswerFilterOptions, *, reject: Reject
 ) -> dict[str, Any]:
     """Returns the effect of the filter on the sample: the shares of correct and incorrect proofs that it removes, and
     the highest threshold that removes at most 7.5 % of the correct ones.

@@ -23,7 +23,7 @@ from mapping.annotation.verdicts import Judged, Task, WorkerOptions, read_answer
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.qampari.questions import SIMPLE
 from mapping.qampari.records import QueryRow, Question
-from mapping.qampari.release import parse_qid, qid_of, read_questions, read_rows, write_release_files
+from mapping.qampari.release import parse_qid, qid_of, read_question_rows, read_questions, write_release_files
 from mapping.qampari.selection import draw_key
 from mapping.write.kind import write_report
 
@@ -124,7 +124,7 @@ def apply_crowd(
 
     Args:
         release: folder of the release that the tasks were made from.
-        tasks_folder: folder written by ``export_tasks``.
+        tasks_folder: folder written by ``write_crowd_tasks``.
         verdicts, paraphrases: files with the annotators' answers; a second look comes after the first.
         checks: file of verdicts on paraphrases; wrong ones are not used.
         workers: annotators to exclude.
@@ -170,7 +170,7 @@ def apply_crowd(
         "code": code_facts(),
     }
     with ReleaseFolder(output, kind=QAMPARI_RELEASE):
-        queries = read_rows(release, manifest, "queries", QueryRow)
+        queries = read_question_rows(release, manifest, "queries", QueryRow)
         entries = write_release_files(questions, queries, form=form, output=output)
         report = _report(tasks, judged, asked, written, moved, counts, rejected)
         report["paraphrase_checks"] = {

@@ -44,13 +44,13 @@ from mapping.annotation.tasks import (
     TaskForm,
     TaskSheet,
     checked_folder,
+    highlight_span,
     import_said,
     named_in,
     passage_texts,
-    place_of,
     write_task_folder,
 )
-from mapping.metrics.amber import parse_prediction
+from mapping.metrics.amber import parse_amber_prediction
 from mapping.metrics.answers import answer_form
 from mapping.options import AtLeast1, Checked, Name
 from mapping.passages.forms import json_line
@@ -87,7 +87,7 @@ class StudyOptions(Checked):
     """Seed of every draw."""
 
 
-class Asked(NamedTuple):
+class StudyQuery(NamedTuple):
     """A query with the pages that are shown."""
 
     query_id: str
@@ -98,7 +98,7 @@ class Asked(NamedTuple):
     gold: int  # position of the gold page among them
 
 
-def queries_of_set(record: Json, seed: str) -> Iterator[Asked | None]:
+def queries_of_set(record: Json, seed: str) -> Iterator[StudyQuery | None]:
     """Yields the queries of an AmbER set with three of its pages; None for a query whose set has too few.
 
     Raises:
@@ -123,7 +123,7 @@ def queries_of_set(record: Json, seed: str) -> Iterator[Asked | None]:
             )
             answers = tuple(dict.fromkeys(map(str, output["answer"])))
             is_head = bool(entity.get("is_head"))
-            yield Asked(query_id, text_at(query, "input"), answers, is_head, tuple(shown), shown.index(gold[0]))
+            yield StudyQuery(query_id, text_at(query, "input"), answers, is_head, tuple(shown), shown.index(gold[0]))
 
 
 def _page_ids(record: Json, key: str) -> list[str]:
@@ -148,7 +148,7 @@ def write_study(
     )
     counts = Counter[str](queries=0, too_few_pages=0, page_not_in_release=0, drawn=0)
 
-    def every() -> Iterator[Asked]:
+    def every() -> Iterator[StudyQuery]:
         for raw in iter_records(sets):
             with raw.told(reject, stage="set"):
                 for asked in queries_of_set(raw.parse(), options.seed):
@@ -250,7 +250,7 @@ def _choice(
     row: dict[str, Any] = {"query_id": query_id, "worker_id": worker_id, "label": label, "page_id": page_id}
     highlight = str(record.get("highlight") or "").strip()
     if highlight and page_id is not None:
-        start, end = place_of(highlight, texts[page_id])
+        start, end = highlight_span(highlight, texts[page_id])
         row |= {"highlight": texts[page_id][start:end], "start_char": start, "end_char": end}
     return row
 
@@ -337,7 +337,7 @@ def _score_run(
             record = raw.parse()
             query_id = digits_or_text(record, "id")
             if query_id in key and query_id not in found:
-                given = parse_prediction(record)
+                given = parse_amber_prediction(record)
                 page_id = next((page for page in given.pages if page in key[query_id]["page_ids"]), None)
                 found[query_id] = page_id, given.answer
     scores = _Scores()

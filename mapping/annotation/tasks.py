@@ -324,7 +324,7 @@ def copy_lines(tasks: str, names: Sequence[str], *, output: str) -> Iterator[Fil
             yield write_lines(file, name, output=output)
 
 
-def place_of(highlight: str, text: str) -> tuple[int, int]:
+def highlight_span(highlight: str, text: str) -> tuple[int, int]:
     """Returns the first and one past the last code point of a highlight in its passage, ignoring changes of white
     space.
 

@@ -88,7 +88,7 @@ class WorkerOptions(Checked):
     """Minimum number of wrong answers that an annotator must have judged to be excluded by --most-wrong-accepted."""
 
 
-class Verdict(NamedTuple):
+class AnnotatorVerdict(NamedTuple):
     """An annotator's verdict on a task."""
 
     task_id: str
@@ -96,22 +96,24 @@ class Verdict(NamedTuple):
     worker: str  # empty if unnamed
 
 
-def read_verdicts(paths: Sequence[str], tasks: dict[str, Task], reject: Reject) -> list[Verdict]:
+def read_verdicts(paths: Sequence[str], tasks: dict[str, Task], reject: Reject) -> list[AnnotatorVerdict]:
     """Reads verdicts on tasks, in file order.
 
     Raises:
         SetupError: a file cannot be read, or is of another kind.
     """
-    said: list[Verdict] = []
+    said: list[AnnotatorVerdict] = []
     for path in paths:
         for record in _said(path, ("task_id", "verdict"), partial(_check_verdict, tasks), reject):
-            verdict = Verdict(record["task_id"], record["verdict"] == CORRECT, record.get("worker") or "")
+            verdict = AnnotatorVerdict(record["task_id"], record["verdict"] == CORRECT, record.get("worker") or "")
             if not said or verdict != said[-1]:  # a Label Studio export has one row per highlight
                 said.append(verdict)
     return said
 
 
-def rejected_workers(said: Iterable[Verdict], tasks: Mapping[str, Task], options: WorkerOptions) -> frozenset[str]:
+def rejected_workers(
+    said: Iterable[AnnotatorVerdict], tasks: Mapping[str, Task], options: WorkerOptions
+) -> frozenset[str]:
     """Returns the excluded annotators: those named, and those who accept too many wrong answers."""
     judged: defaultdict[str, list[bool]] = defaultdict(list)
     for task_id, is_right, worker in said:
@@ -127,7 +129,7 @@ def rejected_workers(said: Iterable[Verdict], tasks: Mapping[str, Task], options
     return frozenset((*options.reject_worker, *careless))
 
 
-def judge(said: Iterable[Verdict], tasks: Mapping[str, Task], rejected: Collection[str]) -> Judged:
+def judge(said: Iterable[AnnotatorVerdict], tasks: Mapping[str, Task], rejected: Collection[str]) -> Judged:
     """Returns the results of the verdicts; verdicts of excluded annotators do not count."""
     judged = Judged()
     for task_id, is_right, name in said:

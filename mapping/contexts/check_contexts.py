@@ -25,10 +25,10 @@ from mapping.contexts.records import (
     ContextsOptions,
     Positive,
     contexts_path,
+    contexts_report,
     fid_path,
     pids_of,
     positives_of,
-    report_of,
     with_passages,
 )
 from mapping.passages.corpus import TABLE
@@ -204,7 +204,7 @@ class _ContextsChecks:
         n_empty = tally.without_retrieved - n_without
         if n_without >= 0 and 0 <= n_fewer - tally.fewer_negatives <= n_empty:
             tally.without_retrieved, tally.fewer_negatives = n_without, n_fewer
-        counted = report_of(tally, reasons, rejected)
+        counted = contexts_report(tally, reasons, rejected)
         if counted != claimed:
             for name, value in counted.items():
                 if (written := claimed.get(name)) != value:

@@ -39,9 +39,9 @@ from mapping.contexts.records import (
     ContextCounts,
     ContextsOptions,
     contexts_path,
+    contexts_report,
     fid_path,
     positives_of,
-    report_of,
     with_passages,
 )
 from mapping.passages.corpus import TABLE
@@ -148,7 +148,7 @@ def _write_contexts(
                 rejected.append(raw.bad(error, key=qid, stage="retrieved"))
             reasons: Counter[str] = Counter()
             entries.append(write_lines(_unplaced(gold, reasons), UNPLACED, output=output))
-            report = report_of(tally, reasons, rejected.reasons)
+            report = contexts_report(tally, reasons, rejected.reasons)
             entries.append(write_rejected(rejected, output=output))
             entries.append(write_lines([canonical_json(report)], REPORT, output=output))
             facts = {

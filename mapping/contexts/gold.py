@@ -20,7 +20,7 @@ from kbsource.errors import DataError, RecordError
 from kbsource.files import Folder
 from kbsource.records import BadRecord
 from kbsource.release.reader import parquet_file
-from mapping.metrics.qampari import is_line_of, qid_of
+from mapping.metrics.qampari import is_line_of, record_qid
 from mapping.passages.cut import Passage
 from mapping.sources.raw_records import FAULTS, Json, check_shape, digits_or_text, iter_records, objects_at, text_at
 from mapping.sources.scratch import Joined, ScratchFile
@@ -230,7 +230,7 @@ def read_ranked(paths: Sequence[str], joined: Joined, gold: GoldPassages, *, mos
             qid = ""
             try:
                 record = raw.parse()
-                qid = qid_of(record)
+                qid = record_qid(record)
                 joined.put("retrieved", qid, raw, orjson.dumps(list(map(tuple, _passages(record, gold)[:most]))))
             except RecordError as error:
                 reject(raw.bad(error, key=qid, stage="retrieved"))

@@ -231,7 +231,7 @@ class ContextCounts:
         self.separator_in_answer += any(SEPARATOR in answer["answer_text"] for answer in answers)
 
 
-def report_of(tally: ContextCounts, unplaced: Mapping[str, int], rejected: Mapping[str, int]) -> Json:
+def contexts_report(tally: ContextCounts, unplaced: Mapping[str, int], rejected: Mapping[str, int]) -> Json:
     """Returns the counts of what was written, of proofs that no passage holds, and of ranked lines left out by
     reason."""
     return {

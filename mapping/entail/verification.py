@@ -20,7 +20,7 @@ from kbsource.sentences import sentence_spans
 from mapping.acceptance import Rule
 from mapping.entail.signal import Refused, Verdict
 from mapping.entail.statements import ended, state_answer, state_triple
-from mapping.records import PARTIAL, Alignment, Evidence, EvidenceKey, Example, Question, Span
+from mapping.records import PARTIAL, Alignment, EntailmentQuestion, Evidence, EvidenceKey, Example, Span
 from mapping.sources.source import HypothesisKind
 
 if TYPE_CHECKING:
@@ -181,23 +181,23 @@ def signals(aligned: Alignment) -> dict[str, float | None]:
     }
 
 
-def questions(aligned: Alignment, search: PageSearch, *, n_sentences: int) -> Iterator[Question]:
+def questions(aligned: Alignment, search: PageSearch, *, n_sentences: int) -> Iterator[EntailmentQuestion]:
     """Yields the premises to be judged for a piece of evidence: its span first, then the sentences that may replace
     it."""
     if aligned.span is not None:
         premise = span_premise(search.page, aligned.span)
-        yield Question(premise.text, *premise.core)
+        yield EntailmentQuestion(premise.text, *premise.core)
     if n_sentences and aligned.hypothesis is not None:
         likely = likely_sentences(search.page, aligned.hypothesis, elements=search.elements, n_most=n_sentences)
         for number, start, end, text in likely:
             # By itself, so that its neighbours are not judged; pronouns on a page usually refer to its title.
             head = f"{ended(search.page.title)} "
             span = Span(number, start, number, end, search.score(aligned.evidence_text or "", text), RESCUED)
-            yield Question(head + text, len(head), len(head) + len(text), **search.standing(span))
+            yield EntailmentQuestion(head + text, len(head), len(head) + len(text), **search.standing(span))
 
 
 def with_verdict(
-    aligned: Alignment, answers: Sequence[tuple[Question, Verdict | Refused]], rule: Rule | None = None
+    aligned: Alignment, answers: Sequence[tuple[EntailmentQuestion, Verdict | Refused]], rule: Rule | None = None
 ) -> Alignment:
     """Returns a piece of evidence with the verdict on its text: on a better sentence if the page has one, else on the
     span.
@@ -223,7 +223,7 @@ def with_verdict(
     return aligned if best is None else best
 
 
-def _judged(aligned: Alignment, question: Question, answer: Verdict | Refused) -> Alignment:
+def _judged(aligned: Alignment, question: EntailmentQuestion, answer: Verdict | Refused) -> Alignment:
     said: dict[str, Any] = {"refusal": answer.reason} if isinstance(answer, Refused) else answer._asdict()
     if question.span is not None:
         said |= {name: getattr(question, name) for name in ("section", "span", "text", "place")}

@@ -24,13 +24,13 @@ from kbsource.release.reader import row_groups
 from mapping.entity_linking.links import COLUMNS, PageLinks
 from mapping.entity_linking.records import (
     SPLITS,
-    Context,
     ContextOptions,
+    MentionContext,
     StoredLink,
     cut_context,
     lines_path,
+    link_line,
     record_id,
-    record_line,
 )
 
 
@@ -70,7 +70,7 @@ class _RecordChecks:
         if n_twice := int((times > 1).sum()):
             self._found.add(shard_path("links", 0, 1), "duplicate_record", f"{n_twice} of {len(hashes)}", n_twice)
 
-    def _records(self, lines: Mapping[str, Iterator[bytes]]) -> Iterator[tuple[StoredLink, Context]]:
+    def _records(self, lines: Mapping[str, Iterator[bytes]]) -> Iterator[tuple[StoredLink, MentionContext]]:
         """Yields links with the contexts from their records, after comparing each link with its line. Records that are
         too damaged for this are left out."""
         for _, batch in self._checking.batches("links"):
@@ -83,23 +83,23 @@ class _RecordChecks:
                     self._hashes.append(title_hash("\x1f".join((*context, str(link.target_page_id)))))
                     yield link, context
 
-    def _checked(self, link: StoredLink, split: str, line: bytes) -> Context | None:
+    def _checked(self, link: StoredLink, split: str, line: bytes) -> MentionContext | None:
         try:
             record = json.loads(line)
-            context = Context(*(str(record["meta"][name]) for name in ("left_context", "mention", "right_context")))
+            context = MentionContext(
+                *(str(record["meta"][name]) for name in ("left_context", "mention", "right_context"))
+            )
             title = str(record["output"][0]["answer"])
         except (ValueError, KeyError, TypeError, IndexError) as error:
             self._found.add(lines_path(split), "record_law", f"{link.record_id}: {error!r}")
             return None
         name = record_id(split, self._n[split])
-        wanted = record_line(
-            name, context, page_id=link.target_page_id, title=title, max_tokens=self._options.max_tokens
-        )
+        wanted = link_line(name, context, page_id=link.target_page_id, title=title, max_tokens=self._options.max_tokens)
         if line != wanted or name != link.record_id or not context.mention:
             self._found.add(lines_path(split), "record_law", f"{link.record_id}: not {wanted[:120].decode()}")
         return context
 
-    def _check_with(self, pages: Sequence[str], records: Iterator[tuple[StoredLink, Context]]) -> None:
+    def _check_with(self, pages: Sequence[str], records: Iterator[tuple[StoredLink, MentionContext]]) -> None:
         waiting = next(records, None)
         for path in pages:
             for group in row_groups(path, COLUMNS):
@@ -114,7 +114,7 @@ class _RecordChecks:
             self._differs(waiting[0], "its page is not there, or stands before that of another record")
             waiting = next(records, None)
 
-    def _compare(self, known: _Known, row: int, link: StoredLink, context: Context) -> None:
+    def _compare(self, known: _Known, row: int, link: StoredLink, context: MentionContext) -> None:
         if (row, link.element, link.start_char, link.end_char, link.target_page_id) not in known.links:
             self._differs(link, "the page has no such link")
             return

@@ -29,11 +29,11 @@ from mapping.entity_linking.records import (
     MENTIONS,
     SKIPPED,
     SPLITS,
-    Context,
     ContextCutter,
     ContextOptions,
+    MentionContext,
+    link_line,
     record_id,
-    record_line,
 )
 from mapping.passages.cut import TITLE_KINDS
 from mapping.sources.mentions import END_TAG, START_TAG
@@ -58,7 +58,7 @@ class Sampling:
         """Returns the bucket of a page: a hash below ``N_BUCKETS``. The first buckets belong to dev."""
         return int(stable_sha256(self.seed, "page", str(page_id))[:8], 16) * N_BUCKETS >> 32
 
-    def key(self, context: Context, target: int) -> bytes:
+    def key(self, context: MentionContext, target: int) -> bytes:
         """Returns the 16-byte key that decides the draw: the smallest keys are drawn first. Equal records have equal
         keys."""
         return sha256("\x1f".join((self.seed, *context, str(target))).encode()).digest()[:16]
@@ -79,13 +79,13 @@ def distinct_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         yield batch.filter(pa.array((hashes[1:] != hashes[:-1]).any(axis=1)))
 
 
-def rows_of(batch: pa.RecordBatch, split: str, n_dev_buckets: int) -> pa.RecordBatch:
+def rows_of_split(batch: pa.RecordBatch, split: str, n_dev_buckets: int) -> pa.RecordBatch:
     """Returns the rows of KEYS of a split."""
     is_dev = batch["bucket"].to_numpy() < n_dev_buckets
     return batch.filter(pa.array(is_dev if split == "dev" else ~is_dev))
 
 
-class Drawn(NamedTuple):
+class DrawnLinks(NamedTuple):
     """Result of the draw."""
 
     n_dev_buckets: int  # buckets of pages that belong to dev
@@ -94,7 +94,7 @@ class Drawn(NamedTuple):
     groups: list[dict[str, int]]
 
 
-def draw(groups: Sequence[Numbers], sampling: Sampling) -> Drawn:
+def draw(groups: Sequence[Numbers], sampling: Sampling) -> DrawnLinks:
     """Draws the records. Dev gets as many buckets as match its share of all records.
 
     Args:
@@ -115,7 +115,7 @@ def draw(groups: Sequence[Numbers], sampling: Sampling) -> Drawn:
         for split in SPLITS:
             found[split] += own[split]
             left[split] -= given[-1][split]
-    return Drawn(n_dev, found, given)
+    return DrawnLinks(n_dev, found, given)
 
 
 _OF_LINKS = ("element", "start", "end", "target_title", "target_page_id")
@@ -290,7 +290,7 @@ def chosen_lines(
         for (_, split, n), text, title, place in zip(named, texts, titles, places, strict=True):
             _, _, start, end, target = place
             name = record_id(split, n)
-            line = record_line(name, cut(text, start, end), page_id=target, title=title, max_tokens=context.max_tokens)
+            line = link_line(name, cut(text, start, end), page_id=target, title=title, max_tokens=context.max_tokens)
             yield name, *place, split == "dev", line
 
     return rows_batch(rows(), LINES)

@@ -121,7 +121,7 @@ SKIPPED = {
 """Reasons why a link is not selected. The first that applies is counted."""
 
 
-class Context(NamedTuple):
+class MentionContext(NamedTuple):
     """A mention with the text on both sides, with single spaces between tokens."""
 
     left: str
@@ -129,7 +129,7 @@ class Context(NamedTuple):
     right: str
 
 
-def cut_context(text: str, start: int, end: int, options: ContextOptions) -> Context:
+def cut_context(text: str, start: int, end: int, options: ContextOptions) -> MentionContext:
     """Returns the mention at a span of a text with its nearest tokens. A token that crosses the border of the span is
     split.
 
@@ -141,7 +141,7 @@ def cut_context(text: str, start: int, end: int, options: ContextOptions) -> Con
     if options.context_chars is not None:
         left = left[len(left) - _n_fitting(reversed(left), options.context_chars) :]
         right = right[: _n_fitting(right, options.context_chars)]
-    return Context(" ".join(left), " ".join(text[start:end].split()), " ".join(right))
+    return MentionContext(" ".join(left), " ".join(text[start:end].split()), " ".join(right))
 
 
 class ContextCutter:
@@ -152,14 +152,14 @@ class ContextCutter:
         self._text = ""
         self._is_whole = False
 
-    def cut(self, text: str, start: int, end: int) -> Context:
+    def cut(self, text: str, start: int, end: int) -> MentionContext:
         """Returns the same as ``cut_context``."""
         if text is not self._text:
             tokens = text.split()
             is_short = self._options.context_chars is None and len(tokens) <= self._options.context_tokens
             self._text, self._is_whole = text, is_short and " ".join(tokens) == text
         if self._is_whole:
-            return Context(text[:start].rstrip(), text[start:end].strip(), text[end:].lstrip())
+            return MentionContext(text[:start].rstrip(), text[start:end].strip(), text[end:].lstrip())
         return cut_context(text, start, end, self._options)
 
 
@@ -170,7 +170,7 @@ def _n_fitting(tokens: Iterable[str], n_chars: int) -> int:
     return sum(1 for _ in takewhile(lambda end: end <= n_chars, ends)) - 1
 
 
-def record_line(record_id: str, context: Context, *, page_id: int, title: str, max_tokens: int) -> bytes:
+def link_line(record_id: str, context: MentionContext, *, page_id: int, title: str, max_tokens: int) -> bytes:
     """Returns the line of a record, with its newline."""
     left, right = context.left.split(), context.right.split()
     n_left, n_right = window_sizes(len(left), len(context.mention.split()), len(right), max_tokens=max_tokens)

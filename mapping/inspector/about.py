@@ -11,7 +11,7 @@ from kbsource.files import join
 from kbsource.release.kind import Kind
 from kbsource.release.manifest import Manifest, input_files_of, snapshot_of
 from kbsource.release.pages.kind import PAGES_RELEASE
-from mapping.document import Block, Cell, Facts, Link, Section, Share, Table, flat_values
+from mapping.document import Block, Cell, Facts, Link, Section, Share, TableSection, flat_values
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def holdings(opened: Opened, *, has_counts: bool) -> Section:
         blocks.append(Facts(counts))
     if sizes := tuple(_sizes(opened)):
         columns = ("table or file", "rows or lines", "files", "bytes", "share of bytes")
-        blocks.append(Table("Tables and other files", columns, sizes))
+        blocks.append(TableSection("Tables and other files", columns, sizes))
     if opened.parts:
         tables = tuple(dict.fromkeys(name for part in opened.parts for name in part.tables))
         counted = (
@@ -91,7 +91,7 @@ def holdings(opened: Opened, *, has_counts: bool) -> Section:
             (Link(folder.folder, part.url()), part.kind.name, *own)
             for folder, part, own in zip(opened.manifest.parts, opened.parts, counted, strict=True)
         )
-        blocks.append(Table("Releases in it", ("folder", "kind", *tables), parts))
+        blocks.append(TableSection("Releases in it", ("folder", "kind", *tables), parts))
     return Section("What it holds", tuple(blocks))
 
 
@@ -105,7 +105,7 @@ def provenance(opened: Opened) -> Section:
     blocks: list[Block] = [Facts(tuple(facts))]
     if inputs := list(input_files_of(opened.values.get("inputs"), "input")):
         rows = tuple((file.name, file.bytes, file.sha256, option) for option, file in inputs)
-        blocks.append(Table("Inputs", ("file", "bytes", "sha256", "given as"), rows))
+        blocks.append(TableSection("Inputs", ("file", "bytes", "sha256", "given as"), rows))
     return Section("What it is and was made from", tuple(blocks), is_folded=True)
 
 
@@ -128,11 +128,11 @@ def other_values(opened: Opened, apart: Iterable[str] = ()) -> Section:
     """Returns the folded section of the other values in the manifest, except those named in ``apart``."""
     left_out = _SHOWN_APART.union(apart)
     values = {name: value for name, value in opened.values.items() if name not in left_out}
-    table = Table("What the manifest says", ("name", "value"), tuple(flat_values(values)))
+    table = TableSection("What the manifest says", ("name", "value"), tuple(flat_values(values)))
     return Section("Counts and options", (table,), is_folded=True)
 
 
-def report_of(opened: Opened) -> dict[str, Any]:
+def stored_report(opened: Opened) -> dict[str, Any]:
     """Returns the report stored in a release.
 
     Raises:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from mapping.age import FATES, said_half_life
-from mapping.document import Cell, Facts, Section, Table, share
-from mapping.inspector.about import report_of
+from mapping.document import Cell, Facts, Section, TableSection, share
+from mapping.inspector.about import stored_report
 from mapping.inspector.listing import KindViews, Listing, Row
-from mapping.inspector.marking import Span
+from mapping.inspector.marking import MarkedRange
 from mapping.inspector.opened import Opened
 
 _BY = {"dataset": "dataset", "infobox": "first infobox of the page", "size": "size of the page"}
@@ -18,7 +18,7 @@ _BY = {"dataset": "dataset", "infobox": "first infobox of the page", "size": "si
 
 def about_age(opened: Opened) -> Iterator[Section]:
     """Half-lives, of all evidence and by group."""
-    report = report_of(opened)
+    report = stored_report(opened)
     dates = [release["dump_date"] for release in report["releases"]]
     for every in report["groups"]["all"]:
         facts: tuple[tuple[str, Cell], ...] = (
@@ -33,7 +33,7 @@ def about_age(opened: Opened) -> Iterator[Section]:
             yield Section(f"By {said}", (_groups(opened, name, groups, dates),))
 
 
-def _groups(opened: Opened, name: str, groups: list[dict[str, Any]], dates: list[str]) -> Table:
+def _groups(opened: Opened, name: str, groups: list[dict[str, Any]], dates: list[str]) -> TableSection:
     rows = tuple(
         (
             group["name"],
@@ -43,7 +43,7 @@ def _groups(opened: Opened, name: str, groups: list[dict[str, Any]], dates: list
         )
         for group in groups
     )
-    table = Table("Share that stands, and half-life", (name, "evidence", *dates, "half-life"), rows)
+    table = TableSection("Share that stands, and half-life", (name, "evidence", *dates, "half-life"), rows)
     return table.linked(**{name: lambda row: opened.url("tables/fates", **{name: _value(row[name])})})
 
 
@@ -62,7 +62,7 @@ def _to_page(opened: Opened, row: Row) -> str | None:
     if row["start_element"] is None:
         return source.page_url(row["page_id"])
     place = (row["start_element"], row["start_char"], row["end_element"], row["end_char"])
-    return source.page_url(row["page_id"], [Span(*place, row["fate"])])
+    return source.page_url(row["page_id"], [MarkedRange(*place, row["fate"])])
 
 
 AGE_VIEWS = KindViews(

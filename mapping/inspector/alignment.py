@@ -23,18 +23,18 @@ from mapping.document import (
     Facts,
     Link,
     Marked,
-    Piece,
     Section,
     Share,
-    Table,
+    TableSection,
+    TextPiece,
     bars,
     counts_table,
     share,
 )
-from mapping.inspector.about import report_of
+from mapping.inspector.about import stored_report
 from mapping.inspector.frame import paging
 from mapping.inspector.listing import Card, KindViews, Listing, Row, Rows, render_card
-from mapping.inspector.marking import Span, changed_words
+from mapping.inspector.marking import MarkedRange, changed_words
 from mapping.inspector.opened import InPage, Opened, in_page
 from mapping.records import OUTCOMES, PARTIAL
 from mapping.sources import all_sources
@@ -57,7 +57,7 @@ def about_alignment(opened: Opened) -> Iterator[Section]:
     yield Section("Outcomes", (_facts(opened, report),))
     became = tuple(_became(opened, report))
     yield Section(
-        "Records and evidence", (Table("What became of them", ("what", "number", "share", "meaning"), became),)
+        "Records and evidence", (TableSection("What became of them", ("what", "number", "share", "meaning"), became),)
     )
 
 
@@ -75,7 +75,9 @@ def about_alignments(opened: Opened) -> Iterator[Section]:
     blocks: list[Block] = [*_side_by_side(opened, overall)]
     if ages:
         columns = ("dataset", "evidence of", "years to the snapshot", "exact", "near", "weak", "no page")
-        blocks.append(Table("Drift by age of the evidence", columns, tuple(sorted(ages, key=lambda row: str(row[1])))))
+        blocks.append(
+            TableSection("Drift by age of the evidence", columns, tuple(sorted(ages, key=lambda row: str(row[1]))))
+        )
     yield Section("Side by side", tuple(blocks))
 
 
@@ -94,7 +96,7 @@ def changed_texts(old: str, new: str) -> tuple[Marked, Marked]:
 
 
 def _report(opened: Opened) -> dict[str, Any]:
-    found: dict[str, Any] = opened.kept("report", lambda: report_of(opened))
+    found: dict[str, Any] = opened.kept("report", lambda: stored_report(opened))
     return found
 
 
@@ -146,7 +148,7 @@ def _side_by_side(opened: Opened, overall: Mapping[str, Any]) -> Iterator[Block]
         written = share(counts["written"], records["read"])
         rows.append((Link(f"{name}, {split}", part.url()), read, *linked, written, below, paper))
     outcomes = ("read", "written", "dropped", "excluded", "rejected", "merged", "share written", "below threshold")
-    yield Table("Outcomes of the records", ("dataset", *outcomes, "KILT paper"), tuple(rows))
+    yield TableSection("Outcomes of the records", ("dataset", *outcomes, "KILT paper"), tuple(rows))
     datasets, pages = overall.get("datasets", []), overall.get("pages")
     if compared := [row for row in datasets if row["dropped_by_threshold"] is not None]:
         shares = tuple(
@@ -172,7 +174,7 @@ def _side_by_side(opened: Opened, overall: Mapping[str, Any]) -> Iterator[Block]
             )
             for row in datasets
         )
-        yield Table("Datasets beside the KILT paper (table 6)", columns, averages)
+        yield TableSection("Datasets beside the KILT paper (table 6)", columns, averages)
     if pages is not None:
         yield Facts(
             (
@@ -309,7 +311,7 @@ def _written_before(opened: Opened) -> Iterator[tuple[int, int]]:
         sums[part] = sums.get(part, 0) + n
 
 
-class Place(NamedTuple):
+class TextPlace(NamedTuple):
     """The location of a text: page, section and paragraphs in KILT's numbering. Unknown values are None."""
 
     page_id: str | None
@@ -324,8 +326,8 @@ class EvidenceShown(NamedTuple):
     outputs: Sequence[tuple[str, str | None]]  #: outputs that they belong to, with the answers if known
     row: Mapping[str, Any]  #: row of ``alignments`` or ``misses`` of the first piece
     meaning: str  #: meaning of the outcome
-    old: Place
-    new: Place | None
+    old: TextPlace
+    new: TextPlace | None
     old_text: Marked | None  #: differences are marked; None if there is no text
     new_text: Marked | None
     place: InPage
@@ -412,10 +414,12 @@ def _shown(evidence: _Evidence, part: Opened, answers: Sequence[Any]) -> Evidenc
     old_marked, new_marked = (
         changed_texts(old_text, new_text)
         if old_text and new_text
-        else (None if text is None else Marked((Piece(text, False),) if text else ()) for text in (old_text, new_text))
+        else (
+            None if text is None else Marked((TextPiece(text, False),) if text else ()) for text in (old_text, new_text)
+        )
     )
     names_page = row["page_kind"] == "title"
-    old = Place(
+    old = TextPlace(
         crossing.get("old_wikipedia_id"),
         crossing.get("old_title") or (row["page_value"] if names_page else f"{row['page_kind']} {row['page_value']}"),
         crossing.get("old_section"),
@@ -423,7 +427,7 @@ def _shown(evidence: _Evidence, part: Opened, answers: Sequence[Any]) -> Evidenc
     )
     new = None
     if row["page_id"] is not None:
-        new = Place(str(row["page_id"]), row["title"], row.get("section"), _characters(row, ""))
+        new = TextPlace(str(row["page_id"]), row["title"], row.get("section"), _characters(row, ""))
     outputs = dict.fromkeys(own["output"] for own in evidence.rows)
     said = [
         (output_name(at), str(answers[at]) if 0 <= at < len(answers) and answers[at] is not None else None)
@@ -454,7 +458,7 @@ def _in_page(row: Mapping[str, Any], opened: Opened) -> InPage:
         return InPage()
     if row.get("start_element") is None:
         return InPage(url=opened.page_url(row["page_id"]))
-    span = Span(row["start_element"], row["start_char"], row["end_element"], row["end_char"], "evidence")
+    span = MarkedRange(row["start_element"], row["start_char"], row["end_element"], row["end_char"], "evidence")
     return in_page(opened, row["page_id"], span, row["text"])
 
 

@@ -12,10 +12,10 @@ from starlette.responses import Response
 
 from mapping.amber.measures import RANKS_SAID
 from mapping.amber.records import OUTCOMES, TASKS
-from mapping.document import Block, Chart, Charts, Section, Table, bars, flat_values
-from mapping.inspector.about import report_of
+from mapping.document import Block, Chart, Charts, Section, TableSection, bars, flat_values
+from mapping.inspector.about import stored_report
 from mapping.inspector.listing import Card, KindViews, Listing, Row, Rows, render_card
-from mapping.inspector.marking import Span
+from mapping.inspector.marking import MarkedRange
 from mapping.inspector.opened import InPage, Opened, in_page
 
 _SPAN = ("start_element", "start_char", "end_element", "end_char")
@@ -35,12 +35,12 @@ class EntityShown(NamedTuple):
 def about_sets(opened: Opened) -> Iterator[Section]:
     """Yields the sections on counts that are only in the report: all tuples, also of names that make no set, and all
     entities."""
-    report: dict[str, Any] = report_of(opened)
+    report: dict[str, Any] = stored_report(opened)
     for name, of in report.get("collections", {}).items():
         if blocks := tuple(_of_tuples(opened, of)):
             yield Section(f"Tuples of the collection {name}", blocks)
     if "entities" in report:
-        counts = Table("Counts", ("name", "value"), tuple(flat_values(report["entities"])))
+        counts = TableSection("Counts", ("name", "value"), tuple(flat_values(report["entities"])))
         popularity = report.get("popularity")
         charts = (_popularity_chart(by_rank(popularity)),) if popularity else ()
         yield Section("Entities and page views", (counts, *charts))
@@ -63,14 +63,14 @@ def _of_tuples(opened: Opened, report: Mapping[str, Any]) -> Iterator[Block]:
             *(verdict.replace("_", " ") for verdict in verdicts),
         )
         rows = tuple((*band[:3], *(band[3].get(verdict, 0) for verdict in verdicts)) for band in bands)
-        yield Table("Tuples by property: value found, BLEU and verdict", columns, rows).linked(
+        yield TableSection("Tuples by property: value found, BLEU and verdict", columns, rows).linked(
             property=lambda row: opened.entity_url(row["property"])
         )
 
 
 def _popularity_chart(views: Mapping[int, int]) -> Charts:
     rows = tuple((f"{rank:,}", math.log10(n)) for rank, n in views.items())
-    table = Table("Page views of all entities, by rank", ("rank", "decimal logarithm of the views"), rows)
+    table = TableSection("Page views of all entities, by rank", ("rank", "decimal logarithm of the views"), rows)
     return Charts((Chart(table=table, about=RANKS_SAID),))
 
 
@@ -149,7 +149,7 @@ def _place(opened: Opened, entity: Mapping[str, Any], row: Mapping[str, Any]) ->
     if row["start_element"] is None or not entity["wikipedia"]:
         return InPage()
     start, start_char, end, end_char = (row[name] for name in _SPAN)
-    span = Span(start, start_char, end, end_char, row["property"])
+    span = MarkedRange(start, start_char, end, end_char, row["property"])
     return in_page(opened, int(entity["wikipedia"][0]["wikipedia_id"]), span, row["text"])
 
 

@@ -35,7 +35,7 @@ from mapping.inspector.amber import AMBER_VIEWS
 from mapping.inspector.benchmark import BENCHMARK_VIEWS
 from mapping.inspector.diff import DIFF_VIEWS
 from mapping.inspector.facts import FACTS_VIEWS
-from mapping.inspector.frame import POSTING, READING, Tab, View, guards, render
+from mapping.inspector.frame import POSTING, READING, Tab, View, guards, render_view
 from mapping.inspector.listing import KindViews, Listing, run_sql, show_card, show_list, show_sql, stop_sql
 from mapping.inspector.marking import shown
 from mapping.inspector.measures import measure_sections
@@ -52,7 +52,7 @@ THREADS = 4
 """Views that are rendered at the same time. Each may hold a large page."""
 
 
-def make_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> Starlette:
+def inspector_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> Starlette:
     """Returns the application that shows releases."""
     sandbox = Sandbox([opened.path for opened in releases])
     routes: list[BaseRoute] = [
@@ -118,13 +118,13 @@ def _route(path: str, show: Callable[[Request, Opened], Response], opened: Opene
 
 
 def _home(request: Request) -> Response:
-    return render(request, None, "home.html", title="Releases")
+    return render_view(request, None, "home.html", title="Releases")
 
 
 def _say_fault(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     detail = _DETAILS.get(error.detail, error.detail)
-    return render(
+    return render_view(
         request,
         None,
         "fault.html",
@@ -143,7 +143,7 @@ _DETAILS = {
 
 
 def _say_damage(request: Request, error: Exception) -> Response:
-    return render(request, None, "fault.html", title="500", detail=str(error), status=500)
+    return render_view(request, None, "fault.html", title="500", detail=str(error), status=500)
 
 
 _OWN: dict[Kind[Any], KindViews] = {
@@ -173,7 +173,7 @@ def _has_measures(opened: Opened) -> bool:
     return is_measured or any(measure.page == "measures" for measure in opened.kind.measures)
 
 
-def about(opened: Opened) -> tuple[Section, ...]:
+def about_view(opened: Opened) -> tuple[Section, ...]:
     """Returns the sections of the overview: the measures of a release, its contents, its inputs, and other values."""
     found: tuple[Section, ...] = opened.kept("about", lambda: tuple(_about(opened)))
     return found
@@ -223,7 +223,7 @@ def show_overview(request: Request, opened: Opened) -> Response:
     path = opened.path.rstrip("/")
     commands = [f"{command}  # {said}" for command, said in next_commands(path, opened.kind)]
     lines = [*python_lines(path, opened.kind, opened.manifest), "", *commands]
-    every = about(opened)
+    every = about_view(opened)
     folded = [section for section in every if section.is_folded]
     opening = Section("How to open it", (Code("\n".join(lines)),))
     sections = (*(section for section in every if not section.is_folded), opening, *folded)
@@ -243,13 +243,14 @@ def _show(request: Request, opened: Opened, heading: str, title: str, sections: 
         return Response(content, media_type="application/json")
     if form != "html":
         raise HTTPException(400, f"format={shown(form[:80])} is neither html nor json.")
-    return render(request, opened, "overview.html", title=title, heading=heading, sections=sections)
+    return render_view(request, opened, "overview.html", title=title, heading=heading, sections=sections)
 
 
 def report_on(releases: Sequence[Opened]) -> Document:
     """Returns a report on releases, with one section per release if there are several."""
     reports = [
-        Document(release_name(opened.kind, opened.values), (*about(opened), *measures(opened))) for opened in releases
+        Document(release_name(opened.kind, opened.values), (*about_view(opened), *measures(opened)))
+        for opened in releases
     ]
     if len(reports) == 1:
         return reports[0]

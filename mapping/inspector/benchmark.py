@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from mapping.document import Paragraph, Section, Table
+from mapping.document import Paragraph, Section, TableSection
 from mapping.inspector.listing import KindViews, Listing
 from mapping.inspector.opened import Opened
 from mapping.retrieval.benchmark_kind import BENCHMARK, Score
@@ -29,7 +29,7 @@ def about_benchmark(opened: Opened) -> Iterator[Section]:
     systems = [system["name"] for system in opened.manifest.to_json()["systems"]]
     rows = tuple(score_row.texts() for score_row in score_rows(datasets, systems, scores))
     columns = ("dataset", "metric", "n", *systems, "figures of the papers")
-    yield Section("Systems on datasets", (Paragraph(_SAID), Table("Scores", columns, rows)))
+    yield Section("Systems on datasets", (Paragraph(_SAID), TableSection("Scores", columns, rows)))
 
 
 BENCHMARK_VIEWS = KindViews(

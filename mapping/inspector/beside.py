@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from kbsource.diff.matching import longest_ascending
 from kbsource.records import Element, Page
 from kbsource.wikitext.reference_rows import Reference
-from mapping.document import Piece
+from mapping.document import TextPiece
 from mapping.inspector.marking import changed_words, marked_pieces
 
 _TOGETHER = ("same", "part", "edited")
@@ -22,10 +22,10 @@ class Version(NamedTuple):
 
     number: int
     element: Element
-    pieces: list[Piece]
+    pieces: list[TextPiece]
 
 
-class Line(NamedTuple):
+class ElementPair(NamedTuple):
     """An element of the old page and the matching element of the new page; None if there is no match."""
 
     outcome: str  #: of kbsource.diff.kind.SPAN_OUTCOMES, or "added"
@@ -35,7 +35,7 @@ class Line(NamedTuple):
     comes_from: int | None = None  #: old element that a new element comes from
 
 
-def lines_of(old: Page | None, new: Page | None, spans: Sequence[Mapping[str, Any]]) -> list[Line]:
+def lines_of(old: Page | None, new: Page | None, spans: Sequence[Mapping[str, Any]]) -> list[ElementPair]:
     """Returns the elements of both versions in order. Of two elements without partners, the old one comes first.
 
     Args:
@@ -50,16 +50,16 @@ def lines_of(old: Page | None, new: Page | None, spans: Sequence[Mapping[str, An
     partners = {} if old is None or new is None else _partners(len(before), len(after), by_element, new.page_id)
     origins = {span["new_element"]: span["old_element"] for span in inside}
 
-    def added(start: int, end: int) -> Iterator[Line]:
+    def added(start: int, end: int) -> Iterator[ElementPair]:
         for number in range(start, end):
             origin = origins.get(number)
             text = after[number].text
-            pieces = [Piece(text, True)] if origin is None else changed_words(before[origin].text, text)[1]
-            yield Line(
+            pieces = [TextPiece(text, True)] if origin is None else changed_words(before[origin].text, text)[1]
+            yield ElementPair(
                 "added" if origin is None else "moved", None, Version(number, after[number], pieces), None, origin
             )
 
-    lines: list[Line] = []
+    lines: list[ElementPair] = []
     at = 0
     for number, element in enumerate(before):
         if number in partners:
@@ -88,16 +88,16 @@ def _partners(
     return dict(wanted[at] for at in longest_ascending([new for _, new in wanted]))
 
 
-def _pair(number: int, old: Element, other: int, new: Element, spans: Sequence[Mapping[str, Any]]) -> Line:
+def _pair(number: int, old: Element, other: int, new: Element, spans: Sequence[Mapping[str, Any]]) -> ElementPair:
     if old.text == new.text:
-        left, right = [Piece(old.text, False)], [Piece(new.text, False)]
-        return Line("same", Version(number, old, left), Version(other, new, right))
+        left, right = [TextPiece(old.text, False)], [TextPiece(new.text, False)]
+        return ElementPair("same", Version(number, old, left), Version(other, new, right))
     left, right = changed_words(old.text, new.text)
     outcome = "edited" if any(span["outcome"] == "edited" for span in spans) else "part"
-    return Line(outcome, Version(number, old, left), Version(other, new, right))
+    return ElementPair(outcome, Version(number, old, left), Version(other, new, right))
 
 
-def _left(number: int, element: Element, spans: Sequence[Mapping[str, Any]], after: Sequence[Element]) -> Line:
+def _left(number: int, element: Element, spans: Sequence[Mapping[str, Any]], after: Sequence[Element]) -> ElementPair:
     """Returns an old element without a partner. Text that occurs nowhere in the new release is marked."""
     elsewhere = [span for span in spans if span["outcome"] != "gone"]
     gone = [(span["old_start"], span["old_end"]) for span in spans if span["outcome"] == "gone"]
@@ -108,14 +108,16 @@ def _left(number: int, element: Element, spans: Sequence[Mapping[str, Any]], aft
         pieces = changed_words(element.text, after[longest["new_element"]].text)[0]
     else:
         pieces = marked_pieces(element.text, gone)
-    return Line("gone" if longest is None else longest["outcome"], Version(number, element, pieces), None, longest)
+    return ElementPair(
+        "gone" if longest is None else longest["outcome"], Version(number, element, pieces), None, longest
+    )
 
 
 NEAR = 1
 """Unchanged elements that are shown before and after each change."""
 
 
-def folded(lines: Sequence[Line], *, near: int = NEAR) -> Iterator[tuple[bool, list[Line]]]:
+def collapsed_runs(lines: Sequence[ElementPair], *, near: int = NEAR) -> Iterator[tuple[bool, list[ElementPair]]]:
     """Yields runs of lines, and whether each run consists of unchanged elements far from any change."""
     changed = [at for at, line in enumerate(lines) if line.outcome != "same"]
     kept = {at + step for at in changed for step in range(-near, near + 1)} | {0}

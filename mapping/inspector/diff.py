@@ -12,10 +12,10 @@ from kbsource.diff.kind import PAGE_OUTCOMES, SECTION_OUTCOMES, SPAN_OUTCOMES
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
 from kbsource.wikitext.reference_rows import Reference
-from mapping.inspector.beside import came_and_went, folded, lines_of
+from mapping.inspector.beside import came_and_went, collapsed_runs, lines_of
 from mapping.inspector.frame import paging
 from mapping.inspector.listing import Card, KindViews, Listing, Row, Rows, render_card
-from mapping.inspector.marking import Span
+from mapping.inspector.marking import MarkedRange
 from mapping.inspector.opened import Opened
 
 _RUNS_A_PAGE, _NAMES = 400, 100
@@ -30,7 +30,7 @@ def show_change(request: Request, opened: Opened, card: Card) -> Response:
     spans = _rows(opened, "span_changes", row["old_page_id"])
     is_open = all(row[f"{side}_page_id"] is None or pages[side] is not None for side in SIDES)
     lines = lines_of(pages["old"], None if merged else pages["new"], spans) if is_open else []
-    runs = list(folded(lines))
+    runs = list(collapsed_runs(lines))
     shown = paging(request, len(runs), n_rows=_RUNS_A_PAGE)
     old, new = (_sources(opened, side, row[f"{side}_page_id"]) for side in SIDES)
     # References that one release does not store have not been removed.
@@ -81,7 +81,7 @@ def _page_url(opened: Opened, side: str, page_id: int | None, spans: Any = ()) -
 
 def _moved_to(opened: Opened, span: Mapping[str, Any]) -> str | None:
     """Returns the URL of the new location of a piece, with the piece marked."""
-    place = Span(span["new_element"], span["new_start"], span["new_element"], span["new_end"], span["outcome"])
+    place = MarkedRange(span["new_element"], span["new_start"], span["new_element"], span["new_end"], span["outcome"])
     return _page_url(opened, "new", span["new_page_id"], [place])
 
 

@@ -8,9 +8,9 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mapping.document import Paragraph, Section, Table
+from mapping.document import Paragraph, Section, TableSection
 from mapping.facts import OUTCOMES, PROBLEMS, SIDES
-from mapping.inspector.about import report_of
+from mapping.inspector.about import stored_report
 from mapping.inspector.listing import Card, KindViews, Listing, Row, render_card
 from mapping.inspector.opened import Opened
 from mapping.inspector.qampari import proof_shown
@@ -19,7 +19,7 @@ from mapping.write.kind import REPORT
 
 def about_facts(opened: Opened) -> Iterator[Section]:
     """Which properties were asked for."""
-    properties = report_of(opened)["properties"]
+    properties = stored_report(opened)["properties"]
     of_properties = tuple(
         (
             name,
@@ -33,7 +33,7 @@ def about_facts(opened: Opened) -> Iterator[Section]:
     n_others = len(properties) - len(of_properties)
     others = Paragraph(f"Not asked for: {n_others:,} further properties, whose statements {REPORT} counts.")
     columns = ("property", "label", "question", "old", "old without page", "new", "new without page")
-    table = Table("Statements about items, in either release of Wikidata", columns, of_properties)
+    table = TableSection("Statements about items, in either release of Wikidata", columns, of_properties)
     linked = table.linked(property=lambda row: opened.url("tables/facts", property_id=row["property"]))
     yield Section("Properties", (linked, others))
 

@@ -23,7 +23,7 @@ _SHORTER, _MOST_COMPARED, _LIKE = 3, 200, 60
 each prefix are compared, and the minimum similarity in per cent."""
 
 
-def folded(text: str) -> str:
+def folded_title(text: str) -> str:
     """Returns a title in the form that is compared: case and accents are removed.
 
     >>> folded("Zürich") == folded("ZURICH") == "zurich"
@@ -43,7 +43,7 @@ def write_title_order(index: TitleIndex, folder: str, on_progress: OnProgress) -
     with connected(writes=[folder], memory_mb=ORDER_MB, threads=1, scratch=folder) as db:
         db.execute("create table titles (key varchar, number integer)")
         for batch in index.title_batches():
-            keys = pa.array([folded(title) for title in batch["title"].to_pylist()], pa.string())
+            keys = pa.array([folded_title(title) for title in batch["title"].to_pylist()], pa.string())
             numbers = pa.array(range(n_done, n_done + len(keys)), pa.int32())
             db.register("read", pa.table([keys, numbers, batch["final_row"]], ["key", "number", "final_row"]))
             db.execute("insert into titles select key, number from read where final_row >= 0")
@@ -55,7 +55,7 @@ def write_title_order(index: TitleIndex, folder: str, on_progress: OnProgress) -
 def titles_beginning_with(order: OrderedRows, text: str, n_titles: int) -> list[int]:
     """Returns the numbers of at most ``n_titles`` titles that start with a text, in alphabetical order."""
     asked = "select number from rows where key between $1 and $1 || chr(1114111) order by key, number limit $2"
-    return order.column(asked, folded(text), n_titles) if text else []
+    return order.column(asked, folded_title(text), n_titles) if text else []
 
 
 class FoundTitle(NamedTuple):
@@ -119,7 +119,7 @@ class PageFinder:
 
         They share its prefix: the longest prefix that any title has, at least two letters.
         """
-        order, asked = self.titles.get(), folded(title.strip().replace("_", " "))
+        order, asked = self.titles.get(), folded_title(title.strip().replace("_", " "))
         if order is None:
             return []
         longest, shortest = len(asked), 2  # prefixes that some title has; found by binary search
@@ -133,7 +133,9 @@ class PageFinder:
         for length in range(shortest, max(shortest - _SHORTER, 1), -1):
             numbers |= dict.fromkeys(titles_beginning_with(order, asked[:length], _MOST_COMPARED))
         titles = [self._index.entry(number).title for number in numbers]
-        found = process.extract(asked, titles, scorer=fuzz.ratio, processor=folded, limit=n_titles, score_cutoff=_LIKE)
+        found = process.extract(
+            asked, titles, scorer=fuzz.ratio, processor=folded_title, limit=n_titles, score_cutoff=_LIKE
+        )
         return [title for title, _, _ in found]
 
     def chance(self) -> int | None:

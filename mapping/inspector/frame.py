@@ -123,7 +123,7 @@ def bound_asked(request: Request, name: str) -> float | None:
     return number
 
 
-def render(
+def render_view(
     request: Request,
     opened: Opened | None,
     template: str,

@@ -25,16 +25,16 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from kbsource.errors import RecordError, counted
-from kbsource.release.macros import macros_of, queries_of
+from kbsource.release.macros import macros_of, sample_queries
 from kbsource.release.results import RESULT_FORMS
 from kbsource.release.sql import identifier, quoted
 from kbsource.web_addresses import web_address
 from mapping.column_meanings import table_head
 from mapping.document import Link, Section
-from mapping.inspector.frame import Crumb, Tab, View, bound_asked, form_of, is_gone, paging, render
-from mapping.inspector.marking import Span, shown
+from mapping.inspector.frame import Crumb, Tab, View, bound_asked, form_of, is_gone, paging, render_view
+from mapping.inspector.marking import MarkedRange, shown
 from mapping.inspector.opened import Opened, TableFiles
-from mapping.inspector.sandbox import LONGEST_S, MEMORY_MB, MOST_ROWS, Answer, Sandbox, Source
+from mapping.inspector.sandbox import LONGEST_S, MEMORY_MB, MOST_ROWS, Answer, QueriedRelease, Sandbox
 
 Row = dict[str, Any]
 NULL = "-"
@@ -391,7 +391,7 @@ def value_url(opened: Opened, name: str, value: Any, row: Mapping[str, Any]) -> 
     if name.endswith(_PAGE_IDS) and opened.pages is not None and text.isdecimal():
         is_own = name in _PAGE_IDS
         places: list[list[Any]] = [[row.get(own) for own in names] for names in _SPANS if is_own]
-        spans = [Span(*place) for place in places if None not in place]
+        spans = [MarkedRange(*place) for place in places if None not in place]
         return opened.page_url(int(text), spans[:1])
     if name == "title" or name.endswith("_title"):
         return opened.title_url(text)
@@ -418,7 +418,7 @@ def show_list(request: Request, opened: Opened, listings: Mapping[str, Listing])
     found = rows.chosen(choice, pages.start, pages.end, columns)
     rows.listing.prepare(opened, found)
     led_by = rows.listing.led_by if rows.listing.led_by in columns else ""
-    return render(
+    return render_view(
         request,
         opened,
         "list.html",
@@ -457,7 +457,7 @@ def show_card(request: Request, opened: Opened, listings: Mapping[str, Listing])
 
 def render_card(request: Request, opened: Opened, card: Card, template: str, *, title: str, **values: Any) -> Response:
     """Renders a card with a template. ``values`` are added to the values of the card."""
-    return render(request, opened, template, title=title, crumbs=card.crumbs, card=card, row=card.row, **values)
+    return render_view(request, opened, template, title=title, crumbs=card.crumbs, card=card, row=card.row, **values)
 
 
 def _value(opened: Opened, name: str, value: Any, row: Mapping[str, Any]) -> Any:
@@ -477,11 +477,11 @@ def _value(opened: Opened, name: str, value: Any, row: Mapping[str, Any]) -> Any
             return {"names": names, "rows": inner, "more": more}
         return {"values": [_value(opened, name, own, row) for own in shown_values], "more": more}
     url = value_url(opened, name, value, row)
-    text = _cut(text_of(value), _VALUE_CHARS)
+    text = _cut(value_text(value), _VALUE_CHARS)
     return Link(text, url) if url else text
 
 
-def text_of(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Returns a value of a table or a manifest as text. Nested values become JSON."""
     if value is None:
         return ""
@@ -525,7 +525,9 @@ async def run_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Respons
         return await run_in_threadpool(shown)
     saved = next((known for known in RESULT_FORMS if known == form.get("format")), None)
     try:
-        running = sandbox.submit(query, [Source(opened.path, _queried(opened))], name=form.get("run", ""), form=saved)
+        running = sandbox.submit(
+            query, [QueriedRelease(opened.path, _queried(opened))], name=form.get("run", ""), form=saved
+        )
     except RecordError as error:
         busy = Answer([], [], fault=f"{error.reason}: {error.detail}")
         headers = {"Retry-After": f"{LONGEST_S:.0f}"}
@@ -579,7 +581,7 @@ def _render_sql(
     request: Request, opened: Opened, sandbox: Sandbox, *, query: str, found: Answer | None = None, **options: Any
 ) -> Response:
     rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows] if found else []
-    return render(
+    return render_view(
         request,
         opened,
         "sql.html",
@@ -589,7 +591,7 @@ def _render_sql(
         rows=[[(brief(value), value_url(opened, name, value, row)) for name, value in row.items()] for row in rows],
         tables=[(Rows.of(opened, name, {}), table_head(name), _meanings(opened, name)) for name in _queried(opened)],
         macros=macros_of(_queried(opened)),
-        queries=queries_of(opened.kind, _queried(opened)),
+        queries=sample_queries(opened.kind, _queried(opened)),
         forms=RESULT_FORMS,
         limits=(MOST_ROWS, LONGEST_S, MEMORY_MB),
         missing=sandbox.missing,

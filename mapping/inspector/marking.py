@@ -10,7 +10,7 @@ from typing import NamedTuple
 from markupsafe import Markup, escape
 from rapidfuzz.distance import Indel
 
-from mapping.document import Piece
+from mapping.document import TextPiece
 from mapping.search.text import is_void, normal_form
 
 _SPAN = re.compile(r"([0-9]{1,9}):([0-9]{1,9})-([0-9]{1,9}):([0-9]{1,9})(?:,(.*))?", re.DOTALL)
@@ -19,7 +19,7 @@ MAX_SPANS = 200
 """Maximum number of spans that are marked on a page."""
 
 
-class Span(NamedTuple):
+class MarkedRange(NamedTuple):
     """A half-open range of code points in a page: from ``start`` of ``element`` to ``end`` of ``end_element``."""
 
     element: int
@@ -54,7 +54,7 @@ class Mark(NamedTuple):
     label: str
 
 
-class Note(NamedTuple):
+class Marker(NamedTuple):
     """A marker within a text that is not part of the text: its location, label, tooltip and link target."""
 
     place: int
@@ -63,7 +63,7 @@ class Note(NamedTuple):
     url: str | None  #: None for a marker without target
 
 
-def spans_query(spans: Sequence[Span]) -> list[str]:
+def spans_query(spans: Sequence[MarkedRange]) -> list[str]:
     """Returns spans as values of ``hl`` in a URL.
 
     >>> spans_query([Span(3, 0, 3, 12, "answer")])
@@ -75,11 +75,12 @@ def spans_query(spans: Sequence[Span]) -> list[str]:
     ]
 
 
-def read_spans(values: Iterable[str]) -> tuple[Span, ...]:
+def read_spans(values: Iterable[str]) -> tuple[MarkedRange, ...]:
     """Parses the values of ``spans_query`` into spans, in order. Malformed values are left out."""
     found = [match for value in values if (match := _SPAN.fullmatch(value))]
     return tuple(
-        Span(int(match[1]), int(match[2]), int(match[3]), int(match[4]), match[5] or "") for match in found[:MAX_SPANS]
+        MarkedRange(int(match[1]), int(match[2]), int(match[3]), int(match[4]), match[5] or "")
+        for match in found[:MAX_SPANS]
     )
 
 
@@ -94,7 +95,7 @@ def shown(text: str) -> str:
 
 
 def mark_text(
-    text: str, links: Sequence[TextLink] = (), marked: Sequence[Mark] = (), notes: Sequence[Note] = ()
+    text: str, links: Sequence[TextLink] = (), marked: Sequence[Mark] = (), notes: Sequence[Marker] = ()
 ) -> Markup:
     """Renders a text as HTML that contains exactly the same text, code point for code point. Only the style sheet shows
     notes.
@@ -129,7 +130,7 @@ def mark_text(
     return Markup("".join(parts))  # its parts are escaped
 
 
-def _note_html(note: Note) -> str:
+def _note_html(note: Marker) -> str:
     label, said = escape(shown(note.label)), escape(shown(note.said))
     tag, leads = ("span", "") if note.url is None else ("a", f' href="{escape(note.url)}"')
     role = ' role="note"' if note.url is None else ""
@@ -170,7 +171,7 @@ class _Word(NamedTuple):
     end: int
 
 
-def changed_words(old: str, new: str) -> tuple[list[Piece], list[Piece]]:
+def changed_words(old: str, new: str) -> tuple[list[TextPiece], list[TextPiece]]:
     """Splits two texts into pieces, with the words marked that the other text does not have at the same place.
 
     Words are compared as in alignments: case and punctuation are ignored. The pieces of a text, joined, are the text.
@@ -200,7 +201,7 @@ def changed_words(old: str, new: str) -> tuple[list[Piece], list[Piece]]:
     return marked_pieces(old, old_marks), marked_pieces(new, new_marks)
 
 
-def marked_pieces(text: str, spans: Sequence[tuple[int, int]]) -> list[Piece]:
+def marked_pieces(text: str, spans: Sequence[tuple[int, int]]) -> list[TextPiece]:
     """Splits a text into pieces, with the given spans marked. Parts of spans that are outside the text, or repeated,
     are ignored.
 
@@ -211,9 +212,9 @@ def marked_pieces(text: str, spans: Sequence[tuple[int, int]]) -> list[Piece]:
     for start, end in sorted(spans):
         start, end = max(start, at), min(end, len(text))
         if start < end:
-            pieces += [Piece(text[at:start], False), Piece(text[start:end], True)]
+            pieces += [TextPiece(text[at:start], False), TextPiece(text[start:end], True)]
             at = end
-    pieces.append(Piece(text[at:], False))
+    pieces.append(TextPiece(text[at:], False))
     return [piece for piece in pieces if piece.text]
 
 

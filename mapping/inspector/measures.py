@@ -14,7 +14,7 @@ import orjson
 from kbsource.errors import counted
 from kbsource.release.measures import Measure, Target, ToRow, ToRows
 from kbsource.release.sql import identifier
-from mapping.document import Block, Cell, Chart, Charts, Facts, Link, Marked, Paragraph, Section, Share, Table
+from mapping.document import Block, Cell, Chart, Charts, Facts, Link, Marked, Paragraph, Section, Share, TableSection
 from mapping.inspector.marking import changed_words
 from mapping.inspector.opened import Opened
 
@@ -164,7 +164,7 @@ def _blocks(measure: Measure, answer: _Answer, opened: Opened) -> Iterator[Block
     if measure.form == "facts":
         yield Facts(tuple(zip(columns, rows[0], strict=True)))
         return
-    table = Table(measure.caption, columns, tuple(rows), is_shaded=measure.is_shaded)
+    table = TableSection(measure.caption, columns, tuple(rows), is_shaded=measure.is_shaded)
     if measure.chart is not None:
         yield Charts((Chart(table=table, about=measure.about, style=measure.chart),))
     else:

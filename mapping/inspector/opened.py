@@ -25,7 +25,7 @@ from kbsource.release.sql import add_tables, connected, identifier
 from kbsource.temporary import TemporaryFolder
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
 from mapping.inspector.finder import PageFinder
-from mapping.inspector.marking import Span, spans_query
+from mapping.inspector.marking import MarkedRange, spans_query
 from mapping.kinds import KINDS
 
 MEMORY_MB = 120
@@ -164,7 +164,7 @@ class Opened:
         given = urlencode({name: value for name, value in query.items() if value is not None}, doseq=True)
         return f"/r/{self.slug}/{path}" + (f"?{given}" if given else "")
 
-    def page_url(self, page_id: int, spans: Sequence[Span] = (), *, section: str | None = None) -> str:
+    def page_url(self, page_id: int, spans: Sequence[MarkedRange] = (), *, section: str | None = None) -> str:
         """Returns the URL of a page of ``pages``. The view marks the spans and starts at the first of them, or at a
         section."""
         pages = self.pages
@@ -305,7 +305,7 @@ class InPage(NamedTuple):
     url: str | None = None
 
 
-def in_page(opened: Opened, page_id: int, span: Span, text: str) -> InPage:
+def in_page(opened: Opened, page_id: int, span: MarkedRange, text: str) -> InPage:
     """Returns the context of a text that a release locates at a span of a page."""
     if opened.pages is None or opened.pages.source is None:
         return InPage()

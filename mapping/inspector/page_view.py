@@ -19,8 +19,8 @@ from kbsource.rendering import ElementPiece, HtmlPage, Links
 from kbsource.web_addresses import web_address
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 from mapping.inspector.finder import FoundTitle, PageFinder
-from mapping.inspector.frame import Crumb, View, number_asked, paging, render
-from mapping.inspector.marking import Mark, Note, Span, TextLink, mark_text, read_spans, shown
+from mapping.inspector.frame import Crumb, View, number_asked, paging, render_view
+from mapping.inspector.marking import Mark, MarkedRange, Marker, TextLink, mark_text, read_spans, shown
 from mapping.inspector.opened import Opened, section_id
 
 PART_CHARS = 200_000
@@ -69,17 +69,17 @@ def part_with(parts: Sequence[Part], element: int, start: int = 0) -> int:
     return len(parts) - 1
 
 
-class Document(HtmlPage):
+class PageDocument(HtmlPage):
     """One page of a release, with link targets, marked spans, and links into the inspector."""
 
     page: Page
 
     def __init__(
-        self, opened: Opened, page: Page, spans: Sequence[Span] = (), references: PageReferences | None = None
+        self, opened: Opened, page: Page, spans: Sequence[MarkedRange] = (), references: PageReferences | None = None
     ) -> None:
         super().__init__(page, has_links=True)
         self._opened, self._spans = opened, spans
-        self._notes: dict[int, list[Note]] = defaultdict(list)
+        self._notes: dict[int, list[Marker]] = defaultdict(list)
         for use in references.uses if references is not None else ():
             if references is not None and use.element is not None and (note := _note(use, references)) is not None:
                 self._notes[use.element].append(note)
@@ -153,18 +153,18 @@ _MOST_REFERENCES = 1_000
 _SAID_CHARS = 300
 
 
-def _note(use: ReferenceUse, references: PageReferences) -> Note | None:
+def _note(use: ReferenceUse, references: PageReferences) -> Marker | None:
     """Returns the marker of a reference's use in the text; None if it has no marker or is in no text."""
     if use.element is None or use.offset is None:
         return None
     if use.ref is None:
         said = (use.doubt or "").replace("_", " ")
-        return Note(use.offset, said, f"doubted: {said}", None)
+        return Marker(use.offset, said, f"doubted: {said}", None)
     reference = references.refs[use.ref]
     if reference.number is None:
         return None
     label = reference_label(reference) + (f": {use.pages}" if use.pages else "")
-    return Note(use.offset, label, f"reference {label}: {reference.text[:_SAID_CHARS]}", f"#r{reference.ref}")
+    return Marker(use.offset, label, f"reference {label}: {reference.text[:_SAID_CHARS]}", f"#r{reference.ref}")
 
 
 def reference_label(reference: Reference) -> str:
@@ -201,13 +201,13 @@ def show_page(request: Request, opened: Opened) -> Response:
     # References with a marker, by group and number.
     marked = [ref for ref in references.refs if ref.number is not None] if references is not None else []
     marked.sort(key=lambda ref: (ref.group, ref.number or 0))
-    return render(
+    return render_view(
         request,
         opened,
         "page.html",
         title=page.title,
         page=page,
-        document=Document(opened, page, spans, references).html(parts[number]),
+        document=PageDocument(opened, page, spans, references).html(parts[number]),
         references=[(ref, reference_label(ref)) for ref in marked[:_MOST_REFERENCES]],
         web_address=web_address,
         n_unlisted=max(len(marked) - _MOST_REFERENCES, 0),
@@ -232,7 +232,7 @@ def show_table(request: Request, opened: Opened) -> Response:
         raise HTTPException(404, f"The page has no table {number + 1:,}.")
     table = page.tables[number]
     rows = paging(request, len(table.rows), n_rows=TABLE_ROWS)
-    return render(
+    return render_view(
         request,
         opened,
         "table.html",
@@ -241,7 +241,7 @@ def show_table(request: Request, opened: Opened) -> Response:
         page=page,
         number=number,
         paging=rows,
-        table=Document(opened, page).rows_html(number, table, rows.start, rows.end),
+        table=PageDocument(opened, page).rows_html(number, table, rows.start, rows.end),
     )
 
 
@@ -253,7 +253,7 @@ def show_linking(request: Request, opened: Opened) -> Response:
     if title is None:
         raise _no_page(source, page_id)
     rows = paging(request, finder.n_linking(page_id) or 0, n_rows=N_FOUND)
-    return render(
+    return render_view(
         request,
         opened,
         "linking.html",
@@ -301,7 +301,7 @@ def show_search(request: Request, opened: Opened) -> Response:
     if len(exact) == 1 and "all" not in request.query_params:
         return RedirectResponse(opened.page_url(exact[0].page_id), 303)
     found = _found(request, opened, asked, N_FOUND)
-    return render(request, opened, "search.html", title="Search", asked=asked, found=found)
+    return render_view(request, opened, "search.html", title="Search", asked=asked, found=found)
 
 
 def tell_titles(request: Request, opened: Opened) -> Response:
@@ -346,7 +346,7 @@ def _no_page(source: KnowledgeSource, page_id: int) -> HTTPException:
     return HTTPException(404, f"The release has no page {page_id}.")
 
 
-def _part_asked(request: Request, page: Page, parts: Sequence[Part], spans: Sequence[Span]) -> int:
+def _part_asked(request: Request, page: Page, parts: Sequence[Part], spans: Sequence[MarkedRange]) -> int:
     """Returns the number, from 0, of the part that contains what a request asks for."""
     if (asked := number_asked(request, "part")) is not None:
         if not 1 <= asked <= len(parts):

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mapping.document import Section, Table, flat_values
-from mapping.inspector.about import report_of
+from mapping.document import Section, TableSection, flat_values
+from mapping.inspector.about import stored_report
 from mapping.inspector.frame import paging
 from mapping.inspector.listing import Card, KindViews, Listing, Row, render_card
-from mapping.inspector.marking import Span
+from mapping.inspector.marking import MarkedRange
 from mapping.inspector.opened import InPage, Opened, in_page
 from mapping.qampari.measures import meaning
 from mapping.qampari.selection import KEPT
@@ -36,9 +36,9 @@ class ProofShown(NamedTuple):
 def about_questions(opened: Opened) -> Iterator[Section]:
     """Yields the section on the other counts in the report of the release."""
     if any(entry.file == REPORT for entry in opened.manifest.files):
-        report = report_of(opened)
+        report = stored_report(opened)
         others = {name: value for name, value in report.items() if name not in _SAID}
-        table = Table("Counts of the job", ("name", "value"), tuple(flat_values(others)))
+        table = TableSection("Counts of the job", ("name", "value"), tuple(flat_values(others)))
         yield Section("Other counts", (table,))
 
 
@@ -65,7 +65,7 @@ def proof_shown(proof: Mapping[str, Any], opened: Opened | None) -> ProofShown:
     """Returns a proof in its page, if pages are open."""
     text, start, element = proof["text"], proof["start_char"], proof["element"]
     at = max(0, min(proof["sentence_char"] - start, len(text)))
-    span = Span(element, start, element, proof["end_char"], "proof")
+    span = MarkedRange(element, start, element, proof["end_char"], "proof")
     place = InPage() if opened is None else in_page(opened, proof["page_id"], span, text)
     return ProofShown(proof, text[:at], text[at:], place)
 

@@ -51,7 +51,7 @@ class Limits(NamedTuple):
     counts_rows: bool = False  #: whether rows beyond ``most_rows`` are counted
 
 
-class Source(NamedTuple):
+class QueriedRelease(NamedTuple):
     """A release whose tables are queried."""
 
     path: str
@@ -119,7 +119,7 @@ class Sandbox:
         return missing_restrictions(landlock_version())
 
     def submit(
-        self, query: str, sources: Sequence[Source], *, name: str = "", form: ResultForm | None = None
+        self, query: str, sources: Sequence[QueriedRelease], *, name: str = "", form: ResultForm | None = None
     ) -> Running:
         """Queues a query on the tables of releases.
 
@@ -212,7 +212,7 @@ def answer(task: Mapping[str, Any], beat: Beat) -> dict[str, Any]:
     import duckdb
 
     beat.enter(1)
-    sources, limits = [Source(**source) for source in task["sources"]], Limits(**task["limits"])
+    sources, limits = [QueriedRelease(**source) for source in task["sources"]], Limits(**task["limits"])
     reads = [source.path for source in sources]
     with connected(reads=reads, memory_mb=limits.memory_mb, threads=limits.threads, spill_mb=limits.spill_mb) as db:
         macros: set[str] = set()

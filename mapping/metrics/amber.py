@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import Any, ClassVar, NamedTuple
 
 from kbsource.errors import RecordError
-from mapping.document import Chart, Table
+from mapping.document import Chart, TableSection
 from mapping.metrics.answers import answer_form
 from mapping.metrics.evaluation import AmberEvaluation, AmberFiles
 from mapping.metrics.evaluator import GOLD, Evaluated, Given, Metrics, Reject, Scores, evaluated
@@ -30,7 +30,7 @@ BIN_PERCENT, N_BINS = 20, 5
 _NO_RANK = 1 << 62
 
 
-class Query(NamedTuple):
+class GoldQuery(NamedTuple):
     """A query: ids of its gold pages, ids of the other entities' pages except these, and its answers. ``answers`` is a
     label if ``is_claim``."""
 
@@ -41,15 +41,15 @@ class Query(NamedTuple):
     is_claim: bool
 
 
-class Entity(NamedTuple):
+class GoldEntity(NamedTuple):
     """An entity of a set with its queries; ``popularity`` is the decimal logarithm of its views."""
 
     is_head: bool
     popularity: float
-    queries: tuple[Query, ...]
+    queries: tuple[GoldQuery, ...]
 
 
-class Prediction(NamedTuple):
+class AmberPrediction(NamedTuple):
     """The prediction for a query: distinct page ids, best first, and an answer."""
 
     pages: tuple[str, ...]
@@ -138,7 +138,7 @@ class AmberScores(Scores):
         labels = (*ends, f"≥ {gap['bins'][-1]['from']} %")
         rows = tuple((label, percent_bin["difference"]) for label, percent_bin in zip(labels, gap["bins"], strict=True))
         return Chart(
-            table=Table("accuracy@1 of head less tail, in points, by gap in popularity", columns, rows),
+            table=TableSection("accuracy@1 of head less tail, in points, by gap in popularity", columns, rows),
             about="By how many points the queries about heads are answered better than those about tails, by how much "
             "more popular the head is.",
             level=None if gap["all"] is None else (gap["all"], f"all {gap['all']:.1f}"),
@@ -171,7 +171,7 @@ def evaluate_amber(files: AmberFiles, options: AmberEvaluation, *, reject: Rejec
     return evaluated(first, second, resamples=options.resamples, reject=reject)
 
 
-class AmberMetrics(Metrics[tuple[str, Sequence[Entity]], AmberScores]):
+class AmberMetrics(Metrics[tuple[str, Sequence[GoldEntity]], AmberScores]):
     """Pages and answers for queries with a name that several entities share."""
 
     family = "amber"
@@ -190,27 +190,27 @@ class AmberMetrics(Metrics[tuple[str, Sequence[Entity]], AmberScores]):
         return digits_or_text(record, "id")
 
     def kept(self, role: str, record: Json) -> Any:
-        return tuple(parse_prediction(record))
+        return tuple(parse_amber_prediction(record))
 
     def look_at(self, role: str, kept: Any, reject: Callable[[RecordError], None]) -> None:
-        self._has_answers |= Prediction(*kept).answer is not None
+        self._has_answers |= AmberPrediction(*kept).answer is not None
 
     def questions(self, record: Json) -> Iterator[str]:
         for entity in object_at(record, "qids").values():
             if isinstance(entity, dict):
                 yield from (text_at(query, "id") for query in objects_at(entity, "queries"))
 
-    def parse(self, record: Json) -> tuple[str, Sequence[Entity]]:
+    def parse(self, record: Json) -> tuple[str, Sequence[GoldEntity]]:
         return text_at(record, "name"), parse_set(record)
 
-    def score(self, ids: Sequence[str], question: tuple[str, Sequence[Entity]], given: Given) -> None:
+    def score(self, ids: Sequence[str], question: tuple[str, Sequence[GoldEntity]], given: Given) -> None:
         (name, entities), scores, hits = question, self.scores, self.scores.hits
         for entity in entities:
             for query in entity.queries:
                 kept = given.get("predictions", query.query_id)
                 scores.without_predictions += kept is None
                 item = scores.new_item(query.query_id)
-                prediction = None if kept is None else Prediction(tuple(kept[0]), kept[1])
+                prediction = None if kept is None else AmberPrediction(tuple(kept[0]), kept[1])
                 for metric, value in _scored(query, prediction, {1, *self._options.ks}, has_answers=self._has_answers):
                     every, heads, tails = (scores.columns[f"{metric} {part}".rstrip()] for part in ("", *PARTS))
                     for own in (every, heads if entity.is_head else tails):
@@ -230,7 +230,7 @@ class AmberMetrics(Metrics[tuple[str, Sequence[Entity]], AmberScores]):
                     of_bin += (hits[1][query.query_id] for query in entity.queries)
 
 
-def parse_set(record: Json) -> tuple[Entity, ...]:
+def parse_set(record: Json) -> tuple[GoldEntity, ...]:
     """Returns the entities of a released set. In the first release, ``output`` is a list with one element.
 
     Raises:
@@ -249,15 +249,15 @@ def parse_set(record: Json) -> tuple[Entity, ...]:
             if not answers or not all(isinstance(text, str) for text in answers):
                 raise RecordError("wrong_type", "'answer': expected a label or a list of strings")
             rest = frozenset(others.difference(gold))
-            queries.append(Query(text_at(query, "id"), frozenset(gold), rest, answers, isinstance(answer, str)))
+            queries.append(GoldQuery(text_at(query, "id"), frozenset(gold), rest, answers, isinstance(answer, str)))
         is_head, popularity = entity.get("is_head"), entity.get("popularity")
         if not isinstance(popularity, int | float) or not isinstance(is_head, bool):
             raise RecordError("wrong_type", "expected true or false as 'is_head', a number as 'popularity'")
-        found.append(Entity(is_head, float(popularity), tuple(queries)))
+        found.append(GoldEntity(is_head, float(popularity), tuple(queries)))
     return tuple(found)
 
 
-def parse_prediction(record: Json) -> Prediction:
+def parse_amber_prediction(record: Json) -> AmberPrediction:
     """Returns the pages and the answer of a prediction; raises RecordError: ``missing_field`` or ``wrong_type``."""
     outputs = _outputs(record)
     answers = [text_at(output, "answer") for output in outputs if "answer" in output]
@@ -265,7 +265,7 @@ def parse_prediction(record: Json) -> Prediction:
     if not answers and not any("provenance" in output for output in outputs):
         raise RecordError("missing_field", "'output' has neither provenance nor answer")
     pages = dict.fromkeys(page for page in ranked if page != "None")
-    return Prediction(tuple(pages), answers[0] if answers else None)
+    return AmberPrediction(tuple(pages), answers[0] if answers else None)
 
 
 def _outputs(record: Json) -> list[Json]:
@@ -277,7 +277,9 @@ def _page_ids(record: Json, key: str) -> list[str]:
     return [str(page.get("wikipedia_id")) for page in objects_at(record, key)]
 
 
-def _scored(query: Query, given: Prediction | None, ks: set[int], *, has_answers: bool) -> Iterator[tuple[str, float]]:
+def _scored(
+    query: GoldQuery, given: AmberPrediction | None, ks: set[int], *, has_answers: bool
+) -> Iterator[tuple[str, float]]:
     """Yields the metrics that a query counts for, with their values."""
     pages, answer = (given.pages, given.answer) if given else ((), None)
     gold, other = _rank(query.pages, pages), _rank(query.others, pages)

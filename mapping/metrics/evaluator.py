@@ -38,7 +38,7 @@ DECIMALS = 6
 
 
 @dataclass(slots=True)
-class Column:
+class MetricValues:
     """The values of a metric: the numbers of their items, ascending, and the values, 0 to 1."""
 
     items: array[int] = field(default_factory=lambda: array("I"))
@@ -73,7 +73,7 @@ class Scores(ABC):
     path: str = ""  # path of its predictions
     ids: list[str] = field(default_factory=list)  # ids of the scored items, in the order of the gold file
     #: By metric. Metrics of a subset of the questions have separate names, such as ``accuracy@1 head``.
-    columns: defaultdict[str, Column] = field(default_factory=lambda: defaultdict(Column))
+    columns: defaultdict[str, MetricValues] = field(default_factory=lambda: defaultdict(MetricValues))
     intervals: dict[str, Interval] = field(default_factory=dict)  # intervals of the means
     rejected: dict[str, Counter[str]] = field(default_factory=dict)  # number of lines by role of the file and reason
 
@@ -407,7 +407,7 @@ def differences_of(first: S, second: S, resamples: int) -> dict[str, Difference]
     return {name: found[name] for name in first.columns if name in found}
 
 
-def intervals_of(columns: Mapping[str, Column], resamples: int) -> dict[str, Interval]:
+def intervals_of(columns: Mapping[str, MetricValues], resamples: int) -> dict[str, Interval]:
     """Returns the interval of the mean of each metric that has values."""
     import numpy as np
 

@@ -59,14 +59,14 @@ class GoldRecord(NamedTuple):
     outputs: tuple[Provenance, ...]  # provenance of each output that has one
 
 
-class Prediction(NamedTuple):
+class KiltPrediction(NamedTuple):
     """A system's prediction for a record."""
 
     answer: str | None  # of its only output; None if that output has no answer, or if there are several outputs
     provenance: Provenance | None  # places, best first; None if several outputs have provenance
 
 
-NO_PREDICTION = Prediction("", ())
+NO_PREDICTION = KiltPrediction("", ())
 
 
 def id_of(record: Json) -> str:
@@ -80,7 +80,7 @@ def id_of(record: Json) -> str:
     return str(record["id"]).strip()
 
 
-def parse_gold(record: Json) -> GoldRecord:
+def parse_kilt_gold(record: Json) -> GoldRecord:
     """Parses a gold record; raises RecordError: ``missing_field``, ``wrong_type``, ``no_output``."""
     outputs = objects_at(record, "output")
     if not outputs:
@@ -97,7 +97,7 @@ def parse_gold(record: Json) -> GoldRecord:
     )
 
 
-def parse_prediction(record: Json) -> Prediction:
+def parse_kilt_prediction(record: Json) -> KiltPrediction:
     """Returns the answer and the places that a line predicts. A retriever's line may also contain the gold answers.
 
     Raises:
@@ -106,7 +106,7 @@ def parse_prediction(record: Json) -> Prediction:
     outputs = objects_at(record, "output")
     with_places = [objects_at(output, "provenance") for output in outputs if "provenance" in output]
     answer = _answer(outputs[0]) if len(outputs) == 1 else None
-    return Prediction(answer, None if len(with_places) > 1 else next(iter(with_places), ()))
+    return KiltPrediction(answer, None if len(with_places) > 1 else next(iter(with_places), ()))
 
 
 def _answer(output: Json) -> str | None:
@@ -300,10 +300,10 @@ class KiltMetrics(Metrics[GoldRecord, KiltScores]):
         return id_of(record)
 
     def kept(self, role: str, record: Json) -> Any:
-        return tuple(parse_prediction(record))
+        return tuple(parse_kilt_prediction(record))
 
     def look_at(self, role: str, kept: Any, reject: Callable[[RecordError], None]) -> None:
-        prediction = Prediction(*kept)
+        prediction = KiltPrediction(*kept)
         if prediction.provenance is None:
             reject(RecordError("several_provenances", "provenance in several outputs"))
         if prediction.answer is None:
@@ -316,7 +316,7 @@ class KiltMetrics(Metrics[GoldRecord, KiltScores]):
             reject(RecordError("no_answer", "no output, or not one with an answer"))
 
     def parse(self, record: Json) -> GoldRecord:
-        return parse_gold(record)
+        return parse_kilt_gold(record)
 
     def score(self, ids: Sequence[str], question: GoldRecord, given: Given) -> None:
         (record_id,) = ids
@@ -324,12 +324,12 @@ class KiltMetrics(Metrics[GoldRecord, KiltScores]):
         self.scores.without_prediction += kept is None
         self.scores.without_answers += not question.answers
         self.scores.has_pages.append(any(place_ids(output, PAGE) for output in question.outputs))
-        prediction = NO_PREDICTION if kept is None else Prediction(*kept)
+        prediction = NO_PREDICTION if kept is None else KiltPrediction(*kept)
         item = self.scores.new_item(record_id)
         for name, value in self._values(record_id, question, prediction).items():
             self.scores.columns[name].add(item, value)
 
-    def _answer(self, prediction: Prediction) -> str:
+    def _answer(self, prediction: KiltPrediction) -> str:
         """Returns the predicted answer. If redirects are accepted and the answer is a redirect's title, returns the
         article's title."""
         answer = prediction.answer or ""
@@ -338,7 +338,7 @@ class KiltMetrics(Metrics[GoldRecord, KiltScores]):
         found = self._articles.resolve(answer)
         return found.title if found.by == "title" and found.hops and found.title is not None else answer
 
-    def _values(self, record_id: str, gold: GoldRecord, prediction: Prediction) -> dict[str, float]:
+    def _values(self, record_id: str, gold: GoldRecord, prediction: KiltPrediction) -> dict[str, float]:
         """Returns the values of a record by metric, in display order."""
         quirks, ks, keys = self._options.quirks, self._options.ks, self._options.rank_keys
         null_ids = "null_ids" in quirks

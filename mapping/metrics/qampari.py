@@ -86,7 +86,7 @@ class GoldQuestion:
     is_single: bool = False  # it asks for one answer, not for a list
 
 
-def qid_of(record: Json) -> str:
+def record_qid(record: Json) -> str:
     """Returns the question's id; raises ``missing_field`` or ``wrong_type``."""
     return digits_or_text(record, "id" if "id" in record and "qid" not in record else "qid")
 
@@ -96,7 +96,7 @@ def is_line_of(record: Json, role: str) -> bool:
     return ("qid" in record or "id" in record) and any(key in record for key in KEYS[role])
 
 
-def parse_gold(record: Json, match: EvidenceMatch | None, *, repeats: bool = False) -> GoldQuestion:
+def parse_qampari_gold(record: Json, match: EvidenceMatch | None, *, repeats: bool = False) -> GoldQuestion:
     """Parses a gold record; its evidence is read only if ``match`` is given.
 
     With ``repeats``, as in the released script, a passage that is listed several times counts several times.
@@ -141,7 +141,7 @@ def gold_names(listed: list[Json]) -> tuple[GoldNames, ...]:
     )
 
 
-def kind_of(qid: str) -> str | None:
+def question_kind(qid: str) -> str | None:
     """Returns the kind of question that a qid names; None if it names none.
 
     >>> kind_of("7__wikidata_comp__dev"), kind_of("nq_7")
@@ -151,7 +151,7 @@ def kind_of(qid: str) -> str | None:
     return parts[1] if len(parts) == 3 else None
 
 
-def extended(question: GoldQuestion, further: Sequence[GoldNames]) -> GoldQuestion:
+def with_answers(question: GoldQuestion, further: Sequence[GoldNames]) -> GoldQuestion:
     """Returns a question with further answers added, except those that share a name with an earlier answer."""
     answers = list(question.answers)
     known = {form for answer in answers for form in _forms(answer)}
@@ -392,7 +392,7 @@ class QampariMetrics(Metrics[GoldQuestion, QampariScores]):
         return is_line_of(record, role)
 
     def id_of(self, record: Json) -> str:
-        return qid_of(record)
+        return record_qid(record)
 
     def kept(self, role: str, record: Json) -> Any:
         if role == "predictions":
@@ -403,7 +403,7 @@ class QampariMetrics(Metrics[GoldQuestion, QampariScores]):
 
     def parse(self, record: Json) -> GoldQuestion:
         match = self._options.evidence_match if self.scores.ks else None
-        return parse_gold(record, match, repeats="evidence_mean" in self._options.quirks)
+        return parse_qampari_gold(record, match, repeats="evidence_mean" in self._options.quirks)
 
     def score(self, ids: Sequence[str], question: GoldQuestion, given: Given) -> None:
         scores, (qid,) = self.scores, ids
@@ -411,10 +411,10 @@ class QampariMetrics(Metrics[GoldQuestion, QampariScores]):
             given.get(role, qid) if role in self.given else None for role in ("predictions", "retrieved", "extended")
         )
         item, parts = scores.new_item(qid), [""]
-        if (kind := kind_of(qid)) is not None:
+        if (kind := question_kind(qid)) is not None:
             parts.append(kind)
         if further is not None:
-            whole = extended(question, [GoldNames(text, tuple(aliases)) for text, aliases in further])
+            whole = with_answers(question, [GoldNames(text, tuple(aliases)) for text, aliases in further])
             scores.n_added.append(len(whole.answers) - len(question.answers))
             parts.append(EXTENDED[0])
             self._add(item, whole, predictions, passages, [EXTENDED[1]])

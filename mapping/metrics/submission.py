@@ -18,7 +18,7 @@ from kbsource.files import base_name
 from kbsource.release.output import output_file
 from mapping.metrics.evaluation import KiltEvaluation, KiltFiles
 from mapping.metrics.evaluator import GOLD, Given, Reject, evaluate
-from mapping.metrics.kilt import NO_PREDICTION, GoldRecord, KiltMetrics, KiltScores, Prediction, task_files
+from mapping.metrics.kilt import NO_PREDICTION, GoldRecord, KiltMetrics, KiltPrediction, KiltScores, task_files
 from mapping.metrics.plausible import check_plausible
 from mapping.options import check_ending
 from mapping.sources.raw_records import Json
@@ -101,7 +101,7 @@ class _Submission(KiltMetrics):
 
     def look_at(self, role: str, kept: Any, reject: Callable[[RecordError], None]) -> None:
         super().look_at(role, kept, reject)
-        provenance = Prediction(*kept).provenance or ()
+        provenance = KiltPrediction(*kept).provenance or ()
         if any(span.get("wikipedia_id") is None for span in provenance):
             reject(RecordError("missing_field", "a span without wikipedia_id, which is left out"))
 
@@ -113,7 +113,7 @@ class _Submission(KiltMetrics):
         kept = given.get("predictions", record_id)
         self.scores.new_item(record_id)
         self.scores.without_prediction += kept is None
-        prediction = NO_PREDICTION if kept is None else Prediction(*kept)
+        prediction = NO_PREDICTION if kept is None else KiltPrediction(*kept)
         spans = [
             {key: span[key] for key in _SPAN if span.get(key) is not None} | {"wikipedia_id": str(span["wikipedia_id"])}
             for span in prediction.provenance or ()

@@ -246,7 +246,7 @@ def _line_place(form: LineForm, number: int, n_shards: int, output: str, parts: 
     return output, line_path(form, number, n_shards)
 
 
-def join_lines(form: LineForm, entries: Sequence[FileEntry], *, output: str, parts: str) -> FileEntry:
+def join_parts(form: LineForm, entries: Sequence[FileEntry], *, output: str, parts: str) -> FileEntry:
     """Joins the parts of a format, in order, into its one file and returns the manifest entry."""
 
     def lines() -> Iterator[bytes]:

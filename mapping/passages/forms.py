@@ -132,7 +132,7 @@ def id_line(passage: Passage, _: KiltPages) -> bytes:
     return passage.passage_id.encode() + b"\n"
 
 
-def kilt_line(passage: Passage, pages: KiltPages, *, is_released: bool = False) -> bytes:
+def kilt_chunk_line(passage: Passage, pages: KiltPages, *, is_released: bool = False) -> bytes:
     """Returns KILT's JSON of a chunk: text, sources and anchors of a passage.
 
     Args:
@@ -213,11 +213,15 @@ FORMS: Mapping[str, PassageForm] = {
     ),
     "kilt": PassageForm(
         "KILT's chunks, with sources and anchors; not with --unit sentences",
-        [LineForm("kilt", "tsv", kilt_line, numbered=_from_one, needs_pages=True)],
+        [LineForm("kilt", "tsv", kilt_chunk_line, numbered=_from_one, needs_pages=True)],
     ),
     "kilt-compat": PassageForm(
         "the same with the slips of KILT's released code",
-        [LineForm("kilt-compat", "tsv", partial(kilt_line, is_released=True), numbered=_from_one, needs_pages=True)],
+        [
+            LineForm(
+                "kilt-compat", "tsv", partial(kilt_chunk_line, is_released=True), numbered=_from_one, needs_pages=True
+            )
+        ],
     ),
     "beir": PassageForm("a corpus for BEIR", [LineForm("beir", "jsonl", beir_line, "corpus")]),
     "colbert": PassageForm(

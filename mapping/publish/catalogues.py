@@ -230,7 +230,7 @@ def _relate(prov: dict[str, dict[str, Any]], relation: str, role: str, left: str
     prov[relation][f"_:{relation}{len(prov[relation])}"] = {role: left, other: right}
 
 
-def citation_text(subject: Subject, rights: tuple[Right, ...]) -> str:
+def citation_file(subject: Subject, rights: tuple[Right, ...]) -> str:
     """Returns the content of ``CITATION.cff``."""
     cited = _cited(subject)
     owners = {owned.holder for owned in cited}  # of benchmarks, which have citations of their own

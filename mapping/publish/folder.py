@@ -18,7 +18,7 @@ from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.reader import check_sizes
 from kbsource.release.sql import add_release, connected
 from mapping.publish.card import card_text
-from mapping.publish.catalogues import citation_text, croissant_of, prov_of
+from mapping.publish.catalogues import citation_file, croissant_of, prov_of
 from mapping.publish.configs import Config, configs_of, write_as_parquet
 from mapping.publish.subject import Subject, attribution_text, licence_text, read_parts, rights_of
 
@@ -26,7 +26,7 @@ Way = Literal["auto", "link", "copy"]
 """How files get into the folder: as hard links, which take no space; as copies; or as links if possible."""
 
 
-def publish(
+def publish_release(
     path: str,
     output: str,
     kinds: Sequence[Kind[Any]],
@@ -82,7 +82,7 @@ def _texts(subject: Subject, configs: Sequence[Config]) -> dict[str, bytes]:
         "README.md": card_text(subject, configs, rights).encode(),
         "LICENSE": licence_text(subject, rights).encode(),
         "ATTRIBUTION.md": attribution_text(subject, rights).encode(),
-        "CITATION.cff": citation_text(subject, rights).encode(),
+        "CITATION.cff": citation_file(subject, rights).encode(),
         "croissant.json": canonical_json(croissant_of(subject, configs, rights)),
         "prov.json": canonical_json(prov_of(subject)),
     }

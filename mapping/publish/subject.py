@@ -43,7 +43,7 @@ def toml_facts(name: str) -> dict[str, Any]:
     return tomllib.loads(resources.files("mapping.publish").joinpath(name).read_text("utf-8"))
 
 
-def about(kind: Kind[Any], values: Mapping[str, Any]) -> About:
+def kind_description(kind: Kind[Any], values: Mapping[str, Any]) -> About:
     """Returns the description of a kind, adapted to a release by the values of its manifest."""
     facts = dict(toml_facts("kinds.toml")[kind.format.rpartition("-")[0]])
     if (ways := facts.pop("templates", None)) is not None:
@@ -106,7 +106,7 @@ class Subject:
     about: About = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "about", about(self.whole.kind, self.whole.values))
+        object.__setattr__(self, "about", kind_description(self.whole.kind, self.whole.values))
 
     @property
     def whole(self) -> Part:

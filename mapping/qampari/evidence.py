@@ -39,7 +39,7 @@ class Sought(NamedTuple):
     page_id: int | None = None  # its own page, which links point to; None without a page
 
 
-class Candidate(NamedTuple):
+class CandidateSentence(NamedTuple):
     """A sentence that names a thing, together with the sentences before it."""
 
     page_id: int  # page that contains it
@@ -94,12 +94,12 @@ def number_names(amount: str) -> tuple[str, ...]:
         return ()
     if not value.is_finite() or abs(value.adjusted()) > _MOST_DIGITS:
         return ()
-    short = plain_number(value)
+    short = written_number(value)
     names = dict.fromkeys((f"{value:f}", short, f"{Decimal(short):,f}"))
     return tuple(name for name in names if sum(char.isdigit() for char in name) >= _LEAST_DIGITS)
 
 
-def plain_number(number: Decimal) -> str:
+def written_number(number: Decimal) -> str:
     """Returns a number without exponent and trailing zeros, so that equal numbers have the same text."""
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -139,20 +139,20 @@ class PageSentences:
         self._starts = list(accumulate((len(text) + 1 for text in texts), initial=0))[:-1]
         self._spans: dict[int, list[tuple[int, int]]] = {}
 
-    def find(self, sought: Sought) -> list[Candidate]:
+    def find(self, sought: Sought) -> list[CandidateSentence]:
         """Returns the sentences that name a thing or link to its page.
 
         Names are matched regardless of case, but only if no letter, digit or underscore is next to them. Numbers are
         not matched inside a longer number (1,250). If a name crosses the end of a sentence, the two sentences count as
         one. Each sentence is returned once, in the order of the names (links come last), then in page order.
         """
-        places: dict[tuple[int, int, int], Candidate] = {}
+        places: dict[tuple[int, int, int], CandidateSentence] = {}
         for element, start, end in self._mentions(sought):
             found = self.candidate(element, start, end)
             places.setdefault((element, found.sentence_char, found.end_char), found)
         return list(places.values())
 
-    def candidate(self, element: int, start: int, end: int) -> Candidate:
+    def candidate(self, element: int, start: int, end: int) -> CandidateSentence:
         """Returns the sentence of an element that contains a span in it (or the sentences), with the sentences before
         it."""
         text, spans = self.page.elements[element].text, self.spans(element)
@@ -160,7 +160,7 @@ class PageSentences:
         first, last = bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1
         begin, stop = starts[max(0, first - self.n_before)], spans[last][1]
         place = (self.page.page_id, element, begin, starts[first], stop)
-        return Candidate(*place, text[begin:stop], text[start:end], self.page.title)
+        return CandidateSentence(*place, text[begin:stop], text[start:end], self.page.title)
 
     def spans(self, element: int) -> list[tuple[int, int]]:
         """Returns the sentences of an element, as half-open spans."""
@@ -219,26 +219,26 @@ of the correct ones. If that matters to you, choose a new threshold on judged ca
 FACTS_AT_ONCE = 4096
 
 
-class Fact(NamedTuple):
+class ClaimedFact(NamedTuple):
     """A fact to be proved."""
 
     number: int
     hypothesis: str  # the fact as a sentence; empty if no model is used
-    candidates: tuple[Candidate, ...]  # tried in this order
+    candidates: tuple[CandidateSentence, ...]  # tried in this order
 
 
 class Proof(NamedTuple):
     """The outcome for a fact."""
 
-    fact: Fact  # the fact to be proved
-    candidate: Candidate | None  # the first that was accepted, or None
+    fact: ClaimedFact  # the fact to be proved
+    candidate: CandidateSentence | None  # the first that was accepted, or None
     entailment: float | None  # its probability; None if no candidate was accepted
     n_judged: int  # candidates given to the model, up to and including the accepted one
     n_refused: int  # judged candidates that no model can judge, such as overlong ones
 
 
 def prove_facts(
-    facts: Iterable[Fact],
+    facts: Iterable[ClaimedFact],
     model: EntailmentModel | None,
     *,
     least: float = LEAST_ENTAILMENT,
@@ -261,7 +261,7 @@ def prove_facts(
         yield from _prove_together(group, model, least)
 
 
-def _prove_together(facts: list[Fact], model: EntailmentModel, least: float) -> list[Proof]:
+def _prove_together(facts: list[ClaimedFact], model: EntailmentModel, least: float) -> list[Proof]:
     proofs = [Proof(fact, None, None, 0, 0) for fact in facts]
     pending = [number for number, fact in enumerate(facts) if fact.candidates]
     while pending:

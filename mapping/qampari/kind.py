@@ -115,7 +115,7 @@ LAWS = (
 )
 
 
-def check_release(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
+def check_splits(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
     """Compares the split files with the table of questions. Returns None if files are missing or damaged.
 
     Memory: about 200 bytes per question.
@@ -238,7 +238,7 @@ QAMPARI_RELEASE = ListingKind(
             None, "select sum(list_sum([len(answer.proofs) for answer in answers])) from questions", summary="proofs"
         ),
     ),
-    check=check_release,
+    check=check_splits,
     made_from=FROM_PAGES,
     measures=MEASURES,
 )

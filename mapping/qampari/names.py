@@ -222,7 +222,7 @@ def answer_key(kind: ValueKind, value: str) -> str:
     return str(context.create_decimal(value).normalize(context) or Decimal())
 
 
-class Values:
+class ValueNames:
     """Looks up the names of values."""
 
     def __init__(self, names: ItemNames, kinds: Mapping[str, ValueKind]) -> None:

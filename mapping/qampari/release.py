@@ -283,7 +283,7 @@ def write_release_files(
     return [*(file.entry for file in files.values()), table, considered]
 
 
-def read_rows(release: str, manifest: ListingManifest, table: str, row: type[R]) -> Iterator[R]:
+def read_question_rows(release: str, manifest: ListingManifest, table: str, row: type[R]) -> Iterator[R]:
     """Reads the questions, or queries, of a release in table order.
 
     Raises:
@@ -298,7 +298,7 @@ def read_rows(release: str, manifest: ListingManifest, table: str, row: type[R])
 
 def read_questions(release: str, manifest: ListingManifest) -> Iterator[Question]:
     """Reads the questions of a release in table order."""
-    return read_rows(release, manifest, "questions", Question)
+    return read_question_rows(release, manifest, "questions", Question)
 
 
 def form_of(manifest: ListingManifest) -> Form | None:

@@ -267,15 +267,15 @@ _WAITING = pa.schema(
 _ROWS_AT_ONCE = 1024
 
 
-class Drawn(NamedTuple):
+class QuestionDraw(NamedTuple):
     """The result of the draw for a question: its side and its split, or None for each."""
 
     side: Side | None
     split: Split | None
 
 
-_UNDRAWN = {side: Drawn(side, None) for side in (None, "train", "test")}
-_TRAIN, _DEV, _TEST = Drawn("train", "train"), Drawn("test", "dev"), Drawn("test", "test")
+_UNDRAWN = {side: QuestionDraw(side, None) for side in (None, "train", "test")}
+_TRAIN, _DEV, _TEST = QuestionDraw("train", "train"), QuestionDraw("test", "dev"), QuestionDraw("test", "test")
 
 
 def draw_questions(
@@ -286,7 +286,7 @@ def draw_questions(
     seed: str,
     mixed: Mixed,
     scratch: str,
-) -> list[Drawn]:
+) -> list[QuestionDraw]:
     """Returns side and split of each question, in the order of the candidates.
 
     First the pool is drawn on the test side and halved. Then the training questions are drawn from the training side
@@ -298,7 +298,7 @@ def draw_questions(
         scratch: local folder for temporary files, 200 bytes per question.
     """
     sides = split_relations(relations, seed)
-    draws: list[Drawn] = []
+    draws: list[QuestionDraw] = []
     from kbsource.runtime.sorted_runs import SortedRuns  # imports numpy; command options are read without it
 
     with SortedRuns(os.path.join(scratch, "waiting"), _WAITING, by="digest") as waiting:

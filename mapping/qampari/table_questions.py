@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from kbsource.identity import stable_sha256
-from mapping.qampari.evidence import Candidate, PageSentences, number_names, plain_number, text_names
+from mapping.qampari.evidence import CandidateSentence, PageSentences, number_names, text_names, written_number
 from mapping.qampari.list_tables import LinkedText, ListTable
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.records import ProofText, Question, QuestionAnswer, QuestionEntity
@@ -71,7 +71,7 @@ def table_facts(tables: Iterable[ListTable]) -> Iterator[TableFact]:
         yield _fact(table, row, None)
     for table in tables:
         for column in table.value_columns:
-            facts = (_fact(table, row, column) for row in value_rows(table, column))
+            facts = (_fact(table, row, column) for row in rows_with_page(table, column))
             yield from (fact for fact in facts if fact.names)
 
 
@@ -85,7 +85,7 @@ def member_rows(tables: Iterable[ListTable]) -> Iterator[tuple[ListTable, int]]:
                 yield table, number
 
 
-def value_rows(table: ListTable, column: int) -> Iterator[int]:
+def rows_with_page(table: ListTable, column: int) -> Iterator[int]:
     """Yields the rows that have a page; for each page and value only the first. The value can be empty."""
     seen = set()
     for number, row in enumerate(table.rows):
@@ -117,7 +117,7 @@ def name_words(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_NAME_WORD.findall(fold_case(name))))
 
 
-def parse_number(text: str) -> Decimal | None:
+def parse_cell_number(text: str) -> Decimal | None:
     """Parses a number, with commas or spaces between thousands or without; returns None for other texts.
 
     Texts that begin with a zero, have a unit or are a range are not numbers.
@@ -136,14 +136,14 @@ def value_names(text: str) -> tuple[str, ...]:
     >>> value_names("4,542"), value_names("42"), value_names("Lund")
     (('4,542', '4542'), (), ('Lund',))
     """
-    number = parse_number(text)
+    number = parse_cell_number(text)
     if number is None:
         return text_names(text)
     names = number_names(f"{number:f}")
     return tuple(dict.fromkeys((text, *names))) if names else ()
 
 
-def find_words(sentences: PageSentences, words: Iterable[str]) -> Candidate | None:
+def find_words(sentences: PageSentences, words: Iterable[str]) -> CandidateSentence | None:
     """Returns the first sentence of a page among those with most of some words; None unless the page has all of them.
 
     Words are searched for in paragraphs and list items, as whole words and regardless of case; a word of more than
@@ -256,7 +256,7 @@ def column_kind(values: Collection[str], name: str) -> ColumnKind:
     """Returns the kind of a column's values, ignoring empty ones.
 
     Years are four digits from 1000 to 2999; in a column whose name contains "year", "date" or "last", any text with
-    such a year. Numbers are texts that ``parse_number`` accepts. A column has years or numbers only if all of its
+    such a year. Numbers are texts that ``parse_cell_number`` accepts. A column has years or numbers only if all of its
     values are.
 
     >>> column_kind(["1990", "2001"], "Founded"), column_kind(["1,990", "20"], "Area"), column_kind(["Lund"], "Town")
@@ -268,7 +268,7 @@ def column_kind(values: Collection[str], name: str) -> ColumnKind:
     is_dated = any(word in name.lower() for word in _YEAR_NAMES)
     if all(_YEAR.search(text) if is_dated else _YEAR.fullmatch(text) for text in said):
         return "year"
-    return "number" if all(parse_number(text) is not None for text in said) else "text"
+    return "number" if all(parse_cell_number(text) is not None for text in said) else "text"
 
 
 def draw_pivot(amounts: Iterable[tuple[int, Decimal]], *, least: int, seed: str, column_key: str) -> Decimal | None:
@@ -292,7 +292,7 @@ def draw_pivot(amounts: Iterable[tuple[int, Decimal]], *, least: int, seed: str,
         if bisect_left(smallest, pivot) >= least and len(largest) - bisect_left(largest, pivot) >= least
     ]
     return min(
-        pivots, key=lambda pivot: (stable_sha256(seed, "pivot", column_key, plain_number(pivot)), pivot), default=None
+        pivots, key=lambda pivot: (stable_sha256(seed, "pivot", column_key, written_number(pivot)), pivot), default=None
     )
 
 
@@ -324,7 +324,7 @@ class _Maker:
 
     def ask_column(self, table: ListTable, column: int) -> None:
         key = f"{self._page_id}__{table.number}__{column}"
-        rows = [self._row(table, number, column) for number in value_rows(table, column)]
+        rows = [self._row(table, number, column) for number in rows_with_page(table, column)]
         if not self._passes(TABLE_COMPOSITION, key, rows, [table]):
             return
         kind = column_kind([row.value.text for row in rows], table.columns[column])
@@ -392,10 +392,10 @@ class _Maker:
             [row for amount, row in amounts if amount >= pivot],
         )
         shown = min(row.value.text for amount, row in amounts if amount == pivot)
-        if parse_number(shown) is None:  # a date, of which only the year is compared
-            shown = plain_number(pivot)
+        if parse_cell_number(shown) is None:  # a date, of which only the year is compared
+            shown = written_number(pivot)
         for side, (word, text) in zip(sides, said.items(), strict=True):
-            self._add(TABLE_COMPOSITION, f"{column_key}__{word}__{plain_number(pivot)}", f"{text} {shown}?", side, ())
+            self._add(TABLE_COMPOSITION, f"{column_key}__{word}__{written_number(pivot)}", f"{text} {shown}?", side, ())
 
     def _leave(self, subset: str, key: str, reason: str, rows: Sequence[_Row]) -> None:
         proved = [row for row in rows if row.proof is not None]
@@ -433,7 +433,7 @@ def _answers(rows: Iterable[_Row]) -> list[_Row]:
 
 
 def _number_of(text: str) -> Decimal:
-    number = parse_number(text)
+    number = parse_cell_number(text)
     assert number is not None
     return number
 

@@ -174,7 +174,7 @@ def scores_of(folder: str, values: FileEntry, *, resamples: int) -> Iterator[Sco
                 yield Score(dataset, system, metric, fsum(own) / len(own), low, high, len(own))
 
 
-class Published(NamedTuple):
+class PublishedScore(NamedTuple):
     """A figure reported in a paper: the system, the value as a percentage, and the table."""
 
     system: str
@@ -184,16 +184,16 @@ class Published(NamedTuple):
 
 
 @cache
-def published() -> Mapping[tuple[str, str], Sequence[Published]]:
+def published() -> Mapping[tuple[str, str], Sequence[PublishedScore]]:
     """Returns the figures of ``published.toml`` by dataset and metric."""
     text = (resources.files("mapping.retrieval") / "published.toml").read_text("utf-8")
-    found: defaultdict[tuple[str, str], list[Published]] = defaultdict(list)
+    found: defaultdict[tuple[str, str], list[PublishedScore]] = defaultdict(list)
     for table in tomllib.loads(text)["table"]:
         for system, figures in table["systems"].items():
             places = product(table["metrics"], table["datasets"])
             for (metric, dataset), figure in zip(places, figures, strict=True):
                 if not isnan(figure):
-                    score = Published(system, figure, table["source"], table.get("further", False))
+                    score = PublishedScore(system, figure, table["source"], table.get("further", False))
                     found[dataset, metric].append(score)
     return dict(found)
 
@@ -224,7 +224,7 @@ class ScoreRow(NamedTuple):
     metric: str
     n: str  # number of values of the means
     scores: tuple[Score | None, ...]  # of the systems, in order
-    published: Sequence[Published]
+    published: Sequence[PublishedScore]
 
     def texts(self) -> tuple[str, ...]:
         """Returns the row as text, with percentages."""
@@ -256,7 +256,7 @@ def score_text(score: Score | None) -> str:
     return f"{100 * score.value:.1f}{ends}"
 
 
-def published_text(figures: Sequence[Published]) -> str:
+def published_text(figures: Sequence[PublishedScore]) -> str:
     """Returns figures of papers as percentages, with their tables."""
     return "; ".join(
         f"{', '.join(f'{figure.system} {figure.value:g}' for figure in own)} ({source})"

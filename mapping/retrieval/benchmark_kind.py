@@ -42,7 +42,7 @@ class Score(Row):
     n: Annotated[int, "what it is a mean of: records with a gold page for retrieval, else records, questions, sets"]
 
 
-class Value(Row):
+class ScoreValue(Row):
     """One row per value that a score is a mean of."""
 
     pool: Annotated[str, "all questions or all mentions, where it counts there too; else empty"]
@@ -138,7 +138,7 @@ BENCHMARK = ListingKind(
     ),
     tables={
         "scores": schema_of(Score),
-        "values": schema_of(Value),
+        "values": schema_of(ScoreValue),
         "costs": schema_of(Cost),
         "rejected": schema_of(BadRecord),
     },

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mapping.document import Block, Document, Paragraph, Section, Table, to_markdown
+from mapping.document import Block, Document, Paragraph, Section, TableSection, to_markdown
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, TABLE_COMPOSITION, TABLE_SIMPLE
-from mapping.retrieval.benchmark import Dataset, Published, published
+from mapping.retrieval.benchmark import Dataset, PublishedScore, published
 from mapping.retrieval.benchmark_kind import Score
 
 _SPLIT = re.compile(r"(?:^|[/_-])(train|dev|test)(?:[/_-]|$)")
@@ -42,7 +42,7 @@ _READER = {"recall": "R", "precision": "P", "F1": "F1"}
 _TASKS = ("fc", "sf", "qa")
 
 
-class Column(NamedTuple):
+class MetricColumn(NamedTuple):
     """A column: a metric of a dataset."""
 
     label: str
@@ -56,7 +56,7 @@ class Layout(NamedTuple):
 
     title: str
     source: str  # of the paper's figures shown below; empty without such figures
-    columns: tuple[Column, ...]
+    columns: tuple[MetricColumn, ...]
 
 
 class PaperTable(NamedTuple):
@@ -74,21 +74,21 @@ class PaperTable(NamedTuple):
 def layouts() -> Iterator[Layout]:
     """Yields the layouts, paper by paper."""
     for number, metric, what in ((3, "downstream", "answers"), (4, "Rprec", "pages"), (5, "KILT-downstream", "both")):
-        columns = tuple(Column(label, key, metric) for key, label in _KILT.items())
+        columns = tuple(MetricColumn(label, key, metric) for key, label in _KILT.items())
         yield Layout(f"KILT, table {number}: {what}", f"KILT (2021), table {number}", columns)
     names = ("recall", "precision", "F1", "recall >= 0.8", "F1 >= 0.5")
-    columns = tuple(Column(name, "qampari", name) for name in names)
+    columns = tuple(MetricColumn(name, "qampari", name) for name in names)
     source = "QAMPARI (2022), table 3"
-    beside = Column("NQ EM", "nq", "downstream", ("qampari", "exact match", f"{source}, Natural Questions"))
+    beside = MetricColumn("NQ EM", "nq", "downstream", ("qampari", "exact match", f"{source}, Natural Questions"))
     yield Layout("QAMPARI, table 3: answers", source, (*columns, beside))
     columns = tuple(
-        Column(f"{name}@{k}", "qampari", f"{name}@{k}")
+        MetricColumn(f"{name}@{k}", "qampari", f"{name}@{k}")
         for name in ("ARECALL", "ERECALL")
         for k in (10, 25, 50, 100, 200)
     )
     yield Layout("QAMPARI, table 4: retrieval", "QAMPARI (2022), table 4", columns)
     columns = tuple(
-        Column(f"{label} {short}", "qampari", f"{name} {kind}")
+        MetricColumn(f"{label} {short}", "qampari", f"{name} {kind}")
         for kind, label in _KINDS.items()
         for name, short in _READER.items()
     )
@@ -96,7 +96,7 @@ def layouts() -> Iterator[Layout]:
     for what, source, parts in _AMBER:
         for collection, name in (("human", "AmbER-H"), ("nonhuman", "AmbER-N")):
             columns = tuple(
-                Column(
+                MetricColumn(
                     f"{task.upper()} {label}", f"{collection}/{task}", metric.replace("ANSWER", _answer_metric(task))
                 )
                 for task in _TASKS
@@ -163,7 +163,7 @@ def _split(name: str) -> str:
 
 
 def _own(
-    column: Column, dataset: Dataset | None, system: str, values: Mapping[tuple[str, str, str], float]
+    column: MetricColumn, dataset: Dataset | None, system: str, values: Mapping[tuple[str, str, str], float]
 ) -> float | None:
     if dataset is None:
         return None
@@ -178,7 +178,7 @@ def _own(
 
 def _published_rows(layout: Layout) -> Iterator[tuple[str | float | None, ...]]:
     """Yields the rows of the paper, in order."""
-    figures: dict[str, dict[int, Published]] = {}
+    figures: dict[str, dict[int, PublishedScore]] = {}
     for place, column in enumerate(layout.columns):
         dataset, metric, source = column.figures or (column.dataset, column.metric, layout.source)
         for figure in published().get((dataset, metric), ()):
@@ -191,7 +191,7 @@ def _published_rows(layout: Layout) -> Iterator[tuple[str | float | None, ...]]:
 
 def tables_markdown(tables: Sequence[PaperTable]) -> str:
     """Returns the tables as a page of Markdown."""
-    blocks: tuple[Block, ...] = tuple(Table(table.title, table.columns, table.rows) for table in tables)
+    blocks: tuple[Block, ...] = tuple(TableSection(table.title, table.columns, table.rows) for table in tables)
     if not blocks:
         blocks = (Paragraph("None of the datasets is one that a paper has a table of."),)
     about = Paragraph(

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kbsource.errors import RecordError, SetupError
 from kbsource.rows import Row
-from mapping.metrics.qampari import gold_names, qid_of, strings_at
+from mapping.metrics.qampari import gold_names, record_qid, strings_at
 from mapping.metrics.ranks import title_form
 from mapping.passages.cut import PassageSpan
 from mapping.sources.raw_records import (
@@ -153,7 +153,7 @@ def _question(record: Json) -> Query:
     single = strings_at(record, "answers") if not listed and "answers" in record else ()
     proofs = (proof for answer in listed for proof in optional_objects(answer, "proof") if "found_in_url" in proof)
     return Query(
-        qid_of(record),
+        record_qid(record),
         text_at(record, "question_text" if "question_text" in record else "question"),
         tuple(dict.fromkeys((*names, *single))),
         titles=tuple(dict.fromkeys(title_form(text_at(proof, "found_in_url")) for proof in proofs)),

@@ -101,7 +101,7 @@ def with_template_question(asked: Query, record: Json, seed: str) -> Query:
     )
 
 
-class Context(NamedTuple):
+class ReaderPassage(NamedTuple):
     """A passage formatted for a reader."""
 
     text: str
@@ -121,13 +121,13 @@ class Prompt(NamedTuple):
         own = replace(asked, input=asked.template_question) if asked.template_question else asked
         return _filled(self.prompt, {"input": own.input, "question": own.text, "passages": filled})
 
-    def context(self, hit: Hit) -> Context:
+    def context(self, hit: Hit) -> ReaderPassage:
         """Returns a single formatted passage, with the location of its own text."""
         before, _, after = self.passage.partition("{text}")
         values = {"title": hit.title, "text": hit.text}
         start = len(_filled(before, values))
         text = _filled(before, values) + hit.text + _filled(after, values)
-        return Context(text, start, start + len(hit.text))
+        return ReaderPassage(text, start, start + len(hit.text))
 
 
 def _filled(template: str, values: Mapping[str, str]) -> str:

@@ -30,7 +30,7 @@ def opener_of(form: ReadForm) -> str:
     return _OPENERS.get(form, _GENERATOR)
 
 
-def form_of(options: ReaderOptions) -> ReadForm:
+def reader_form(options: ReaderOptions) -> ReadForm:
     """Returns the form that a model is for, by the class in its config: extractive, fact-checking or one of RAG's, else
     read.
 

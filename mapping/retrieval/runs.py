@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 
 from kbsource.errors import RecordError
 from mapping.contexts.gold import Reject
-from mapping.metrics.qampari import qid_of
+from mapping.metrics.qampari import record_qid
 from mapping.options import FoundForm
 from mapping.passages.forms import json_line
 from mapping.retrieval.queries import Hit, Query, queries_of
@@ -133,7 +133,7 @@ def provenance_of(record: Json, key: str = "ctxs") -> list[Json]:
 
 def found_id(record: Json) -> str:
     """Returns the id of the question that passages were found for; raises as ``provenance_of``."""
-    return qid_of(record) if "qid" in record or "ctxs" in record else digits_or_text(record, "id")
+    return record_qid(record) if "qid" in record or "ctxs" in record else digits_or_text(record, "id")
 
 
 def found_of(record: Json) -> list[RankedDocument]:
@@ -161,14 +161,14 @@ def run_prediction_line(query_id: str, found: Iterable[RankedDocument], texts: M
         raise RecordError("unknown_question", query_id)
     provenance = []
     for document, score in found:
-        page_id, number = place_of(document)
+        page_id, number = page_and_number(document)
         passage = {} if number is None else {"passage_id": document}
         provenance.append({"wikipedia_id": str(page_id), "score": f"{score:.6f}", **passage})
     asked = {"input": texts[query_id]} if texts else {}
     return json_line({"id": query_id, **asked, "output": [{"provenance": provenance}]})
 
 
-def place_of(document: str) -> tuple[int, int | None]:
+def page_and_number(document: str) -> tuple[int, int | None]:
     """Returns the page of a document and, for a passage, its number in that page.
 
     Raises:

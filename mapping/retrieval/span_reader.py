@@ -35,7 +35,7 @@ _LEAST_PASSAGE = 8
 """Minimum tokens of a passage that must fit."""
 
 
-class Span(NamedTuple):
+class BestSpan(NamedTuple):
     """The best span of a passage."""
 
     start_char: int
@@ -91,7 +91,7 @@ class SpanReader:
         self._n_answer = options.new_tokens
         self._n_together = 1 if self._computer.device == "cpu" else GPU_BATCH
 
-    def spans(self, pairs: Sequence[QuestionPassage]) -> list[Span | None]:
+    def spans(self, pairs: Sequence[QuestionPassage]) -> list[BestSpan | None]:
         """Returns the best span of each pair; None if no token is in the part that may contain it.
 
         Raises:
@@ -144,18 +144,18 @@ class SpanReader:
                 yield _Window(start + of, {name: found[name][number] for name in names}, spans)
             start += len(own)
 
-    def _best(self, windows: Sequence[_Window], scores: Sequence[Any], n_pairs: int) -> list[Span | None]:
+    def _best(self, windows: Sequence[_Window], scores: Sequence[Any], n_pairs: int) -> list[BestSpan | None]:
         best: list[tuple[int, int, float] | None] = [None] * n_pairs
         no_answer = [np.inf] * n_pairs
         for window, own in zip(windows, scores, strict=True):
             place = window.place
             no_answer[place] = min(no_answer[place], float(own[0].sum()))
-            if (found := best_span(own, window.spans, self._n_answer)) is not None:
+            if (found := answer_span(own, window.spans, self._n_answer)) is not None:
                 known = best[place]
                 if known is None or found[2] > known[2]:
                     best[place] = found
         return [
-            None if span is None else Span(span[0], span[1], round(span[2] - nothing, DECIMALS))
+            None if span is None else BestSpan(span[0], span[1], round(span[2] - nothing, DECIMALS))
             for span, nothing in zip(best, no_answer, strict=True)
         ]
 
@@ -174,7 +174,7 @@ def _model_options(options: ReaderOptions) -> ModelOptions:
     return ModelOptions(options.model, revision=options.revision, max_tokens=MAX_PAIR_TOKENS)
 
 
-def best_span(
+def answer_span(
     scores: npt.NDArray[np.float32], spans: Sequence[tuple[int, int] | None], n_most: int
 ) -> tuple[int, int, float] | None:
     """Returns the start and end of the best span in a passage, and its score; the first of equal ones.

@@ -165,7 +165,7 @@ TFIDF_INDEX = ListingKind(
 
 
 @lru_cache(maxsize=8)
-def stop_words(lang: str) -> frozenset[str]:
+def filtered_words(lang: str) -> frozenset[str]:
     """Returns the stop words of a language: DrQA's for English, and spaCy's for other languages, if it has any."""
     if lang in ("en", "simple"):
         return _ENGLISH
@@ -190,7 +190,7 @@ def open_analyser(lang: str) -> Callable[[str], Counter[int]]:
 
     find_words = regex.compile(r"[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]").findall
     is_punctuation = regex.compile(r"\p{P}+").fullmatch
-    stopped, mask = stop_words(lang), N_BUCKETS - 1
+    stopped, mask = filtered_words(lang), N_BUCKETS - 1
 
     @lru_cache(maxsize=1 << 16)
     def bucket_of_word(word: str) -> int | None:

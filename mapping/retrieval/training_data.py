@@ -32,7 +32,7 @@ from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.retrieval.beir import RECORDS, RELEVANT, records_file
 from mapping.retrieval.queries import Hit, Query, queries_of, read_queries
-from mapping.retrieval.runs import place_of, ranked_queries
+from mapping.retrieval.runs import page_and_number, ranked_queries
 from mapping.retrieval.training import (
     NEGATIVE,
     TrainingExample,
@@ -49,8 +49,8 @@ from mapping.retrieval.training_kind import (
     MIXED,
     TABLES,
     TRAINING_DATA,
+    dataset_path,
     is_mixed,
-    lines_path,
     mixed_lines,
 )
 from mapping.write.kind import ALIGNMENT
@@ -157,10 +157,10 @@ def make_training_data(
         if is_mixed(options, sizes):
             with connected(reads=[output], memory_mb=_MEMORY_MB, threads=1) as db, ExitStack() as stack:
                 add_tables(db, TRAINING_DATA.declared, {EXAMPLES: [examples.file]}, output)
-                paths = {name: join(output, lines_path(name)) for name in sizes}
+                paths = {name: join(output, dataset_path(name)) for name in sizes}
                 files = {name: stack.enter_context(Folder.of(path).open_ranges()) for name, path in paths.items()}
                 mixed = (line for line, _ in mixed_lines(db, files, written.ends))
-                entries.append(write_lines(mixed, lines_path(MIXED), output=output))
+                entries.append(write_lines(mixed, dataset_path(MIXED), output=output))
         if options.form == "dpr":
             entries.append(write_rows(batches_of(sizes, options), BATCHES, TABLES[BATCHES], output=output))
         entries.append(write_rejected(rejected, output=output))
@@ -201,7 +201,7 @@ def _examples(
             reasons = written.rejected.reasons.copy()
             if runs:
                 _add_run(db, dataset, runs[number], options, written.rejected, n_queries=counts["queries"])
-            lines = stack.enter_context(LinesFile(output, lines_path(dataset.name)))
+            lines = stack.enter_context(LinesFile(output, dataset_path(dataset.name)))
             ends = written.ends[dataset.name] = array("q", [0])
             for source in _sources(db, dataset):
                 try:
@@ -353,7 +353,7 @@ def _add_run(
                         raise RecordError("duplicate_question", repr(query_id))
                     is_ranked[place] = True
                     for rank, (document, score) in enumerate(found[: options.n_ranked]):
-                        page_id, number = place_of(document)
+                        page_id, number = page_and_number(document)
                         yield place, _RANKED, rank, f"{page_id}__{number or 0}", score
 
     _insert(db, "wanted", rows(), _WANTED)

@@ -47,7 +47,7 @@ _AT_ONCE = 10_000
 _ROLES = ", ".join(f"'{role}'" for role in ROLES)
 
 
-def options_of(facts: Mapping[str, Any]) -> TrainingOptions:
+def training_options(facts: Mapping[str, Any]) -> TrainingOptions:
     """Returns the options of training data, from their manifest."""
     return TrainingOptions(**facts["options"])
 
@@ -57,7 +57,7 @@ def sizes_of(facts: Mapping[str, Any]) -> dict[str, int]:
     return {str(dataset["name"]): int(dataset["examples"]) for dataset in facts["datasets"]}
 
 
-def lines_path(name: str) -> str:
+def dataset_path(name: str) -> str:
     """Returns the path of the lines of a dataset, or of the mixed lines."""
     return f"{LINES}/{name}.jsonl"
 
@@ -92,12 +92,12 @@ def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
     are mixed lines, all lines are copied to disk."""
     facts = checking.manifest.facts
     try:
-        options, sizes = options_of(facts), sizes_of(facts)
-        paths = {name: lines_path(name) for name in sizes}
+        options, sizes = training_options(facts), sizes_of(facts)
+        paths = {name: dataset_path(name) for name in sizes}
     except (KeyError, TypeError, SetupError):
         checking.found.add(MANIFEST, "manifest", "options and datasets are not those of training data")
         return None
-    mixed = [lines_path(MIXED)] if is_mixed(options, sizes) else []
+    mixed = [dataset_path(MIXED)] if is_mixed(options, sizes) else []
     tables = {entry.file for entries in checking.manifest.tables.values() for entry in entries}
     if not checking.has_files({*tables, *paths.values(), *mixed}, exactly=True) or EXAMPLES not in checking.given:
         return None

@@ -109,7 +109,7 @@ class Answering:
         return None if answer is None else msgspec.json.encode(answer)
 
 
-def make_app(
+def server_app(
     served: Served,
     answering: Answering,
     *,

@@ -17,7 +17,7 @@ from mapping.records import Example, Output
 from mapping.sources.campaign import CampaignSource, findings
 from mapping.sources.examples import ExclusionError, Origin
 from mapping.sources.raw_records import Json, RawRecord, is_integer, iter_records, list_at, object_at, text_at
-from mapping.sources.source import ANSWERS_STAY, Averages, Ownership, Published, SourceOptions, by_split
+from mapping.sources.source import ANSWERS_STAY, Averages, Ownership, PublishedFigures, SourceOptions, by_split
 
 _MAGIC = b"PAR1"
 _ROWS_AT_ONCE = 256
@@ -43,7 +43,7 @@ class Eli5(CampaignSource[SourceOptions]):
         train=replace(ANSWERS_STAY, needs_provenance=False),
     )
     metric = "rougel"
-    published = Published({"train": 272_634, "dev": 1_507, "test": 600}, Averages(1, 1.21, 1.18, 4.69))
+    published = PublishedFigures({"train": 272_634, "dev": 1_507, "test": 600}, Averages(1, 1.21, 1.18, 4.69))
     ownership = Ownership("ELI5", "the authors of the posts on Reddit", "https://facebookresearch.github.io/ELI5/")
 
     def id_of(self, record: Json) -> str:

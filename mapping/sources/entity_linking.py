@@ -28,7 +28,16 @@ from mapping.sources.examples import ExclusionError, Origin, leave_out, read_rec
 from mapping.sources.mentions import LinkingOptions, Mention, aida_split, mention_example, token_spans, wned_split
 from mapping.sources.raw_records import MAX_RECORD_BYTES, RawRecord, iter_lines, opened
 from mapping.sources.scratch import Scratch
-from mapping.sources.source import SPLITS, Averages, Ownership, Policy, Published, Source, Split, references_option
+from mapping.sources.source import (
+    SPLITS,
+    Averages,
+    Ownership,
+    Policy,
+    PublishedFigures,
+    Source,
+    Split,
+    references_option,
+)
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -183,7 +192,7 @@ def _read_document(buffer: bytes, file: BinaryIO) -> bytes:
     return b"".join(parts)
 
 
-def parse_document(raw: RawRecord) -> tuple[str, list[Annotation | RecordError]]:
+def parse_annotated(raw: RawRecord) -> tuple[str, list[Annotation | RecordError]]:
     """Returns the name of an annotated document, and each annotation or the reason why it cannot be used.
 
     Raises:
@@ -326,7 +335,7 @@ class EntityLinking(Source[LinkingOptions]):
 
     def _xml_document(self, raw: RawRecord, folders: Sequence[str]) -> Iterator[Example | BadRecord]:
         try:
-            name, annotations = parse_document(raw)
+            name, annotations = parse_annotated(raw)
         except RecordError as error:
             yield from leave_out(Origin(raw), error, self.tally)
             return
@@ -381,7 +390,7 @@ class Aida(EntityLinking):
 
     name = "aidayago2"
     summary = "AIDA CoNLL-YAGO: mentions in news, with their pages"
-    published = Published({"train": 18_395, "dev": 4_784, "test": 4_463}, Averages(1, 1, 1, 1))
+    published = PublishedFigures({"train": 18_395, "dev": 4_784, "test": 4_463}, Averages(1, 1, 1, 1))
     ownership = Ownership(
         "AIDA CoNLL-YAGO",
         "Max Planck Institute for Informatics",
@@ -400,7 +409,7 @@ class Wned(EntityLinking):
     splits = ("dev", "test")
     options_type = WnedOptions
     references = references_option("--raw-text", f"folder {RAW_TEXT} (default: beside the XML file)", "DIR")
-    published = Published({"dev": 3_396, "test": 3_376}, Averages(1, 1, 1, 1))
+    published = PublishedFigures({"dev": 3_396, "test": 3_376}, Averages(1, 1, 1, 1))
     ownership = Ownership(
         "WNED-WIKI",
         "the authors of WNED",
@@ -418,7 +427,7 @@ class Cweb(Wned):
 
     name = "cweb"
     summary = "WNED-CWEB: mentions in web pages, with their pages"
-    published = Published({"dev": 5_599, "test": 5_543}, Averages(1, 1, 1, 1))
+    published = PublishedFigures({"dev": 5_599, "test": 5_543}, Averages(1, 1, 1, 1))
     ownership = Ownership(
         "WNED-CWEB",
         "the authors of WNED",

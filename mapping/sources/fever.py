@@ -23,7 +23,7 @@ from mapping.sources.source import (
     EvidenceShares,
     LabelForm,
     Ownership,
-    Published,
+    PublishedFigures,
     SourceOptions,
     references_option,
 )
@@ -62,7 +62,7 @@ class Fever(RecordSource[FeverOptions]):
     hypothesis = "claim"
     metric = "accuracy"
     evidence_date = "2017-06-01"  # Source: Thorne et al. 2018
-    published = Published(
+    published = PublishedFigures(
         {"train": 104_966, "dev": 10_444, "test": 10_100},
         Averages(1.12, 1.35, 1.13, 1),
         {"dev": (3675, 26.03), "test": (3869, 27.7)},

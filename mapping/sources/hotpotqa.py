@@ -24,7 +24,7 @@ from mapping.sources.source import (
     LabelForm,
     Ownership,
     Policy,
-    Published,
+    PublishedFigures,
     SourceOptions,
     by_split,
     references_option,
@@ -62,7 +62,7 @@ class HotpotQa(RecordSource[HotpotOptions]):
     hypothesis = "answer"
     metric = "em"
     evidence_date = "2017-10-01"  # Source: Yang et al. 2018
-    published = Published(
+    published = PublishedFigures(
         {"train": 88_869, "dev": 5_600, "test": 5_569},
         Averages(2.4, 1, 2, 1),
         {"dev": (1650, 22.76), "test": (1704, 23.43)},

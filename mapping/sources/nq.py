@@ -18,7 +18,15 @@ from mapping.records import Evidence, Example, Output, PageKey
 from mapping.sources.campaign import CampaignSource, findings
 from mapping.sources.examples import ExclusionError, Origin
 from mapping.sources.raw_records import Json, integer_at, list_at, object_at, objects_at, text_at
-from mapping.sources.source import ANSWERS_STAY, Averages, LabelForm, Ownership, Published, SourceOptions, by_split
+from mapping.sources.source import (
+    ANSWERS_STAY,
+    Averages,
+    LabelForm,
+    Ownership,
+    PublishedFigures,
+    SourceOptions,
+    by_split,
+)
 
 MAX_ANSWER_TOKENS = 5
 """Maximum tokens of a short answer, not counting HTML. A question without such an answer is not an open question."""
@@ -74,7 +82,7 @@ class NaturalQuestions(CampaignSource[NqOptions]):
     )
     hypothesis = "answer"
     metric = "em"
-    published = Published(
+    published = PublishedFigures(
         {"train": 87_372, "dev": 2_837, "test": 1_444},
         Averages(1, 3.22, 1.57, 2.08),
         {"dev": (595, 16.12), "test": (287, 15.59)},
@@ -139,7 +147,7 @@ def _yes_no(annotation: Json) -> str:
 def _short_answers(spans: list[list[NqToken]], page: PageKey, options: NqOptions) -> Iterator[Output]:
     """Yields one output for each distinct short answer; long ones have no provenance."""
     n_tokens = {
-        joined(tokens, strips_html=options.nq_strip_html): sum(not token.is_html for token in tokens)
+        joined_tokens(tokens, strips_html=options.nq_strip_html): sum(not token.is_html for token in tokens)
         for tokens in spans
     }
     answers = [answer for answer, count in n_tokens.items() if count]
@@ -165,7 +173,7 @@ def _long_answers(
         is_null = integer_at(place, "start_token") == integer_at(place, "end_token") == -1
         if is_null and options.nq_null_long_answers == "skip":
             continue
-        text = "" if is_null else joined(document.tokens(place), strips_html=options.nq_strip_html)
+        text = "" if is_null else joined_tokens(document.tokens(place), strips_html=options.nq_strip_html)
         if text in seen:
             continue
         seen.add(text)
@@ -226,7 +234,7 @@ class NqDocument:
                 yield from map(_simplified_token, written.split())
 
 
-def joined(tokens: Iterable[NqToken], *, strips_html: bool) -> str:
+def joined_tokens(tokens: Iterable[NqToken], *, strips_html: bool) -> str:
     """Joins tokens with single spaces; tags are removed on request.
 
     >>> joined([NqToken("<Li>", True), NqToken("Lake", False), NqToken("Miravel", False)], strips_html=True)

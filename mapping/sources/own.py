@@ -102,7 +102,7 @@ def _output(written: Json, text_keys: Sequence[str]) -> Output:
     return Output(answer, evidence, optional_object(written, "meta"))
 
 
-def text_of(written: Json, text_keys: Sequence[str]) -> str | None:
+def evidence_text(written: Json, text_keys: Sequence[str]) -> str | None:
     """Returns the text of a piece of evidence under any of these keys; None without a text.
 
     Raises:
@@ -123,7 +123,7 @@ def _evidence(written: Json, text_keys: Sequence[str]) -> Evidence:
         raise RecordError("ambiguous_page", f"an evidence names its page by {' and '.join(kinds)}")
     (kind,) = kinds
     value = digits_or_text(written, kind) if kind == "page_id" else text_at(written, kind)
-    return Evidence(PageKey(kind, value), text_of(written, text_keys), optional_object(written, "meta"))
+    return Evidence(PageKey(kind, value), evidence_text(written, text_keys), optional_object(written, "meta"))
 
 
 SOURCES = (Own,)

@@ -177,7 +177,7 @@ class EvidenceShares(NamedTuple):
     several_pages: float
 
 
-class Published(NamedTuple):
+class PublishedFigures(NamedTuple):
     """Published figures about a dataset's files in KILT (2021), by split."""
 
     #: Lines of the published files (T-REx, ELI5 and Wizard of Wikipedia in their latest release).
@@ -224,7 +224,7 @@ class Source(ABC, Generic[Options]):
     policies: ClassVar[Mapping[Split, Policy]] = by_split(Policy())
     hypothesis: ClassVar[HypothesisKind] = "evidence"
     metric: ClassVar[Metric | None] = None  # that KILT reports. Source: the KILT paper, table 1
-    published: ClassVar[Published] = Published()
+    published: ClassVar[PublishedFigures] = PublishedFigures()
     ownership: ClassVar[Ownership | None] = None
     evidence_date: ClassVar[str | None] = None  # snapshot of Wikipedia, if all evidence is from one
 

@@ -43,7 +43,7 @@ from mapping.sources.source import (
     Averages,
     Ownership,
     Policy,
-    Published,
+    PublishedFigures,
     Source,
     SourceOptions,
     Tally,
@@ -91,7 +91,7 @@ class TrexDocument(NamedTuple):
         return self.text[start:end]
 
 
-class Mention(NamedTuple):
+class StatedFact(NamedTuple):
     """A fact as stated by one sentence, with Wikidata ids; the object may be a literal, as written.
 
     The surfaces are the words used in the sentence; None for what it does not name.
@@ -108,7 +108,7 @@ class Mention(NamedTuple):
     place: int = 0  # key of the sentence in the index
 
 
-def parse_document(raw: RawRecord) -> TrexDocument:
+def parse_trex(raw: RawRecord) -> TrexDocument:
     """Parses a document.
 
     Raises:
@@ -131,7 +131,7 @@ def parse_document(raw: RawRecord) -> TrexDocument:
     )
 
 
-def mention_of(triple: Json) -> Mention:
+def mention_of(triple: Json) -> StatedFact:
     """Converts a triple to a mention.
 
     Raises:
@@ -145,7 +145,7 @@ def mention_of(triple: Json) -> Mention:
         raise RecordError("wrong_type", f"'sentence_id': expected an integer, found {repr(sentence)[:80]}")
     subject, relation, object_ = (_part(triple, name) for name in ("subject", "predicate", "object"))
     written = text_at(object_, "uri")
-    return Mention(
+    return StatedFact(
         _item(text_at(subject, "uri")),
         _id(_PROPERTY, text_at(relation, "uri"), "property"),
         written if _LITERAL in written else _item(written),
@@ -251,7 +251,7 @@ class Triples(NamedTuple):
 
     subject: str
     relation: str
-    mentions: list[Mention]
+    mentions: list[StatedFact]
 
     @property
     def record_id(self) -> str:
@@ -269,7 +269,7 @@ class Triples(NamedTuple):
         return frozenset(places) - many, many
 
 
-class Facts(Scratch):
+class FactIndex(Scratch):
     """Mentions and label texts in an index on disk, in a random order that depends on ``seed``.
 
     First call ``add_mentions`` for every document, then ``sort`` once; only then query it.
@@ -288,7 +288,7 @@ class Facts(Scratch):
         self._seed = seed
         self._n_sentences = 0
 
-    def add_mentions(self, document: TrexDocument, mentions: list[Mention], *, file: str, line: int) -> None:
+    def add_mentions(self, document: TrexDocument, mentions: list[StatedFact], *, file: str, line: int) -> None:
         """Stores the mentions of a document and their sentences.
 
         Raises:
@@ -320,7 +320,7 @@ class Facts(Scratch):
         """Yields the mentions of each record, in the order of the draw."""
         rows = self._database.execute("SELECT * FROM ordered ORDER BY rowid")
         for (subject, relation), group in groupby(rows, key=itemgetter(1, 2)):
-            yield Triples(subject, relation, [Mention(*row[1:]) for row in group])
+            yield Triples(subject, relation, [StatedFact(*row[1:]) for row in group])
 
     def counts(self) -> Counter[str]:
         """Returns the number of facts of each relation, not counting those with too many provenances."""
@@ -329,7 +329,7 @@ class Facts(Scratch):
             counts[triple.relation] += len(triple.well_founded()[0])
         return counts
 
-    def place(self, mention: Mention) -> tuple[str, str, int, str]:
+    def place(self, mention: StatedFact) -> tuple[str, str, int, str]:
         """Returns title, file and line of a mention's document, and the text of its sentence."""
         row: tuple[str, str, int, str] = self._database.execute(
             "SELECT title, file, line, text FROM sentences WHERE number = ?", (mention.place,)
@@ -385,7 +385,7 @@ class Trex(Source[TrexOptions]):
     hypothesis = "triple"
     metric = "accuracy"
     # The paper gives 2.3 million facts.
-    published = Published(
+    published = PublishedFigures(
         {"train": 2_284_168, "dev": 5_000, "test": 5_000},
         Averages(1, 1.68, 1.26, 5.29),
         statistics={"relations_kept": 113, "facts_kept": 2_300_000},
@@ -411,7 +411,7 @@ class Trex(Source[TrexOptions]):
             )
 
     def read(self) -> Iterator[Example | BadRecord]:
-        with Facts(self.inputs.scratch, seed=self.options.seed) as self.facts:
+        with FactIndex(self.inputs.scratch, seed=self.options.seed) as self.facts:
             for path in self._files():
                 for raw in iter_array(path):
                     yield from self._keep_document(raw)
@@ -452,7 +452,7 @@ class Trex(Source[TrexOptions]):
     def _keep_document(self, raw: RawRecord) -> Iterator[BadRecord]:
         """Stores the triples of a document that a sentence states; yields those that cannot be used."""
         try:
-            document = parse_document(raw)
+            document = parse_trex(raw)
         except RecordError as error:
             yield from leave_out(Origin(raw), error, self.tally)
             return
@@ -521,7 +521,7 @@ class Trex(Source[TrexOptions]):
         text = f"{subject.label} [SEP] {relation.label}"
         return Example(triples.record_id, text, self._outputs(named, labels), meta, file, line)
 
-    def _object_labels(self, mentions: list[Mention]) -> dict[str, EntityLabels]:
+    def _object_labels(self, mentions: list[StatedFact]) -> dict[str, EntityLabels]:
         """Returns the names of the objects that have one, in the order the objects were read.
 
         A literal is named as in the first sentence that names it, or else by its value.
@@ -536,9 +536,9 @@ class Trex(Source[TrexOptions]):
                 labels[name] = found
         return labels
 
-    def _outputs(self, mentions: list[Mention], labels: dict[str, EntityLabels]) -> tuple[Output, ...]:
+    def _outputs(self, mentions: list[StatedFact], labels: dict[str, EntityLabels]) -> tuple[Output, ...]:
         """Returns one output for each object and sentence, then one for each other name of an object."""
-        places: dict[str, dict[tuple[str, int], Mention]] = {name: {} for name in labels}
+        places: dict[str, dict[tuple[str, int], StatedFact]] = {name: {} for name in labels}
         for mention in mentions:
             places[mention.object].setdefault((mention.item, mention.sentence), mention)
         # Two objects with the same name in the same sentence are the same answer.
@@ -549,7 +549,7 @@ class Trex(Source[TrexOptions]):
         aliases = dict.fromkeys(alias for names in labels.values() for alias in names.aliases)
         return (*outputs, *(Output(alias) for alias in aliases if alias not in said))
 
-    def _evidence(self, mention: Mention) -> Evidence:
+    def _evidence(self, mention: StatedFact) -> Evidence:
         title, _, _, text = self.facts.place(mention)
         return Evidence(PageKey("qid", mention.item), text, fallback=PageKey("title", title))
 

@@ -21,7 +21,7 @@ from mapping.sources.source import (
     Averages,
     LabelForm,
     Ownership,
-    Published,
+    PublishedFigures,
     SourceOptions,
     Split,
     by_split,
@@ -59,7 +59,7 @@ class TriviaQa(RecordSource[SourceOptions]):
     )
     hypothesis = "answer"
     metric = "em"
-    published = Published(
+    published = PublishedFigures(
         {"train": 61_844, "dev": 5_359, "test": 6_586},
         Averages(1, 3.39, 1.68, 28.67),
         {"dev": (950, 15.06), "test": (1109, 14.41)},

@@ -28,7 +28,7 @@ from mapping.sources.raw_records import (
     optional_objects,
     text_at,
 )
-from mapping.sources.source import Averages, Ownership, Published, Source, SourceOptions, Split
+from mapping.sources.source import Averages, Ownership, PublishedFigures, Source, SourceOptions, Split
 
 _FILES: dict[Split, str] = {"train": "train.json", "dev": "valid_topic_split.json", "test": "test_topic_split.json"}
 _OTHER_FILES = ("valid_random_split.json", "test_random_split.json")
@@ -57,7 +57,7 @@ class WizardOfWikipedia(Source[WizardOptions]):
     summary = "Wizard of Wikipedia: turns of a dialogue, with what they rest on"
     options_type = WizardOptions
     metric = "f1"
-    published = Published(
+    published = PublishedFigures(
         {"train": 63_734, "dev": 3_054, "test": 2_944},
         Averages(1, 1, 1, 1),
         {"dev": (469, 12.06), "test": (427, 11.39)},

@@ -32,7 +32,7 @@ from mapping.sources.source import (
     Averages,
     Ownership,
     Policy,
-    Published,
+    PublishedFigures,
     Source,
     SourceOptions,
     Split,
@@ -81,7 +81,7 @@ class ZeroShot(Source[ZeroShotOptions]):
     policies = by_split(Policy(input_meta=("template_questions",)))
     hypothesis = "triple"
     metric = "accuracy"
-    published = Published(
+    published = PublishedFigures(
         {"train": 147_909, "dev": 3_724, "test": 4_966},
         Averages(1, 1, 1, 1),
         {"dev": (679, 15.42), "test": (767, 13.38)},
@@ -120,7 +120,7 @@ class ZeroShot(Source[ZeroShotOptions]):
         except (ExclusionError, RecordError) as error:
             return leave_out(Origin(raw), error, self.tally)
         self.tally.records += 1
-        lines.add(Line(relation, template, subject, sentence, answers, raw.file, raw.line))
+        lines.add(PositiveLine(relation, template, subject, sentence, answers, raw.file, raw.line))
         return []
 
     def _files(self) -> list[str]:
@@ -151,7 +151,7 @@ class ZeroShot(Source[ZeroShotOptions]):
         return paths
 
 
-class Line(NamedTuple):
+class PositiveLine(NamedTuple):
     """The contents of a positive line as written, and its position."""
 
     relation: str
@@ -180,7 +180,7 @@ def line_fields(text: str) -> list[str]:
     return fields
 
 
-def example_of(group: Sequence[Line], templates: Iterable[str]) -> Example:
+def example_of(group: Sequence[PositiveLine], templates: Iterable[str]) -> Example:
     """Returns the record for the lines of a subject and relation: an output for each distinct answer and sentence, in
     order.
 
@@ -217,7 +217,7 @@ class Lines(ScratchFile):
     );
     """
 
-    def add(self, line: Line) -> None:
+    def add(self, line: PositiveLine) -> None:
         """Stores a line."""
         row = (*line[:4], orjson.dumps(line.answers), line.file, line.line)
         self._database.execute("INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?, ?)", row)
@@ -230,10 +230,10 @@ class Lines(ScratchFile):
             found.setdefault(relation, []).append(template)
         return found
 
-    def groups(self) -> Iterator[list[Line]]:
+    def groups(self) -> Iterator[list[PositiveLine]]:
         """Groups the lines by subject and relation, in the order they were read."""
         for _, rows in groupby(self._database.execute(_GROUPS), key=itemgetter(0, 2)):
-            yield [Line._make((*row[:4], orjson.loads(row[4]), *row[5:])) for row in rows]
+            yield [PositiveLine._make((*row[:4], orjson.loads(row[4]), *row[5:])) for row in rows]
 
 
 def _is_of(path: str, split: Split, fold: int) -> bool:

@@ -93,7 +93,7 @@ class _Span(NamedTuple):
     evidence: tuple[str, ...]
 
 
-def validate_kilt(
+def check_kilt(
     path: str,
     source: KnowledgeSource,
     *,

@@ -21,9 +21,9 @@ from mapping.entail.verification import signals, with_verdict
 from mapping.records import (
     PARTIAL,
     Alignment,
+    EntailmentQuestion,
     EvidenceKey,
     Example,
-    Question,
     example_from_json,
     iter_evidence,
 )
@@ -89,7 +89,9 @@ def read_pairs(outcomes: Sequence[BatchRef], threshold: float) -> Iterator[tuple
         yield together
 
 
-def _asked(outcomes: Sequence[BatchRef], threshold: float) -> Iterator[tuple[Alignment, tuple[Question, ...]]]:
+def _asked(
+    outcomes: Sequence[BatchRef], threshold: float
+) -> Iterator[tuple[Alignment, tuple[EntailmentQuestion, ...]]]:
     """Yields the pieces of evidence with their questions."""
     for batch in merge_group(outcomes, ORDER):
         for found in rows_of(batch, Alignment):

@@ -184,7 +184,7 @@ LINES, ANSWERED = "kilt", "answers"
 _INT32 = 1 << 31
 
 
-def lines_path(staging: str, key: ChunkKey, ending: str) -> str:
+def alignment_chunk_path(staging: str, key: ChunkKey, ending: str) -> str:
     """Returns the path of a chunk's lines or report."""
     return join(staging, MERGED, f"{key.part:05d}-{key.chunk:05d}.{ending}")
 
@@ -210,7 +210,7 @@ def merge_chunk(
         DataError: a piece of evidence has no outcome, so the job is broken.
     """
     make = partial(_merge_chunk, chunk, part, key, n_chunks=n_chunks, cuts=cuts, staging=staging)
-    return once_value(lines_path(staging, key, "json"), make, MergedChunk)
+    return once_value(alignment_chunk_path(staging, key, "json"), make, MergedChunk)
 
 
 def _merge_chunk(
@@ -221,10 +221,10 @@ def _merge_chunk(
     policy = all_sources()[options.policy].policies[split]
     merged = _Merged(part)
     with ExitStack() as stack:
-        lines = stack.enter_context(Folder.of(lines_path(staging, key, LINES)).create())
+        lines = stack.enter_context(Folder.of(alignment_chunk_path(staging, key, LINES)).create())
         answered = None
         if part.options.labels:
-            answered = stack.enter_context(Folder.of(lines_path(staging, key, ANSWERED)).create())
+            answered = stack.enter_context(Folder.of(alignment_chunk_path(staging, key, ANSWERED)).create())
         for aligned in filter_records(chunk, options, cuts):
             merged.add(aligned)
             if aligned.record is not None:
@@ -420,7 +420,7 @@ def _write_records(part: DatasetPart, number: int, staging: str, *, n_chunks: in
     files = []
     for with_answers in (False, True) if options.labels else (False,):
         ending = ANSWERED if with_answers else LINES
-        parts = [lines_path(staging, ChunkKey(number, chunk), ending) for chunk in range(n_chunks)]
+        parts = [alignment_chunk_path(staging, ChunkKey(number, chunk), ending) for chunk in range(n_chunks)]
         # KILT publishes files without inputs under a different name.
         has_ids_alone = options.dataset == "kilt" and f"-{options.split}_id" in base_name(options.inputs[0])
         name = file_name(stem, options.split, with_answers=with_answers, with_input=not has_ids_alone)

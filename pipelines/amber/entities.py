@@ -23,7 +23,7 @@ from pipelines.options import AmberJobOptions
 from pipelines.primitives.group_map import TOLD, By, GroupWork, map_groups, value_rows
 from pipelines.primitives.lookup import MapRows, read_item_set, write_item_set
 from pipelines.primitives.page_texts import PagesPlan
-from pipelines.primitives.shuffle import Made
+from pipelines.primitives.shuffle import StepCollector
 from pipelines.runners.workers import wired
 from pipelines.transforms.tables import ReadStatements, ReadTable
 
@@ -35,7 +35,7 @@ SET_BITS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(PagesPlan):
+class AmberPlan(PagesPlan):
     """Settings shared by all steps."""
 
     options: AmberJobOptions
@@ -112,7 +112,9 @@ _ROWS = 1 << 14
 
 
 @wired
-def find_entities(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]], made: Made) -> dict[str, Any]:
+def find_entities(
+    pipeline: Any, plan: AmberPlan, paths: Mapping[str, tuple[str, ...]], made: StepCollector
+) -> dict[str, Any]:
     """Pipeline -> ``entities``, ``names``, ``used``: ((0, group), ``BatchRef``) of these rows.
 
     Args:
@@ -158,7 +160,7 @@ def find_entities(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]
     return {name: entities[name] for name in ("entities", "names", "used")}
 
 
-def key_views(batch: pa.RecordBatch, *, plan: Plan) -> pa.RecordBatch:
+def key_views(batch: pa.RecordBatch, *, plan: AmberPlan) -> pa.RecordBatch:
     """Returns views of pages as rows of KEYED."""
     pages, page_ids = plan.pages.of_items(), pc.fill_null(batch["page_id"], -1).to_numpy()
     _, is_there = pages.positions(page_ids)
@@ -169,7 +171,7 @@ def key_views(batch: pa.RecordBatch, *, plan: Plan) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(keys, pa.string()), batch["views"], pa.array(page_ids)], schema=KEYED)
 
 
-def key_links(batch: pa.RecordBatch, *, plan: Plan) -> pa.RecordBatch:
+def key_links(batch: pa.RecordBatch, *, plan: AmberPlan) -> pa.RecordBatch:
     """Returns sitelinks to pages of the wiki as rows of KEYED."""
     batch = batch.filter(pc.equal(batch["site"], plan.site))
     items = item_numbers(batch["item_id"])
@@ -204,7 +206,7 @@ def join_views(work: GroupWork, *, least: int) -> None:
     work.counts["pages_of_no_item"] += len(views.keys() - joined.keys())
 
 
-def take_terms(batch: pa.RecordBatch, needed: ItemSet, *, plan: Plan) -> pa.RecordBatch:
+def take_terms(batch: pa.RecordBatch, needed: ItemSet, *, plan: AmberPlan) -> pa.RecordBatch:
     """Returns the labels and aliases in one language, as rows of TERMS; an item's label comes first."""
     numbers = item_numbers(batch["item_id"])
     is_needed = needed.has(numbers)
@@ -220,7 +222,7 @@ def take_terms(batch: pa.RecordBatch, needed: ItemSet, *, plan: Plan) -> pa.Reco
     return pa.RecordBatch.from_arrays(columns, schema=TERMS).take(pa.array(order))
 
 
-def take_facts(batch: pa.RecordBatch, needed: ItemSet, *, plan: Plan) -> pa.RecordBatch:
+def take_facts(batch: pa.RecordBatch, needed: ItemSet, *, plan: AmberPlan) -> pa.RecordBatch:
     """Returns the relevant statements, as rows of FACTS, in order.
 
     Statements with an unknown value or no value are skipped. Source: the authors' ``extract_wikidata_entities.py``.
@@ -244,7 +246,7 @@ def take_facts(batch: pa.RecordBatch, needed: ItemSet, *, plan: Plan) -> pa.Reco
     return pa.RecordBatch.from_arrays([*map(pa.array, columns), batch["value"], batch["unit"]], schema=FACTS)
 
 
-def make_entities(work: GroupWork, *, plan: Plan) -> None:
+def make_entities(work: GroupWork, *, plan: AmberPlan) -> None:
     """Writes the entities of a group, their names, and how often values are used.
 
     Inputs: ``viewed``, ``terms``, ``facts``. Outputs: ``entities``, by number; ``names``; ``used``, only if it affects
@@ -303,7 +305,7 @@ def _offsets(items: Numbers, table: pa.Table) -> pa.Array:
     return pa.array(np.append(starts, table.num_rows).astype(np.int32))
 
 
-def _members(items: Numbers, facts: pa.Table, plan: Plan) -> Numbers:
+def _members(items: Numbers, facts: pa.Table, plan: AmberPlan) -> Numbers:
     """Returns the collections of items, one bit each."""
     bits = np.zeros(len(items), np.int64)
     is_type = (facts["property"].to_numpy() == int(INSTANCE_OF[1:])) & (facts["kind"].to_numpy() == _ITEM)

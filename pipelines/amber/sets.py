@@ -22,20 +22,20 @@ from mapping.acceptance import read_rule
 from mapping.amber.records import (
     ITEM,
     QUANTITY,
+    AmberEntity,
     AmberOptions,
     AmberSet,
     AmberTuple,
-    Entity,
+    AmberValue,
     PageRef,
     SetEntity,
-    Value,
 )
 from mapping.amber.release import claim
 from mapping.amber.sets import (
     BEARERS_OF_VALUES,
     INSTANCE_OF,
     Bearer,
-    Passage,
+    PageBeginning,
     align_entity,
     choose_members,
     distinguishing,
@@ -59,12 +59,12 @@ from pipelines.amber.entities import (
     TUPLES,
     WANTED,
     WANTED_ORDER,
-    Plan,
+    AmberPlan,
 )
 from pipelines.primitives.group_map import By, GroupWork, map_groups, value_rows
 from pipelines.primitives.lookup import Lookup, read_item_set
 from pipelines.primitives.page_texts import PageTexts
-from pipelines.primitives.shuffle import Step
+from pipelines.primitives.shuffle import OutputNames
 from pipelines.runners.workers import do, wired
 from pipelines.transforms.verify_entailment import VerifyEntailment
 
@@ -132,35 +132,37 @@ class KnownEntities:
         self._items = items
         self._lookup = Lookup(chunks, "item", ByNumber("item", n_groups).of)
 
-    def take(self, qids: Iterable[str]) -> dict[str, tuple[Entity, int]]:
+    def take(self, qids: Iterable[str]) -> dict[str, tuple[AmberEntity, int]]:
         """Returns the existing entities of some items, with their pages, -1 for none."""
         numbers = np.unique(np.array([int(qid[1:]) for qid in qids], np.int64))
         numbers = numbers[self._items.has(numbers)]
         rows = self._lookup.take(numbers).to_pylist() if len(numbers) else []
         return {f"Q{row['item']}": (_entity(row), row["page_id"]) for row in rows}
 
-    def known(self, qids: Iterable[str]) -> dict[str, Entity]:
+    def known(self, qids: Iterable[str]) -> dict[str, AmberEntity]:
         """Returns the existing entities of some items."""
         return {qid: entity for qid, (entity, _) in self.take(qids).items()}
 
 
-def _entity(row: dict[str, Any]) -> Entity:
-    properties: dict[str, list[Value]] = {}
+def _entity(row: dict[str, Any]) -> AmberEntity:
+    properties: dict[str, list[AmberValue]] = {}
     for fact in row["facts"]:
         properties.setdefault(f"P{fact['property']}", []).append(_value(fact))
     types = tuple(value.value for value in properties.pop(INSTANCE_OF, ()) if value.kind == ITEM)
     own = {name: tuple(values) for name, values in properties.items()}
-    return Entity(f"Q{row['item']}", row["views"], tuple(row["aliases"]), types, own)
+    return AmberEntity(f"Q{row['item']}", row["views"], tuple(row["aliases"]), types, own)
 
 
-def _value(fact: dict[str, Any]) -> Value:
+def _value(fact: dict[str, Any]) -> AmberValue:
     if fact["kind"] == 1:
-        return Value(ITEM, fact["value"])
+        return AmberValue(ITEM, fact["value"])
     sign = "" if fact["value"].startswith("-") else "+"
-    return Value(QUANTITY, sign + fact["value"], "1" if fact["unit"] is None else _UNIT + fact["unit"])
+    return AmberValue(QUANTITY, sign + fact["value"], "1" if fact["unit"] is None else _UNIT + fact["unit"])
 
 
-def make_sets(work: GroupWork, chunks: Sequence[tuple[ChunkKey, BatchRef]], items_path: str, *, plan: Plan) -> None:
+def make_sets(
+    work: GroupWork, chunks: Sequence[tuple[ChunkKey, BatchRef]], items_path: str, *, plan: AmberPlan
+) -> None:
     """Writes the sets of a group whose entities are distinguishable and have pages.
 
     Input: ``members``. Outputs: ``wanted``, one row per entity; ``outcomes``.
@@ -175,7 +177,7 @@ def make_sets(work: GroupWork, chunks: Sequence[tuple[ChunkKey, BatchRef]], item
     _make_sets(work, pending, known, plan)
 
 
-def _make_sets(work: GroupWork, sets: list[list[tuple[Any, ...]]], known: KnownEntities, plan: Plan) -> None:
+def _make_sets(work: GroupWork, sets: list[list[tuple[Any, ...]]], known: KnownEntities, plan: AmberPlan) -> None:
     pages, rules = plan.pages.of_items(), plan.options.rules
     entities = known.take(f"Q{row[3]}" for rows in sets for row in rows)
     told_apart: dict[str, None] = {}
@@ -221,7 +223,7 @@ _NO_SPAN: tuple[None, ...] = (None,) * 6
 
 
 @wired
-def align_sets(wanted: Any, plan: Plan, step: Step) -> Any:
+def align_sets(wanted: Any, plan: AmberPlan, step: OutputNames) -> Any:
     """Rows of WANTED -> ``sets``, ``tuples``, ``outcomes`` and ``counts``, as returned by ``map_groups``."""
     aligned = {"wanted": wanted} | "align" >> map_groups(
         partial(align_pages, plan=plan),
@@ -249,7 +251,7 @@ def align_sets(wanted: Any, plan: Plan, step: Step) -> Any:
     )
 
 
-def align_pages(work: GroupWork, *, plan: Plan) -> None:
+def align_pages(work: GroupWork, *, plan: AmberPlan) -> None:
     """Searches the pages of a group. Input: ``wanted``. Outputs: ``aligned``, the same rows; ``signals``."""
     texts, items = PageTexts(plan.pages), plan.pages.of_items()
     tokeniser = Tokeniser(plan.pages.lang)
@@ -282,12 +284,12 @@ class _ReadPage(NamedTuple):
     """A page that is searched."""
 
     page: Page
-    passage: Passage
+    passage: PageBeginning
     tokenised: TokenisedPage
 
     @classmethod
     def of(cls, ref: PageRef, page: Page, tokeniser: Tokeniser) -> _ReadPage:
-        return cls(page, Passage(ref, " ".join(kilt_texts(page)[0])), TokenisedPage(page.elements, tokeniser))
+        return cls(page, PageBeginning(ref, " ".join(kilt_texts(page)[0])), TokenisedPage(page.elements, tokeniser))
 
 
 def _signals(
@@ -335,7 +337,7 @@ def _answered(asked: tuple[int, int, Any], answers: Iterable[Verdict | Refused])
     return ChunkKey(group, number), rows_batch(rows, ANSWERS)
 
 
-def settle_sets(work: GroupWork, *, plan: Plan) -> None:
+def settle_sets(work: GroupWork, *, plan: AmberPlan) -> None:
     """Reassembles the sets of a group. Inputs: ``aligned``, ``signals``, and ``answers`` if there is a model.
 
     Outputs: ``sets``; ``tuples``, with the signals of the pages; ``outcomes``. Counts: the tuples of each property, by

@@ -24,7 +24,7 @@ from mapping.entail.signal import REFUSALS, Pair, Refused, UsualModelOptions, Ve
 from mapping.options import FLAT, AtLeast1, Bleu, File, FileOrPipe, FolderPath, Release, Text, Title, check_ending
 from mapping.records import Alignment, PageKey
 from mapping.search.numbering import Numbering
-from mapping.sources.own import TEXT_KEYS, text_of
+from mapping.sources.own import TEXT_KEYS, evidence_text
 from mapping.sources.raw_records import is_integer, iter_lines, only_known, parse_object, text_at
 from mapping.write.kind import ALIGNMENT
 from pipelines.commands.dumps import Run
@@ -163,7 +163,7 @@ def _place_asked(line: str) -> tuple[PageKey, str | None, Any]:
         raise RecordError("missing_field", f"name the page by one of {', '.join(_KINDS)}")
     (kind,) = kinds
     value = str(record[kind]) if kind == "page_id" and is_integer(record[kind]) else text_at(record, kind)
-    return PageKey(kind, value), text_of(record, TEXT_KEYS), record.get("id")
+    return PageKey(kind, value), evidence_text(record, TEXT_KEYS), record.get("id")
 
 
 def _as_json(alignment: Alignment) -> dict[str, Any]:
@@ -244,7 +244,7 @@ def validate_kilt(
         kbsource validate-kilt releases/enwiki-20190801 nq-dev-kilt.jsonl --json
     """
     from kbsource.lookup import KnowledgeSource
-    from mapping.write.validate import validate_kilt as validate
+    from mapping.write.validate import check_kilt as validate
 
     if alignments is not None and not Folder.of(f"{alignments}/alignments").exists():
         raise SetupError(f"{alignments} has no table alignments/; give a folder that kbsource map wrote.")

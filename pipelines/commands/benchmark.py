@@ -30,7 +30,7 @@ from kbsource.files import absolute, join
 from kbsource.records import BadRecord
 from kbsource.temporary import TemporaryFolder
 from mapping.options import DEFAULTS, AtLeast0, File, FolderPath, Release, Releases, System
-from pipelines.commands.config import ConfigFile, Item, Items
+from pipelines.commands.config import ConfigFile, ConfigItem, Items
 from pipelines.commands.retrieve import TOP, read, search
 from pipelines.options import ReadOptions, RunOptions
 from pipelines.progress import Progress
@@ -199,7 +199,7 @@ class _Config(ConfigFile):
         ]
         self.systems = [self._system(passages, name, item) for name, item in named.get("systems", {}).items()]
 
-    def _system(self, passages: str, name: str, item: Item) -> PlannedSystem:
+    def _system(self, passages: str, name: str, item: ConfigItem) -> PlannedSystem:
         own = self.items(item.value, f"system {name!r}", allowed=(*_options("search"), "reader"))
         reader: Items = {}
         if (given := own.pop("reader", None)) is not None:

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 _PATHS = ("FILE", "PATH", "DIR", "RELEASE")
 
 
-class Item(NamedTuple):
+class ConfigItem(NamedTuple):
     """A key and its value, with their positions."""
 
     key: yaml.Node
     value: yaml.Node
 
 
-Items = dict[str, Item]
+Items = dict[str, ConfigItem]
 
 
 class ConfigFile:
@@ -59,7 +59,7 @@ class ConfigFile:
                 self.fail(key, f"{what}: no {name!r}.{nearest(name, allowed)} Allowed are {', '.join(allowed)}")
             if name in items:
                 self.fail(key, f"{what}: {name!r} stands here twice")
-            items[name] = Item(key, value)
+            items[name] = ConfigItem(key, value)
         return items
 
     def text(self, node: yaml.Node, name: str) -> str:
@@ -70,7 +70,7 @@ class ConfigFile:
             self.fail(node, f"{name!r} has a value of {len(node.value):,} characters; {LONGEST_PATH:,} are the most")
         return str(node.value)
 
-    def typed(self, argument: Argument, key: str, item: Item) -> Iterator[str]:
+    def typed(self, argument: Argument, key: str, item: ConfigItem) -> Iterator[str]:
         """Yields an option as command-line arguments."""
         flag, metavar = f"--{key}", argument.parameter.metavar
         if argument.hint is bool:

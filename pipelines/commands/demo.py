@@ -21,7 +21,7 @@ _DUMP = "miniwiki-20260101"
 _LOOKED_AT = ("release", "aligned", "amber", "qampari", "passages", "benchmark")
 
 
-class Step(NamedTuple):
+class DemoStep(NamedTuple):
     """A command of the demo."""
 
     says: str  #: title, one line
@@ -33,73 +33,75 @@ class Step(NamedTuple):
 
 
 STEPS = (
-    Step(
+    DemoStep(
         "Tables of Wikidata; two broken lines are there on purpose",
         "build",
         "wikidata @miniwikidata-20260101-all.json.bz2 --output %wikidata --max-rejects 0.01",
     ),
-    Step("Are they as they were written?", "verify", "verify %wikidata", ("wikidata",)),
-    Step(
+    DemoStep("Are they as they were written?", "verify", "verify %wikidata", ("wikidata",)),
+    DemoStep(
         "A release of the pages, with their items",
         "build",
         f"build @{_DUMP}-pages-articles-multistream.xml.bz2 --page-props @{_DUMP}-page_props.sql.gz "
         "--wikidata %wikidata --output %release --max-rejects 0.05",
         ("wikidata",),
     ),
-    Step("Every law of it, recomputed", "verify", "verify %release", ("release",)),
-    Step("What the release is", "", "info %release", ("release",)),
-    Step("A page of it", "", "show %release 'Halvane Isles'", ("release",)),
-    Step("Page views", "build", "pageviews @miniviews-202512-user --site miniwiki --output %views"),
-    Step("The views of a title", "", "show %views 'Halvane Isles'", ("views",)),
-    Step(
+    DemoStep("Every law of it, recomputed", "verify", "verify %release", ("release",)),
+    DemoStep("What the release is", "", "info %release", ("release",)),
+    DemoStep("A page of it", "", "show %release 'Halvane Isles'", ("release",)),
+    DemoStep("Page views", "build", "pageviews @miniviews-202512-user --site miniwiki --output %views"),
+    DemoStep("The views of a title", "", "show %views 'Halvane Isles'", ("views",)),
+    DemoStep(
         "The form of KILT's knowledge source",
         "",
         "export-kilt %release --output %kilt.jsonl",
         ("release",),
     ),
-    Step(
+    DemoStep(
         "KILT's eleven datasets, their evidence found again in the release",
         "align",
         "map all %release --config @datasets.yaml --output %aligned",
         ("release",),
     ),
-    Step(
+    DemoStep(
         "AmbER sets: entities that share a name",
         "align",
         "amber %release %wikidata %views --types @amber_types.json --false-objects wikidata --output %amber",
         ("release", "wikidata", "views"),
     ),
-    Step("Are they what the pages say?", "align", "verify %amber --kb %release", ("amber",)),
-    Step("A set, head and tail", "", "show %amber Lantern", ("amber",)),
-    Step(
+    DemoStep("Are they what the pages say?", "align", "verify %amber --kb %release", ("amber",)),
+    DemoStep("A set, head and tail", "", "show %amber Lantern", ("amber",)),
+    DemoStep(
         "QAMPARI: questions with many answers",
         "align",
         "qampari %release %wikidata --model none --output %qampari",
         ("release", "wikidata"),
     ),
-    Step("Do the proofs stand in the pages?", "align", "verify %qampari --kb %release", ("qampari",)),
-    Step("Passages for a retriever", "align", "passages %release --output %passages --format pyserini", ("release",)),
-    Step(
+    DemoStep("Do the proofs stand in the pages?", "align", "verify %qampari --kb %release", ("qampari",)),
+    DemoStep(
+        "Passages for a retriever", "align", "passages %release --output %passages --format pyserini", ("release",)
+    ),
+    DemoStep(
         "Entity-linking data and an alias table",
         "align",
         "entity-linking %release --output %linking --train 100 --dev 10",
         ("release",),
     ),
-    Step("Links of a text", "align", "link %linking 'The Halvane Isles lie in the sea.'", ("linking",)),
-    Step(
+    DemoStep("Links of a text", "align", "link %linking 'The Halvane Isles lie in the sea.'", ("linking",)),
+    DemoStep(
         "Passages for the questions, ranked by BM25",
         "search",
         "search %passages --queries %qampari/qampari_data/dev_data.jsonl --top 200 --output %bm25-dev.jsonl",
         ("qampari", "passages"),
     ),
-    Step(
+    DemoStep(
         "Retrieval systems on all of these datasets, in one table",
         "search",
         "benchmark %passages %aligned %qampari %amber %linking --system bm25 aliases aliases+bm25 --linking %linking "
         "--output %benchmark",
         ("aligned", "amber", "qampari", "passages", "linking"),
     ),
-    Step(
+    DemoStep(
         "The questions with their passages, hard negatives among them",
         "search",
         "qampari-contexts %qampari %passages --retrieved %bm25-dev.jsonl --output %contexts",
@@ -129,7 +131,7 @@ def demo(*, output: FolderPath = _OUTPUT) -> Summary:
         raise SetupError(f"--output {output} is there already; name a new folder, or remove it.")
     if why := _obstacle(STEPS[0], output):
         raise SetupError(f"nothing can be made: {why}")
-    left_out: list[tuple[Step, str]] = []
+    left_out: list[tuple[DemoStep, str]] = []
     for number, step in enumerate(STEPS, start=1):
         print_text(styled(f"\n{number} of {len(STEPS)}: {step.says}", "bold"))
         arguments = step_arguments(step, output)
@@ -138,13 +140,13 @@ def demo(*, output: FolderPath = _OUTPUT) -> Summary:
         if why := _obstacle(step, output):
             left_out.append((step, why))
             print_text(f"Left out: {why}")
-        elif code := run_command(arguments):
+        elif code := run_step(arguments):
             sys.stderr.write(f"kbsource demo: step {number} ended with exit code {code}.\n")
             raise SystemExit(code)
     return _end(output, left_out)
 
 
-def step_arguments(step: Step, output: str) -> list[str]:
+def step_arguments(step: DemoStep, output: str) -> list[str]:
     """Returns the arguments of a step as a person would type them."""
     places = {"@": os.path.relpath(str(resources.files("kbsource.demo"))), "%": output}
     if places["@"].startswith(os.pardir):
@@ -154,7 +156,7 @@ def step_arguments(step: Step, output: str) -> list[str]:
     ]
 
 
-def _obstacle(step: Step, output: str) -> str:
+def _obstacle(step: DemoStep, output: str) -> str:
     """Returns the reason why a step cannot run; empty if it can."""
     if missing := [name for name in step.made if not os.path.exists(os.path.join(output, name))]:
         return f"{missing[0]}/ was not made."
@@ -163,13 +165,13 @@ def _obstacle(step: Step, output: str) -> str:
     return ""
 
 
-def run_command(arguments: Sequence[str]) -> int:
+def run_step(arguments: Sequence[str]) -> int:
     """Runs a command in a separate process, as a shell would, and returns its exit code."""
     # -P: the current folder may contain another module called pipelines.
     return subprocess.run([sys.executable, "-P", "-m", "pipelines.cli", *arguments], check=False).returncode
 
 
-def _end(output: str, left_out: Sequence[tuple[Step, str]]) -> Summary:
+def _end(output: str, left_out: Sequence[tuple[DemoStep, str]]) -> Summary:
     lines = [f"\n{len(STEPS) - len(left_out)} of {len(STEPS)} steps taken; what they made is in {output}."]
     lines += [f"Left out: {step.says}. {why}" for step, why in left_out]
     made = [place for name in _LOOKED_AT if os.path.exists(place := os.path.join(output, name))]

@@ -57,7 +57,7 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
         kbsource check-dump 'dumps/enwiki-20261001-pages-articles-multistream*.xml*.bz2'
         kbsource check-dump dumps/ltgwiki-20261001-pages-articles.xml.gz --deep --json
     """
-    from kbsource.dump.check import check_dump as check
+    from kbsource.dump.check import dump_findings as check
     from kbsource.dump.ranges import expand_inputs, size_of
 
     paths = expand_inputs(dump)

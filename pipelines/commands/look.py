@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kbsource.lookup import Found
     from kbsource.release.kind import Kind
     from kbsource.release.manifest import Manifest
-    from mapping.document import Piece
+    from mapping.document import TextPiece
 
 _SHA_CHARS = 12
 _MOST_ROWS = 24
@@ -321,7 +321,7 @@ def _changed_lines(
 ) -> Iterator[str]:
     """Yields the text of both versions line by line, with changed words between [- -] and {+ +}."""
     from kbsource.lookup import KnowledgeSource
-    from mapping.inspector.beside import folded, lines_of
+    from mapping.inspector.beside import collapsed_runs, lines_of
 
     pages: list[Page | None] = []
     for side, path in (("old", old), ("new", new)):
@@ -330,7 +330,7 @@ def _changed_lines(
                 raise SetupError(f"--{side} {path}: another release than the diff was made from.")
             page_id = None if side == "new" and row["outcome"] == "merged" else row[f"{side}_page_id"]
             pages.append(None if page_id is None else source.by_id(page_id))
-    for is_far, lines in folded(lines_of(pages[0], pages[1], spans)):
+    for is_far, lines in collapsed_runs(lines_of(pages[0], pages[1], spans)):
         if is_far and not full:
             yield f"  … {counted(len(lines), 'unchanged elements')}"
             continue
@@ -347,7 +347,7 @@ def _changed_lines(
                 yield styled(_wrapped(_marked(line.new.pieces, "{+", "+}") + where, "+ "), "green")
 
 
-def _marked(pieces: Iterable[Piece], before: str, behind: str) -> str:
+def _marked(pieces: Iterable[TextPiece], before: str, behind: str) -> str:
     return "".join(f"{before}{piece.text}{behind}" if piece.is_marked else piece.text for piece in pieces)
 
 

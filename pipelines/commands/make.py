@@ -306,7 +306,7 @@ def age(options: Annotated[AgeOptions, FLAT], *, run: Run = RunOptions()) -> Sum
         kbsource inspect ages/enwiki releases/enwiki-20190801 releases/enwiki-20261001
     """
     from mapping.age import FATES, said_half_life
-    from pipelines.jobs.age import age as look_in_all
+    from pipelines.jobs.age import measure_age as look_in_all
 
     made = look_in_all(options, flags=run.flags(), progress=Progress())
     every: dict[str, Any] = next(iter(made.report["groups"]["all"]), _NO_EVIDENCE)

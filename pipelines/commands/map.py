@@ -29,7 +29,7 @@ from kbsource.files import join
 from mapping.options import DEFAULTS, FLAT, File, FolderPath, Release, path_like
 from mapping.sources import all_sources
 from mapping.sources.source import SPLIT_WORDS, SPLITS, SourceOptions, Split
-from pipelines.commands.config import ConfigFile, Item, Items
+from pipelines.commands.config import ConfigFile, ConfigItem, Items
 from pipelines.commands.dumps import Run, made_summary
 from pipelines.options import USUAL_MEMORY, AlignOptions, MapOptions, Memory, Output, Planned, RunOptions
 from pipelines.progress import Progress
@@ -208,7 +208,7 @@ def align_all(
         planned_run._replace(
             options=replace(planned_run.options, scratch=scratch, worker_memory_bytes=worker_memory_bytes)
         )
-        for planned_run in read_config(config, kb, output)
+        for planned_run in read_alignments(config, kb, output)
     ]
     made = map_all(planned, kb=kb, output=output, flags=run.flags(), progress=Progress())
     kept = f", {len(made.kept)} of them done before" if made.kept else ""
@@ -217,7 +217,7 @@ def align_all(
     return replace(summary, title=f"They are in {output}, each in a folder of its own.")
 
 
-def read_config(path: str, kb: str, output: str) -> list[Planned]:
+def read_alignments(path: str, kb: str, output: str) -> list[Planned]:
     """Returns the alignments in a configuration, in its order, for a release and an output folder.
 
     Raises:
@@ -246,7 +246,7 @@ class _Config(ConfigFile):
                 self.fail(item.key, f"{name!r} cannot name a folder; letters, digits, '.', '-' and '_' can")
             yield from self._splits(name, item, common)
 
-    def _splits(self, name: str, item: Item, common: Items) -> Iterator[Planned]:
+    def _splits(self, name: str, item: ConfigItem, common: Items) -> Iterator[Planned]:
 
         own = self.items(item.value, f"dataset {name!r}")
         dataset = self.text(own.pop("dataset").value, "dataset") if "dataset" in own else name

@@ -16,7 +16,7 @@ from pipelines.terminal import Summary, command_line, styled, table_text
 
 if TYPE_CHECKING:
     from kbsource.release.kind import Kind
-    from mapping.inspector.sandbox import Answer, Source
+    from mapping.inspector.sandbox import Answer, QueriedRelease
 
 Format = Literal["table", "csv", "json", "jsonl", "parquet"]
 _ENDINGS: Mapping[str, Format] = {
@@ -38,7 +38,7 @@ class _Queried(NamedTuple):
 
     name: str  #: empty for the first one
     kind: Kind[Any]
-    source: Source
+    source: QueriedRelease
     n_rows: Mapping[str, int]
 
 
@@ -126,7 +126,7 @@ def _read_query() -> str:
 def _opened(release: str, further: Sequence[str]) -> list[_Queried]:
     from kbsource.release.kind import kind_of, read_content
     from kbsource.release.sql import tables_of
-    from mapping.inspector.sandbox import Source
+    from mapping.inspector.sandbox import QueriedRelease
     from mapping.kinds import KINDS
 
     pairs = [("", release)]
@@ -144,7 +144,7 @@ def _opened(release: str, further: Sequence[str]) -> list[_Queried]:
         n_rows = {
             table: sum(part.n_rows(table) for part in (manifest, *parts) if table in part.tables) for table in tables
         }
-        found.append(_Queried(name, kind, Source(path, tables, name or "main", has_places=bool(parts)), n_rows))
+        found.append(_Queried(name, kind, QueriedRelease(path, tables, name or "main", has_places=bool(parts)), n_rows))
     return found
 
 
@@ -240,7 +240,7 @@ def _table(answer: Answer, query: str, output: str, *, is_piped: bool) -> Summar
 
 def _schema(release: str, queried: Sequence[_Queried]) -> Summary:
     """Describes what can be queried: tables and columns with their meanings, macros, and queries to start from."""
-    from kbsource.release.macros import macros_of, queries_of
+    from kbsource.release.macros import macros_of, sample_queries
 
     parts, values = [], []
     for queried_release in queried:
@@ -258,7 +258,7 @@ def _schema(release: str, queried: Sequence[_Queried]) -> Summary:
         if macros:
             rows = [(f"{prefix}{macro.call}", macro.meaning) for macro in macros]
             parts.append(f"{styled('macros', 'bold')}\n{_indented(table_text(rows))}")
-        queries = queries_of(queried_release.kind, queried_release.source.tables)
+        queries = sample_queries(queried_release.kind, queried_release.source.tables)
         if not queried_release.name:
             command = command_line("sql", release)
             lines = [f'# {question}\n{command} "{query}"' for question, query in queries]

@@ -12,10 +12,10 @@ from kbsource.records import BadRecord
 from kbsource.release.kind import ListingKind
 from kbsource.release.output import output_file
 from mapping.annotation.crowd import TaskOptions
-from mapping.annotation.crowd import export_tasks as export
+from mapping.annotation.crowd import write_crowd_tasks as export
 from mapping.annotation.extended_set import ExtendedOptions, export_extended, import_extended
 from mapping.annotation.filter_sample import (
-    FilterOptions,
+    AnswerFilterOptions,
     FilterSampleOptions,
     export_filter_sample,
     report_filter,
@@ -331,7 +331,7 @@ def filter_report(
     *,
     verdicts: Files,
     model: Annotated[UsualModelOptions, FLAT] = UsualModelOptions(),
-    options: Annotated[FilterOptions, FLAT] = FilterOptions(),
+    options: Annotated[AnswerFilterOptions, FLAT] = AnswerFilterOptions(),
 ) -> Summary:
     """Report what the NLI filter removes from a sample that people judged.
 

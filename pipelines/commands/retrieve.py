@@ -160,10 +160,10 @@ def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> S
         kbsource read aligned/fever/fever-dev-kilt.jsonl --retrieved dpr-fever.jsonl --model models/fever-nli \\
             --form fact-checking --top 100 --first-sentences 1 --kb releases/enwiki-20261001 --output fever.jsonl
     """
-    from pipelines.jobs.read import read_questions
+    from pipelines.jobs.read import write_predictions
 
     _check_found(options.output, None)
-    n_questions, n_bare, n_too_long, faults = read_questions(options, flags=run.flags(), progress=Progress())
+    n_questions, n_bare, n_too_long, faults = write_predictions(options, flags=run.flags(), progress=Progress())
     then = _evaluated(options.questions, options.output, None, role="--predictions")
     summary = _written(n_questions - n_too_long, options.output, faults, then)
     values = {**summary.values, "questions": n_questions, "without_passages": n_bare}

@@ -51,12 +51,12 @@ def inspect(
         kbsource inspect releases/enwiki-20261001
         kbsource inspect releases/enwiki-20261001 aligned/fever --open
     """
-    from mapping.inspector.app import make_app
+    from mapping.inspector.app import inspector_app
     from mapping.inspector.opened import close_releases, open_releases
 
     opened = open_releases(releases)
     try:
-        _run(make_app(opened, hosts=[host]), host, port, usual=_INSPECT_PORT, open=open)
+        _run(inspector_app(opened, hosts=[host]), host, port, usual=_INSPECT_PORT, open=open)
     finally:
         close_releases(opened)
     return Summary()
@@ -97,7 +97,7 @@ def serve(
     """
     from mapping.retrieval.systems import open_system
     from mapping.serving.operations import Served
-    from mapping.serving.server import Answering, answer_stdio, make_app, mcp_app, mcp_server
+    from mapping.serving.server import Answering, answer_stdio, mcp_app, mcp_server, server_app
 
     with ExitStack() as stack:
         served = stack.enter_context(Served.open(release))
@@ -110,7 +110,7 @@ def serve(
         if stdio:
             asyncio.run(answer_stdio(tools))
         else:
-            _run(make_app(served, answering, hosts=[host], tools=mcp_app(tools)), host, port, usual=_SERVE_PORT)
+            _run(server_app(served, answering, hosts=[host], tools=mcp_app(tools)), host, port, usual=_SERVE_PORT)
     return Summary()
 
 

@@ -102,7 +102,7 @@ def publish(
         kbsource publish aligned --output published/aligned --copy --repo-id lab/aligned --date 2026-12-01
     """
     from mapping.kinds import KINDS
-    from mapping.publish.folder import publish as prepare
+    from mapping.publish.folder import publish_release as prepare
 
     if link and copy:
         raise SetupError("--link and --copy exclude each other; leave one out.")

@@ -38,7 +38,7 @@ from kbsource.release.sql import add_release, connected
 from kbsource.rows import Int32, Row
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, Work, read_batches, read_rows, write_chunk
 from kbsource.runtime.database import insert
-from mapping.age import AGE, LOST, Fate, Found, PageFacts, as_date, commit_age, fates_of, first_with
+from mapping.age import AGE, LOST, EvidenceResult, Fate, KnownPage, as_date, commit_age, fates_of, first_with
 from mapping.decide import with_outcome
 from mapping.records import Alignment, example_from_json
 from mapping.search.details import PageWords, has_other_details
@@ -152,7 +152,7 @@ class Snapshot(NamedTuple):
     facts: str  # file with the facts about its pages
 
 
-def age(options: AgeOptions, *, flags: Sequence[str], progress: Progress) -> MadeRelease[ListingManifest]:
+def measure_age(options: AgeOptions, *, flags: Sequence[str], progress: Progress) -> MadeRelease[ListingManifest]:
     """Measures how fast a benchmark ages.
 
     Raises:
@@ -352,12 +352,12 @@ def _by_evidence(stored: Sequence[BatchRef]) -> _Known:
     return dict(sorted(known.items()))
 
 
-def _facts(rows: Sequence[Alignment], snapshots: Sequence[Snapshot]) -> list[PageFacts | None]:
+def _facts(rows: Sequence[Alignment], snapshots: Sequence[Snapshot]) -> list[KnownPage | None]:
     """Returns the facts about a row's page in each release; None if there is no page."""
     return [
         None
         if row.position < 0
-        else PageFacts(*(column[row.position].as_py() for column in _pages(snapshot.facts).columns))
+        else KnownPage(*(column[row.position].as_py() for column in _pages(snapshot.facts).columns))
         for row, snapshot in zip(rows, snapshots, strict=True)
     ]
 
@@ -440,7 +440,7 @@ _Given = Mapping[str, Iterable[Any]]
 
 def _found(
     given: _Given, snapshots: Sequence[Snapshot], threshold: float
-) -> Iterator[tuple[_Key, list[Alignment], list[PageFacts | None], list[Found]]]:
+) -> Iterator[tuple[_Key, list[Alignment], list[KnownPage | None], list[EvidenceResult]]]:
     """Yields, by record, output and evidence, the resolved rows, the pages and the outcomes, in the order of the
     releases."""
     found = {
@@ -455,7 +455,7 @@ def _found(
             own,
             pages,
             [
-                Found(locate_nowhere(row))
+                EvidenceResult(locate_nowhere(row))
                 if page is None
                 else _as_found(row, found[first_with(pages, number)].get(place), place, threshold)
                 for number, (row, page) in enumerate(zip(own, pages, strict=True))
@@ -463,12 +463,12 @@ def _found(
         )
 
 
-def _as_found(row: Alignment, found: Located | None, place: _Key, threshold: float) -> Found:
+def _as_found(row: Alignment, found: Located | None, place: _Key, threshold: float) -> EvidenceResult:
     """Returns the result for a piece of evidence in the first release with the same version of its page."""
     if found is None:
         raise DataError(f"evidence {place} has no outcome. Report this, it is a defect.")
     own = replace(found, page_id=row.page_id, title=row.title, found_by=row.found_by, hops=row.hops)
-    return Found(with_outcome(own, threshold), found.has_other_details)
+    return EvidenceResult(with_outcome(own, threshold), found.has_other_details)
 
 
 def _lost(
@@ -566,10 +566,10 @@ def _fates(
     """(chunk, its records, its resolved and found rows) -> (key, rows of ``Fate``)."""
     chunk, given = element
     key = ChunkKey(chunk >> 32, chunk & 0xFFFFFFFF)
-    elsewhere: dict[_Key, dict[int, Found]] = {}
+    elsewhere: dict[_Key, dict[int, EvidenceResult]] = {}
     for number, stored in given["elsewhere"]:
         for row in read_rows(BatchRef(*stored), Located):
-            found = Found(with_outcome(row, threshold), row.has_other_details)
+            found = EvidenceResult(with_outcome(row, threshold), row.has_other_details)
             elsewhere.setdefault((row.ordinal, *row.key), {})[number] = found
     records = (row for stored in given["examples"] for row in read_rows(BatchRef(*stored), ReadRecord))
     questions = {row.ordinal: example_from_json(row.example).input for row in records if row.example is not None}

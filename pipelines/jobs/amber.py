@@ -35,10 +35,10 @@ from mapping.amber.records import (
     TASKS,
     AmberOptions,
     AmberSet,
+    AmberValue,
     Collection,
     NameRow,
     SetEntity,
-    Value,
     load_collections,
 )
 from mapping.amber.release import TABLES, ValueCounts, query_rows, set_row, tuple_rows, write_collection
@@ -53,7 +53,7 @@ from pipelines.amber.entities import (
     USED,
     VIEWS_POWER,
     WANTED,
-    Plan,
+    AmberPlan,
     find_entities,
 )
 from pipelines.amber.sets import KnownEntities, align_sets, find_names, make_sets
@@ -62,7 +62,7 @@ from pipelines.options import AmberJobOptions
 from pipelines.primitives.group_map import TOLD, By, GroupWork, groups_for, map_groups, value_rows
 from pipelines.primitives.lookup import read_item_set, write_item_set
 from pipelines.primitives.page_texts import ReleasePages
-from pipelines.primitives.shuffle import Collected, Found, Made, Step
+from pipelines.primitives.shuffle import Collected, OutputNames, StepCollector, StepOutputs
 from pipelines.progress import Done, Progress
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import wired
@@ -71,19 +71,19 @@ _MOST_OBJECTS = 1024
 """Number of a property's most popular values that a false value is chosen from."""
 
 
-def finish_release(
-    collected: Collected, entities: Any, items_path: str, *, plan: Plan, values: Mapping[str, Any]
+def finish_amber(
+    collected: Collected, entities: Any, items_path: str, *, plan: AmberPlan, values: Mapping[str, Any]
 ) -> list[str]:
     """Writes all files, the manifest last, and returns the folder of the release.
 
     Memory holds the names of values and some sets of each group.
 
     Args:
-        collected: see ``Made``.
+        collected: see ``StepCollector``.
         entities, items_path: see ``KnownEntities``.
         values: values of the manifest, except those that this function writes.
     """
-    found, known = Found(collected), KnownEntities(entities, read_item_set(items_path), plan.n_groups)
+    found, known = StepOutputs(collected), KnownEntities(entities, read_item_set(items_path), plan.n_groups)
     rules = plan.options.rules
     entries, collections, all_objects = [], {}, []
     for number, collection in enumerate(plan.collections):
@@ -139,7 +139,7 @@ def finish_release(
     return [plan.output]
 
 
-def _merged(found: Found, name: str, n_keys: int) -> Iterator[tuple[Any, ...]]:
+def _merged(found: StepOutputs, name: str, n_keys: int) -> Iterator[tuple[Any, ...]]:
     """Yields the rows of one kind ordered by their first columns; each chunk is already in this order."""
 
     def rows(stored: BatchRef) -> Iterator[tuple[Any, ...]]:
@@ -150,14 +150,14 @@ def _merged(found: Found, name: str, n_keys: int) -> Iterator[tuple[Any, ...]]:
     )
 
 
-def _sets(found: Found, number: int) -> Iterator[AmberSet]:
+def _sets(found: StepOutputs, number: int) -> Iterator[AmberSet]:
     decode = msgspec.json.Decoder(tuple[SetEntity, ...]).decode
     for collection, name, entities in _merged(found, "sets", 2):
         if collection == number:
             yield AmberSet(name, decode(entities))
 
 
-def _outcomes(found: Found, counts: Counter[tuple[int, str]]) -> Iterator[tuple[Any, ...]]:
+def _outcomes(found: StepOutputs, counts: Counter[tuple[int, str]]) -> Iterator[tuple[Any, ...]]:
     """Yields the outcome of each name once, and counts it."""
     for (number, name), rows in groupby(_merged(found, "outcomes", 2), key=itemgetter(0, 1)):
         steps = list(rows)
@@ -166,7 +166,7 @@ def _outcomes(found: Found, counts: Counter[tuple[int, str]]) -> Iterator[tuple[
         yield number, name, outcome, max(row[3] for row in steps), max(row[4] for row in steps)
 
 
-def _crossed(found: Found, collection: str) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
+def _crossed(found: StepOutputs, collection: str) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
     """Returns the numbers of tuples by property, whether they were found, BLEU and verdict."""
     crossed: dict[str, Any] = {}
     for key, n in found.counts("signals").items():
@@ -192,7 +192,7 @@ def _rank(kind: int, value: str, n: int) -> tuple[int, int, str, int]:
     return -n, int(value[1:]) if kind == 1 else 0, value, kind
 
 
-def _used_values(found: Found, known: KnownEntities, lang: str) -> dict[str, list[str]]:
+def _used_values(found: StepOutputs, known: KnownEntities, lang: str) -> dict[str, list[str]]:
     """Returns the names of values by property, the most used first, then by number."""
     rows: dict[int, list[tuple[int, int, str, int]]] = {}
     for property_id, kind, value, n in _merged(found, "used", 1):
@@ -202,7 +202,7 @@ def _used_values(found: Found, known: KnownEntities, lang: str) -> dict[str, lis
         most = heapq.nsmallest(_MOST_OBJECTS, values)
         named = known.known(value for _, _, value, kind in most if kind == 1)
         full = full_values(
-            [Value(ITEM, value) if kind == 1 else Value(QUANTITY, f"+{value}") for _, _, value, kind in most],
+            [AmberValue(ITEM, value) if kind == 1 else AmberValue(QUANTITY, f"+{value}") for _, _, value, kind in most],
             named,
             lang=lang,
         )
@@ -211,7 +211,9 @@ def _used_values(found: Found, known: KnownEntities, lang: str) -> dict[str, lis
 
 
 @wired
-def share_names(names: Any, folder: str, n_groups: int, n_collections: int, options: AmberOptions, step: Step) -> Any:
+def share_names(
+    names: Any, folder: str, n_groups: int, n_collections: int, options: AmberOptions, step: OutputNames
+) -> Any:
     """(key, rows) of NAMES -> ``members``, ``outcomes`` and ``counts``, as returned by ``map_groups``."""
     return {"names": names} | "find" >> map_groups(
         partial(find_names, n_collections=n_collections, options=options),
@@ -223,9 +225,11 @@ def share_names(names: Any, folder: str, n_groups: int, n_collections: int, opti
     )
 
 
-def make_release(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]], values: Mapping[str, Any]) -> None:
+def make_amber_release(
+    pipeline: Any, plan: AmberPlan, paths: Mapping[str, tuple[str, ...]], values: Mapping[str, Any]
+) -> None:
     """Makes a release of AmbER sets."""
-    made = Made()
+    made = StepCollector()
     entities = pipeline | "entities" >> find_entities(plan, paths, made)
     chunks = beam.pvalue.AsList(entities["entities"])
     items = beam.pvalue.AsSingleton(entities["entities"] | "items" >> write_item_set(plan.folder("items.npy")))
@@ -255,7 +259,7 @@ def make_release(pipeline: Any, plan: Plan, paths: Mapping[str, tuple[str, ...]]
     )
     for step in (names, sets, settled, used):
         made.take(step[TOLD])
-    made.finish(partial(finish_release, plan=plan, values=values), chunks, items)
+    made.finish(partial(finish_amber, plan=plan, values=values), chunks, items)
 
 
 _TABLES = ("items", "statements", "sitelinks")
@@ -297,7 +301,7 @@ def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Prog
         "model": model,
     }
     with ReleaseFolder(output, kind=AMBER_SETS, job=values, further=values["collections"]) as made_in:
-        plan = Plan(
+        plan = AmberPlan(
             options=options,
             collections=collections,
             site=release.site.dbname,
@@ -309,7 +313,7 @@ def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Prog
         )
         if not plan.pages.of_items().n_items:
             raise SetupError(f"{options.kb} does not know the items of its pages; build it with --wikidata.")
-        make_release(pipeline, plan, paths, values)
+        make_amber_release(pipeline, plan, paths, values)
         with progress.stage("sets", lambda: Done(0, 0)):
             steps = run_pipeline(pipeline, "amber")
     report = Folder.of(join(output, REPORT)).read_json()

@@ -22,7 +22,7 @@ from kbsource.rows import Row
 from kbsource.runtime.chunks import once_value
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.benchmark import Dataset, measured, scores_of
-from mapping.retrieval.benchmark_kind import BENCHMARK, PAPERS, PREDICTIONS, Cost, Score, Value
+from mapping.retrieval.benchmark_kind import BENCHMARK, PAPERS, PREDICTIONS, Cost, Score, ScoreValue
 from mapping.retrieval.layouts import paper_tables, tables_markdown
 from pipelines.progress import Progress
 from pipelines.terminal import Summary
@@ -84,7 +84,7 @@ def make_benchmark(
         for dataset in datasets
     ]
 
-    def values(out: ReleaseFolder) -> Iterator[Value]:
+    def values(out: ReleaseFolder) -> Iterator[ScoreValue]:
         for dataset, system, file in runs:
             path = join(out.folder, file)
             ran = once_value(join(out.staging, f"{file}.json"), partial(_run, dataset, system, path), _Run)
@@ -95,10 +95,10 @@ def make_benchmark(
             found = measured(dataset, path, most=system.top, reject=lambda bad: rejected.setdefault(bad))
             for metric, own in found.items():
                 for number, value in enumerate(own):
-                    yield Value(dataset.pool, dataset.name, system.name, metric, number, value)
+                    yield ScoreValue(dataset.pool, dataset.name, system.name, metric, number, value)
 
     with ReleaseFolder(output, kind=BENCHMARK, job=facts) as out:
-        measures = write_rows(values(out), "values", schema_of(Value), output=out.folder)
+        measures = write_rows(values(out), "values", schema_of(ScoreValue), output=out.folder)
         scores = list(scores_of(out.folder, measures, resamples=resamples))
         entries = [
             measures,

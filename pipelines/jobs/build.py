@@ -16,7 +16,7 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.pvalue import AsSingleton
 
-from kbsource.dump.check import CheckReport, DumpFinding, check_dump
+from kbsource.dump.check import CheckReport, DumpFinding, dump_findings
 from kbsource.dump.compressed.damage import TRAILING_GARBAGE
 from kbsource.dump.compressed.streams import DAMAGES
 from kbsource.dump.dates import check_one_day, check_revision_days, day_of
@@ -153,7 +153,7 @@ def _check_same_wiki(flag: str, path: str | None, database: str | None, site: Si
 def _check(paths: Sequence[str], n_bytes: int, options: BuildOptions, progress: Progress) -> CheckReport:
     """Checks and hashes the dump."""
     with progress.adding("check", n_bytes) as add:
-        report = check_dump(paths, on_progress=add)
+        report = dump_findings(paths, on_progress=add)
     passed = _DAMAGE | _SIGNS_OF_TRUNCATION if options.allow_truncated else _DAMAGE
     fatal = [finding for finding in report.findings if finding.severity == "error" and finding.code not in passed]
     for finding in report.findings:

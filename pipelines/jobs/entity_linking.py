@@ -47,7 +47,7 @@ from mapping.entity_linking.links import (
     draw,
     hash_groups,
     read_exclusion,
-    rows_of,
+    rows_of_split,
     scan_links,
 )
 from mapping.entity_linking.records import (
@@ -100,7 +100,7 @@ class Range(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(PagesPlan):
+class LinkingPlan(PagesPlan):
     """Settings shared by all steps."""
 
     files: tuple[FileEntry, ...]  # of the pages
@@ -120,7 +120,7 @@ class Plan(PagesPlan):
         return table.combine_chunks().to_batches()[0]
 
 
-def cut_ranges(file: int, *, plan: Plan) -> Iterator[int]:
+def cut_ranges(file: int, *, plan: LinkingPlan) -> Iterator[int]:
     """Yields the numbers of the ranges of a file of pages, after checking that the file has not changed."""
     with checked_pages(plan.pages.folder, plan.files[file]).open() as raw:
         metadata = pq.read_metadata(raw)
@@ -134,7 +134,7 @@ def cut_ranges(file: int, *, plan: Plan) -> Iterator[int]:
             first, n_bytes = number + 1, 0
 
 
-def mention_bounds(plan: Plan) -> tuple[int, ...]:
+def mention_bounds(plan: LinkingPlan) -> tuple[int, ...]:
     """Returns the prefixes at which groups of mentions start. A sample of row groups is used to make the groups about
     equal.
 
@@ -165,7 +165,7 @@ _LINK_GROUP_ROWS = 1 << 16
 _TARGETS = "targets.npy"
 
 
-def write_targets(_: bytes, *, plan: Plan) -> Iterator[str]:
+def write_targets(_: bytes, *, plan: LinkingPlan) -> Iterator[str]:
     """Writes the ids of the pages that links may point to, for ``Targets``, and returns the folder."""
     codes = [
         Targets.code(table["page_id"].to_numpy(), table["is_disambiguation"].to_numpy())
@@ -177,10 +177,10 @@ def write_targets(_: bytes, *, plan: Plan) -> Iterator[str]:
     yield plan.folder("targets")
 
 
-class Scan(WorkerDoFn):
+class ScanLinks(WorkerDoFn):
     """Number of a range -> (key, KEYS) and, by name, (key, MENTIONS) and (key, counts) of its links."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: LinkingPlan) -> None:
         super().__init__()
         self._plan, self._excluded = plan, np.array(plan.excluded, np.int64)
         self._targets: Targets | None = None
@@ -234,7 +234,7 @@ def choose(work: GroupWork, drawn: Mapping[str, Any]) -> None:
     left = dict(drawn["groups"][work.group])
     for batch in work.rows("distinct"):
         for split in SPLITS:
-            rows = rows_of(batch, split, drawn["n_dev_buckets"]).slice(0, left[split])
+            rows = rows_of_split(batch, split, drawn["n_dev_buckets"]).slice(0, left[split])
             left[split] -= rows.num_rows
             work.write(split, rows.select(PLACE).cast(CHOSEN))
 
@@ -259,7 +259,7 @@ def first_numbers(sizes: Sequence[tuple[int, tuple[str, int]]]) -> Iterator[dict
     yield found
 
 
-def cut_lines(work: GroupWork, starts: Mapping[int, Mapping[str, int]], *, plan: Plan) -> None:
+def cut_lines(work: GroupWork, starts: Mapping[int, Mapping[str, int]], *, plan: LinkingPlan) -> None:
     """Writes the records of the chosen links of a range."""
     chosen = {split: np.sort(work.table(split, CHOSEN)["link"].to_numpy()) for split in SPLITS}
     pages = plan.read(Range.at(work.group))
@@ -272,7 +272,7 @@ def count_aliases(work: GroupWork) -> None:
         work.write("aliases", batch)
 
 
-def write_records(name: str, lines: Sequence[tuple[ChunkKey, BatchRef]], *, plan: Plan) -> Iterator[FileEntry]:
+def write_records(name: str, lines: Sequence[tuple[ChunkKey, BatchRef]], *, plan: LinkingPlan) -> Iterator[FileEntry]:
     """Writes all LINES in order to the file of a split or table, and returns its entry."""
     chunks = [BatchRef(*stored) for _, stored in lines]
     if name in SPLITS:
@@ -316,7 +316,7 @@ def make_entity_linking(
     with ReleaseFolder(output, kind=ENTITY_LINKING, job=facts) as out:
         sampling = Sampling(options.train, options.dev, options.seed, options.context)
         files = release.tables["pages"]
-        plan = Plan(
+        plan = LinkingPlan(
             pages=ReleasePages.of(kb, release),
             files=files,
             sampling=sampling,
@@ -333,7 +333,7 @@ def make_entity_linking(
 
 
 @wired
-def link_entities(pipeline: Any, plan: Plan, facts: Mapping[str, Any], exclusion: Exclusion) -> Any:
+def link_entities(pipeline: Any, plan: LinkingPlan, facts: Mapping[str, Any], exclusion: Exclusion) -> Any:
     """The pages of a release -> the folder of the data, once it is complete. Applied to a pipeline."""
     folder = plan.folder
     targets = pipeline | "begin" >> beam.Impulse() | "targets" >> do(write_targets, plan=plan)
@@ -343,7 +343,7 @@ def link_entities(pipeline: Any, plan: Plan, facts: Mapping[str, Any], exclusion
         | "spread files" >> beam.Reshuffle()
         | "ranges" >> do(cut_ranges, plan=plan)
         | "spread ranges" >> beam.Reshuffle()
-        | "scan" >> beam.ParDo(Scan(plan), Given(targets)).with_outputs(OF_MENTIONS, COUNTS, main=OF_KEYS)
+        | "scan" >> beam.ParDo(ScanLinks(plan), Given(targets)).with_outputs(OF_MENTIONS, COUNTS, main=OF_KEYS)
     )
     by_hash = partial(hash_groups, n_groups=plan.n_groups)
     distinct = {OF_KEYS: scanned[OF_KEYS]} | "distinct" >> map_groups(

@@ -48,22 +48,22 @@ from mapping.facts import (
     with_common,
 )
 from mapping.qampari.classes import ItemSet, Numbers, item_numbers, required
-from mapping.qampari.evidence import Candidate, PageSentences, Sought
-from mapping.qampari.names import Name, ValueKind, Values, answer_key, property_kinds, types_of_values
+from mapping.qampari.evidence import CandidateSentence, PageSentences, Sought
+from mapping.qampari.names import Name, ValueKind, ValueNames, answer_key, property_kinds, types_of_values
 from mapping.qampari.statements import STATEMENT_COLUMNS, VALUES, values_of
 from mapping.search.tokens import Tokeniser, tokeniser_name
 from mapping.write.kind import REPORT
 from pipelines.jobs.age import in_order_of_dates
-from pipelines.jobs.qampari import check_release, check_tables
+from pipelines.jobs.qampari import check_source_release, check_tables
 from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
 from pipelines.options import FactsOptions
 from pipelines.primitives.group_map import TOLD, By, GroupWork, groups_for, map_groups, value_rows
 from pipelines.primitives.lookup import MapRows
 from pipelines.primitives.page_texts import PagesPlan, PageTexts, ReleasePages
-from pipelines.primitives.shuffle import Collected, CollectSorted, Found, Made
+from pipelines.primitives.shuffle import Collected, CollectSorted, StepCollector, StepOutputs
 from pipelines.progress import Done, Progress
 from pipelines.qampari.facts import find_proofs
-from pipelines.qampari.lookups import find_item_names, item_names
+from pipelines.qampari.lookups import find_item_names, open_item_names
 from pipelines.qampari.plan import BY_FACT, FACT_BITS, ITEMS, TRIED
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import wired
@@ -73,7 +73,7 @@ Given, AllOf = beam.pvalue.AsSingleton, beam.pvalue.AsList
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(PagesPlan):
+class FactsPlan(PagesPlan):
     """Settings shared by all steps; ``pages`` is the newer release, or the one given to ``of``."""
 
     options: FactsOptions
@@ -83,7 +83,7 @@ class Plan(PagesPlan):
     labels: Mapping[str, str]  # labels of these properties
     templates: Mapping[str, str]  # their questions
 
-    def of(self, side: Side) -> Plan:
+    def of(self, side: Side) -> FactsPlan:
         """Returns the same plan for one release, with a separate folder."""
         return replace(self, pages=self.old if side == "old" else self.new, staging=join(self.staging, side))
 
@@ -132,7 +132,7 @@ def _subjects(old: ReleasePages, new: ReleasePages) -> ItemSet:
     return items
 
 
-def same_items(items: Numbers, plan: Plan) -> Numbers:
+def same_items(items: Numbers, plan: FactsPlan) -> Numbers:
     """Maps items of the older release to items of the newer one. Merged items are matched by their page."""
     old, new = plan.old.of_items(), plan.new.of_items()
     page_ids = old.page_ids(items)
@@ -143,7 +143,7 @@ def same_items(items: Numbers, plan: Plan) -> Numbers:
     return found
 
 
-def take_values(batch: pa.RecordBatch, *, plan: Plan, side: Side) -> pa.RecordBatch:
+def take_values(batch: pa.RecordBatch, *, plan: FactsPlan, side: Side) -> pa.RecordBatch:
     """Returns the best-ranked valid values of items with a page, as rows of OWN_VALUES."""
     asked = sorted(plan.templates)
     types = types_of_values(plan.kinds, asked)
@@ -154,7 +154,7 @@ def take_values(batch: pa.RecordBatch, *, plan: Plan, side: Side) -> pa.RecordBa
     return pa.RecordBatch.from_arrays(columns, schema=OWN_VALUES)
 
 
-def count_statements(chunk: tuple[ChunkKey, pa.RecordBatch], plan: Plan) -> tuple[ChunkKey, _Tallies]:
+def count_statements(chunk: tuple[ChunkKey, pa.RecordBatch], plan: FactsPlan) -> tuple[ChunkKey, _Tallies]:
     """Counts the statements about items by property number, and those about items without a page."""
     key, batch = chunk
     of_items = batch.filter(pc.starts_with(batch["entity_id"], "Q"))
@@ -173,7 +173,7 @@ def _sum(counted: Sequence[tuple[ChunkKey, _Tallies]]) -> Iterator[_Tallies]:
     yield dict(every), dict(pageless)
 
 
-def pair_values(work: GroupWork, *, plan: Plan) -> None:
+def pair_values(work: GroupWork, *, plan: FactsPlan) -> None:
     """Joins the statements of two releases about each subject. Inputs: ``old``, ``new``. Outputs: ``pairs``, by subject
     and property; ``old_items`` and ``new_items``, whose names are needed."""
     pairs: dict[tuple[int, int], tuple[dict[str, int], dict[str, int]]] = {}
@@ -200,9 +200,9 @@ class _Found(NamedTuple):
     values: list[list[tuple[str, Name]]]  # comparison key and name of each value
 
 
-def _look_up(pairs: Sequence[Mapping[str, Any]], named: Any, plan: Plan, side: Side) -> _Found:
+def _look_up(pairs: Sequence[Mapping[str, Any]], named: Any, plan: FactsPlan, side: Side) -> _Found:
     plan = plan.of(side)
-    names, pages = item_names(named, plan), plan.pages.of_items()
+    names, pages = open_item_names(named, plan), plan.pages.of_items()
     numbers = np.array([pair[side] for pair in pairs], np.int64)
     rows = names.rows(numbers)
     subjects = [rows[number] for number in numbers.tolist()]
@@ -215,11 +215,11 @@ def _look_up(pairs: Sequence[Mapping[str, Any]], named: Any, plan: Plan, side: S
     same = iter((same_items(items, plan) if side == "old" else items).tolist())
     kinds = ((plan.kinds[name], value) for name, value in values)
     keys = [f"Q{next(same)}" if kind == "item" else answer_key(kind, value) for kind, value in kinds]
-    found = zip(keys, Values(names, plan.kinds).take(values), strict=True)
+    found = zip(keys, ValueNames(names, plan.kinds).take(values), strict=True)
     return _Found(subjects, places.tolist(), [list(islice(found, len(pair[f"{side}_values"]))) for pair in pairs])
 
 
-def make_facts(work: GroupWork, *named: Any, plan: Plan) -> None:
+def make_changed_facts(work: GroupWork, *named: Any, plan: FactsPlan) -> None:
     """Writes the facts of a group, without proofs. Input: ``pairs``. Outputs: ``facts``; ``old_wanted`` and
     ``new_wanted``."""
     pairs = work.table("pairs", PAIRS).to_pylist()
@@ -262,7 +262,7 @@ def make_facts(work: GroupWork, *named: Any, plan: Plan) -> None:
         work.add("facts", OrderedFact(pair["subject"], pair["property"], fact))
 
 
-def _called(subject: Name, plan: Plan, number: int) -> str:
+def _called(subject: Name, plan: FactsPlan, number: int) -> str:
     """Returns the name of a subject: a label or title that leads to its page; without a page, its label or else its
     id."""
     label = next(iter(subject.names), f"Q{number}")
@@ -271,7 +271,7 @@ def _called(subject: Name, plan: Plan, number: int) -> str:
     return subject.title
 
 
-def look_in_pages(work: GroupWork, *, plan: Plan) -> None:
+def look_in_pages(work: GroupWork, *, plan: FactsPlan) -> None:
     """Searches the pages of a group for answers. Input: ``wanted``. Outputs: ``tried``, sentences that mention an
     answer, those most similar to the statement first; ``placed``."""
     texts, tokeniser = PageTexts(plan.pages, further=("anchors", "revision_id")), Tokeniser("en")
@@ -295,11 +295,11 @@ def look_in_pages(work: GroupWork, *, plan: Plan) -> None:
         texts.close()
 
 
-def _score(hypothesis: str, candidate: Candidate, tokeniser: Tokeniser) -> tuple[float, float]:
+def _score(hypothesis: str, candidate: CandidateSentence, tokeniser: Tokeniser) -> tuple[float, float]:
     return score(hypothesis, candidate.text, candidate.sentence_char - candidate.start_char, tokeniser)
 
 
-def settle_facts(work: GroupWork, *, plan: Plan) -> None:
+def settle_facts(work: GroupWork, *, plan: FactsPlan) -> None:
     """Adds proofs to facts. Inputs: ``facts``; ``…_proofs`` and ``…_placed`` of each release. Output: ``facts``."""
     tokeniser = Tokeniser("en")
     placed = {(row[0], row[2]): row for side in SIDES for row in value_rows(work.rows(f"{side}_placed"))}
@@ -310,7 +310,7 @@ def settle_facts(work: GroupWork, *, plan: Plan) -> None:
         if number not in proofs:
             return None
         _, said, entailment, *values = proofs[number]
-        candidate = Candidate(*values)
+        candidate = CandidateSentence(*values)
         _, _, _, paragraph_id, before, revision_id, section = placed[number, candidate.element]
         place = (section, candidate.element, candidate.start_char, candidate.end_char, candidate.sentence_char)
         paragraph = (paragraph_id, before + candidate.start_char)
@@ -343,18 +343,18 @@ def settle_facts(work: GroupWork, *, plan: Plan) -> None:
             work.add("facts", with_values(row, fact=with_values(fact, problem=problem_of(fact))))
 
 
-def finish_release(
-    collected: Collected, *counted: _Tallies, plan: Plan, labels: Mapping[str, str], values: dict[str, Any]
+def finish_facts(
+    collected: Collected, *counted: _Tallies, plan: FactsPlan, labels: Mapping[str, str], values: dict[str, Any]
 ) -> list[str]:
     """Writes all files, the manifest last, and returns the folder of the release.
 
     Args:
-        collected: see ``Made``.
+        collected: see ``StepCollector``.
         counted: numbers of statements in the older and in the newer release of Wikidata.
         labels: labels of properties.
         values: values of the manifest.
     """
-    found, schema = Found(collected), schema_of(Fact)
+    found, schema = StepOutputs(collected), schema_of(Fact)
 
     def batches() -> Iterable[pa.RecordBatch]:
         for chunks in found.steps("facts"):
@@ -372,7 +372,7 @@ def finish_release(
 
 
 @wired
-def prove_answers(wanted: Any, plan: Plan) -> dict[str, Any]:
+def prove_answers(wanted: Any, plan: FactsPlan) -> dict[str, Any]:
     """(key, ``BatchRef``) of rows of WANTED -> ``proofs`` and ``placed`` of a release."""
     looked = {"wanted": wanted} | "look" >> map_groups(
         partial(look_in_pages, plan=plan),
@@ -384,7 +384,9 @@ def prove_answers(wanted: Any, plan: Plan) -> dict[str, Any]:
     return {"proofs": proofs, "placed": looked["placed"]}
 
 
-def make_release(pipeline: Any, plan: Plan, paths: Mapping[Side, Mapping[str, tuple[str, ...]]], finish: Any) -> None:
+def make_facts_release(
+    pipeline: Any, plan: FactsPlan, paths: Mapping[Side, Mapping[str, tuple[str, ...]]], finish: Any
+) -> None:
     """Makes a release of changed facts.
 
     Args:
@@ -422,7 +424,7 @@ def make_release(pipeline: Any, plan: Plan, paths: Mapping[Side, Mapping[str, tu
         for side in SIDES
     ]
     facts = {"pairs": pairs["pairs"]} | "make" >> map_groups(
-        partial(make_facts, plan=plan),
+        partial(make_changed_facts, plan=plan),
         plan.folder("made"),
         outputs={"facts": schema_of(OrderedFact), "old_wanted": WANTED, "new_wanted": WANTED},
         given=tuple(named),
@@ -432,7 +434,7 @@ def make_release(pipeline: Any, plan: Plan, paths: Mapping[Side, Mapping[str, tu
     for side in SIDES:
         of_side = facts[f"{side}_wanted"] | f"prove {side}" >> prove_answers(plan.of(side))
         proved |= {f"{side}_{name}": rows for name, rows in of_side.items()}
-    made = Made()
+    made = StepCollector()
     settled_facts = proved | "settle" >> map_groups(
         partial(settle_facts, plan=plan),
         plan.folder("settled"),
@@ -467,7 +469,7 @@ def moved_facts(options: FactsOptions, *, flags: Sequence[str], progress: Progre
     kinds: dict[str, ValueKind] = {}
     labels: dict[str, str] = {}
     for side in SIDES:
-        check_release(*releases[side])
+        check_source_release(*releases[side])
         check_tables(tables[side])
         kinds |= property_kinds(tables[side])
         for batch in tables[side].batches("properties", ("property_id", "label")):
@@ -490,7 +492,7 @@ def moved_facts(options: FactsOptions, *, flags: Sequence[str], progress: Progre
     }
     with ReleaseFolder(output, kind=FACTS, job=values) as made_in:
         old, new = (ReleasePages.of(*releases[side]) for side in SIDES)
-        plan = Plan(
+        plan = FactsPlan(
             options=options,
             old=old,
             new=new,
@@ -502,7 +504,7 @@ def moved_facts(options: FactsOptions, *, flags: Sequence[str], progress: Progre
             n_groups=groups_for(max(table.n_rows("statements") for table in tables.values())),
             pages=new,
         )
-        make_release(pipeline, plan, paths, partial(finish_release, plan=plan, labels=labels, values=values))
+        make_facts_release(pipeline, plan, paths, partial(finish_facts, plan=plan, labels=labels, values=values))
         with progress.stage("facts", lambda: Done(0, 0)):
             steps = run_pipeline(pipeline, "facts")
     report = Folder.of(join(output, REPORT)).read_json()

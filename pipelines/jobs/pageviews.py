@@ -39,7 +39,7 @@ from kbsource.release.writer import write_rejected, write_rows
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, keep_chunk, read_batches, read_chunk_report, write_chunk
 from kbsource.runtime.regroup import ByText
 from kbsource.site import Site
-from pipelines.jobs.shared_inputs import MadeRelease, check_lines, line_files
+from pipelines.jobs.shared_inputs import MadeRelease, line_files, line_findings
 from pipelines.options import PageviewsOptions
 from pipelines.primitives.group_map import By, GroupWork, map_groups
 from pipelines.primitives.shuffle import CollectSorted
@@ -155,7 +155,7 @@ def _commit(
     totals = sum_counts(counts.values(), LineCounts())
     damaged_bytes = sum(report.counts[DAMAGED_BYTES] for report in reports)
     every = (bad for report in reports for bad in report.rejected)
-    findings = check_lines(totals, inputs, damaged_bytes, options, every)
+    findings = line_findings(totals, inputs, damaged_bytes, options, every)
     if not totals.used:
         rest = "" if options.all_access else " --all-access takes what older files call by other names, such as en."
         raise DataError(f"No line has views of an article of {options.site}. Check --site and --input.{rest}")

@@ -27,7 +27,7 @@ from mapping.passages.corpus import (
     TABLE,
     Base,
     checked_pages,
-    join_lines,
+    join_parts,
     read_page_chunks,
     read_pages,
     write_shard,
@@ -200,7 +200,7 @@ def _commit(
     files = [table for table, *_ in shards]
     for number, form in enumerate(line_forms(formats), start=1):
         own = [entries[number] for entries in shards]
-        files += [join_lines(form, own, output=output, parts=parts)] if form.is_joined else own
+        files += [join_parts(form, own, output=output, parts=parts)] if form.is_joined else own
     facts = with_counts(PASSAGES_CORPUS, files, {**facts, "counts": {"pages": n_pages}}, output)
     commit(PASSAGES_CORPUS, PASSAGES_CORPUS.listing(files, facts), output)
     yield output

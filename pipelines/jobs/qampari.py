@@ -32,33 +32,33 @@ from mapping.qampari.names import ItemPages, property_kinds
 from mapping.qampari.questions import listed_relations, load_relations
 from mapping.qampari.records import QueryRow, Question
 from mapping.qampari.release import AnswerStatistics, Form, qid_of, write_release_files
-from mapping.qampari.selection import Drawn, PoolQuestion, draw_questions
+from mapping.qampari.selection import PoolQuestion, QuestionDraw, draw_questions
 from mapping.qampari.statements import ENDED
 from mapping.write.kind import REPORT, write_report
 from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
 from pipelines.options import QampariOptions
 from pipelines.primitives.group_map import groups_for, value_rows
 from pipelines.primitives.page_texts import ReleasePages
-from pipelines.primitives.shuffle import Collected, Found, Made
+from pipelines.primitives.shuffle import Collected, StepCollector, StepOutputs
 from pipelines.progress import Done, Progress
-from pipelines.qampari.plan import ORDER, Plan
+from pipelines.qampari.plan import ORDER, QampariPlan
 from pipelines.qampari.steps import COMPOSITIONS, SIMPLE, TABLES, Given, make_table_questions, make_wikidata_questions
 from pipelines.runners.running import new_pipeline, run_pipeline
 
 _PROVED = ("n_with_page", "n_aligned", "n_validated")
 
 
-def finish_release(
-    collected: Collected, chosen: dict[str, dict[str, str]], *, plan: Plan, form: Form, values: dict[str, Any]
+def finish_qampari(
+    collected: Collected, chosen: dict[str, dict[str, str]], *, plan: QampariPlan, form: Form, values: dict[str, Any]
 ) -> list[str]:
     """Draws the questions, writes all files, the manifest last, and returns the folder of the release.
 
     Args:
-        collected: see ``Made``.
+        collected: see ``StepCollector``.
         chosen: see ``find_classes``.
         values: values of the manifest, except those that this function writes.
     """
-    found, classes = Found(collected), chosen["classes"]
+    found, classes = StepOutputs(collected), chosen["classes"]
     options = plan.options
     candidates = (
         PoolQuestion(key, subset, tuple(property_ids))
@@ -103,7 +103,7 @@ def finish_release(
     return [plan.output]
 
 
-def _merged(found: Found, name: str) -> Iterator[pa.RecordBatch]:
+def _merged(found: StepOutputs, name: str) -> Iterator[pa.RecordBatch]:
     """Yields the rows of one kind, step by step and in order, without the columns that define the order."""
     for chunks in found.steps(name):
         for batch in merge_group(chunks, ORDER):
@@ -122,7 +122,7 @@ def _counted(rows: Iterable[QueryRow], funnel: defaultdict[str, Counter[str]]) -
         yield row
 
 
-def _numbered(questions: Iterator[Question], draws: Iterable[Drawn]) -> Iterator[Question]:
+def _numbered(questions: Iterator[Question], draws: Iterable[QuestionDraw]) -> Iterator[Question]:
     """Yields questions with side, split and qid; numbers are consecutive in each split's file."""
     n_of: Counter[str] = Counter()
     for question, (side, split) in zip(questions, draws, strict=True):
@@ -133,7 +133,7 @@ def _numbered(questions: Iterator[Question], draws: Iterable[Drawn]) -> Iterator
         yield replace(question, side=side, split=split, qid=qid)
 
 
-def _lists(found: Found) -> dict[str, dict[str, int]]:
+def _lists(found: StepOutputs) -> dict[str, dict[str, int]]:
     """Returns the numbers of list pages and tables, and the reasons for skipping tables."""
     counts: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
@@ -162,7 +162,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
     relations = listed_relations(load_relations(options.relations), options.relation_list)
     tables = WikidataTables.open(absolute(options.wikidata))
     check_tables(tables)
-    check_release(options.kb, release)
+    check_source_release(options.kb, release)
     paths = {name: checked_paths(tables.path, tables.manifest.tables[name]) for name in _TABLES}
     keys = () if options.key_columns is None else read_key_columns(options.key_columns)
     form = Form(release.site.host, options.with_meta, options.is_released_case, options.seed)
@@ -176,7 +176,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
         "model": None if options.model is None else model_facts(options.model),
     }
     with ReleaseFolder(output, kind=QAMPARI_RELEASE, job=values) as made_in:
-        plan = Plan(
+        plan = QampariPlan(
             options=options,
             relations=relations,
             key_columns=keys,
@@ -185,11 +185,11 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
             n_groups=groups_for(tables.n_rows("statements")),
             pages=ReleasePages.of(options.kb, release),
         )
-        made = Made()
+        made = StepCollector()
         chosen = make_wikidata_questions(pipeline, plan, paths, property_kinds(tables), made)
         if options.has_tables:
             make_table_questions(pipeline, plan, made)
-        made.finish(partial(finish_release, plan=plan, form=form, values=values), Given(chosen))
+        made.finish(partial(finish_qampari, plan=plan, form=form, values=values), Given(chosen))
         with progress.stage("questions", _settled(plan)):
             steps = run_pipeline(pipeline, "qampari")
     report = Folder.of(join(output, REPORT)).read_json()
@@ -198,7 +198,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
     return MadeRelease(options.output, QAMPARI_RELEASE.read(output), time.monotonic() - started, steps, report)
 
 
-def _settled(plan: Plan) -> Callable[[], Done]:
+def _settled(plan: QampariPlan) -> Callable[[], Done]:
     """Returns a function that counts the resolved groups of queries out of all possible ones; a store is not polled."""
     n_all, n_done = 2 * plan.n_groups + (len(plan.pages.files) if plan.options.has_tables else 0), 0
 
@@ -211,7 +211,7 @@ def _settled(plan: Plan) -> Callable[[], Done]:
     return poll
 
 
-def check_release(kb: str, release: PagesManifest) -> None:
+def check_source_release(kb: str, release: PagesManifest) -> None:
     """Checks that a release has the data for making questions.
 
     Raises:

@@ -27,8 +27,8 @@ from mapping.retrieval.index import PassageIndex
 from mapping.retrieval.page_lookup import PageLookup
 from mapping.retrieval.queries import Hit, Query, queries_of, read_queries
 from mapping.retrieval.reader import RAG_FORMS, Prompt, answered, contexts_of, read_prompt, with_template_question
-from mapping.retrieval.reader_models import form_of, opener_of
-from mapping.retrieval.runs import RankedDocument, found_id, found_line, of_queries, place_of, ranked_queries
+from mapping.retrieval.reader_models import opener_of, reader_form
+from mapping.retrieval.runs import RankedDocument, found_id, found_line, of_queries, page_and_number, ranked_queries
 from mapping.retrieval.span_reader import extracted
 from mapping.retrieval.system_options import ReaderOptions, ReadForm
 from mapping.retrieval.systems import Reranker
@@ -90,7 +90,7 @@ def rerank_run(
 
 def _context(document: str, query: Query, index: PassageIndex) -> Hit:
     """Returns a passage, or a page with the text of its best passage; None for a page without passages."""
-    page_id, number = place_of(document)
+    page_id, number = page_and_number(document)
     name = str(page_id) if number is None else passage_id(page_id, number)
     hit = index.best_of_page(page_id, query.text) if number is None else index.find(page_id, number)
     if hit is None and number is not None:
@@ -109,7 +109,7 @@ def _reranked(
             yield error
 
 
-def read_questions(
+def write_predictions(
     options: ReadOptions, *, flags: Sequence[str], progress: Progress
 ) -> tuple[int, int, int, list[BadRecord]]:
     """Writes predictions. Returns the numbers of questions, of questions without passages, and of questions too long
@@ -118,7 +118,7 @@ def read_questions(
     Raises:
         SetupError: a file, the prompt or the model is wrong, or the model has no encoder for ``fid``.
     """
-    reader, form = options.reader, options.form or form_of(options.reader)
+    reader, form = options.reader, options.form or reader_form(options.reader)
     _check_form(options, form)
     prompt, opener = read_prompt(options.prompt, form), resolve_name(reader.opener or opener_of(form))
     faults, n_bare, n_untemplated = list[BadRecord](), 0, 0

@@ -92,7 +92,7 @@ def line_files(
     return LineFiles(folder, hashed, ranges, inputs)
 
 
-def check_lines(
+def line_findings(
     totals: EntityCounts | LineCounts,
     inputs: Sequence[InputFile],
     damaged_bytes: int,

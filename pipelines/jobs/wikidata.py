@@ -34,14 +34,14 @@ from kbsource.wikidata.assemble import (
     find_superseded,
     name_tables,
     write_classes,
-    write_rejected,
+    write_rejected_entities,
 )
 from kbsource.wikidata.entity import EntityReader
 from kbsource.wikidata.kind import WIKIDATA_RELEASE, WikidataManifest
-from kbsource.wikidata.lines import plan_lines
+from kbsource.wikidata.lines import plan_entities
 from kbsource.wikidata.parts import IDS, ORDINALS, PartReport, planned_files, write_plan
 from kbsource.wikidata.records import EntityCounts
-from pipelines.jobs.shared_inputs import MadeRelease, check_lines, line_files
+from pipelines.jobs.shared_inputs import MadeRelease, line_files, line_findings
 from pipelines.options import WikidataOptions
 from pipelines.primitives.guarded_map import GuardedMap
 from pipelines.primitives.shuffle import CollectSorted, Regroup
@@ -71,7 +71,7 @@ def make_wikidata(
         options.dump,
         options.output,
         options.range_bytes,
-        plan=plan_lines,
+        plan=plan_entities,
         check=check_one_day,
         flags=flags,
         progress=progress,
@@ -127,7 +127,7 @@ def _make(
         (read.chunks, again.chunks)
         | "both" >> beam.Flatten()
         | "all" >> CollectSorted()
-        | "release" >> do(finish_release, options=options, inputs=tuple(inputs), output=output, staging=staging)
+        | "release" >> do(finish_wikidata, options=options, inputs=tuple(inputs), output=output, staging=staging)
     )
 
 
@@ -159,7 +159,7 @@ def _check_used(options: WikidataOptions, reports: Sequence[PartReport]) -> None
                 )
 
 
-def finish_release(
+def finish_wikidata(
     element: list[tuple[ChunkKey, BatchRef]],
     *,
     options: WikidataOptions,
@@ -177,7 +177,7 @@ def finish_release(
     totals = sum_counts(counts.values(), EntityCounts())
     facts = sum((Counter(report.facts) for report in reports), Counter())
     every = (bad for chunk in chunks for bad in read_chunk_report(chunk.path)[1].rejected)
-    loss = check_lines(totals, inputs, facts.get(DAMAGED_BYTES, 0), options, every)
+    loss = line_findings(totals, inputs, facts.get(DAMAGED_BYTES, 0), options, every)
     _check_used(options, reports)
     if not totals.items + totals.properties:
         others = f"{totals.other_entities} other entities and " if totals.other_entities else ""
@@ -187,7 +187,7 @@ def finish_release(
         )
     tables = name_tables(reports, **folders)
     tables["classes"] = write_classes(keys, **folders)
-    tables["rejected"] = write_rejected(chunks, output=output)
+    tables["rejected"] = write_rejected_entities(chunks, output=output)
     manifest = WikidataManifest(
         code=code_facts(),
         inputs=inputs,

@@ -19,7 +19,7 @@ from kbsource.files import Folder, join
 from kbsource.rows import Row
 from kbsource.runtime.chunks import BatchRef, ChunkKey, chunk_path, once_json, read_chunk_report, rows_batch
 from kbsource.runtime.regroup import MOST_GROUPS, merge_group, read_group
-from pipelines.primitives.shuffle import GroupsOf, Step, split_rows
+from pipelines.primitives.shuffle import GroupsOf, OutputNames, split_rows
 from pipelines.runners.counters import count
 from pipelines.runners.workers import do, wired
 
@@ -199,7 +199,7 @@ def map_groups(
     plain: Collection[str] = (),
     rows_at_once: Mapping[str, int] | None = None,
     sorted_by: Mapping[str, int] | None = None,
-    step: Step | None = None,
+    step: OutputNames | None = None,
 ) -> Any:
     """{name: (key, rows)} -> {name: ((0, group), ``BatchRef``)} and ``counts``: (key, dict of counts by name).
 
@@ -227,7 +227,7 @@ def map_groups(
         function=function,
         orders={name: how.order for name, how in sent.items()},
         outputs=_Outputs(folder, dict(outputs), tuple(plain), dict(rows_at_once or {}), dict(sorted_by or {})),
-        step=step or Step(0, {}),
+        step=step or OutputNames(0, {}),
     )
     return pieces | "group" >> beam.GroupByKey() | "work" >> work.with_outputs(*outputs, TOLD, main=COUNTS)
 
@@ -238,7 +238,7 @@ def _do_group(
     function: Callable[..., None],
     orders: Mapping[str, Sequence[str]],
     outputs: _Outputs,
-    step: Step,
+    step: OutputNames,
 ) -> Iterator[Any]:
     group, pieces = element[0], defaultdict[str, list[BatchRef]](list)
     for name, _, ref in sorted(element[1]):

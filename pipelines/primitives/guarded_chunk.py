@@ -16,9 +16,9 @@ from kbsource.runtime.chunks import (
     ChunkFunction,
     ChunkKey,
     Work,
+    numbered_batches,
     read_stored,
     row_alone,
-    with_numbers,
     write_chunk,
 )
 
@@ -56,5 +56,5 @@ def do_chunk(task: dict[str, Any], beat: Beat) -> list[Any] | None:
         for _ in function(row_alone(batches, work.alone), work):
             pass
         return None
-    made = function(with_numbers(batches), work)
+    made = function(numbered_batches(batches), work)
     return list(write_chunk(made, function.schema, work.report, path=task["output"]))

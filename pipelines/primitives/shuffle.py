@@ -59,8 +59,8 @@ Collected = Sequence[tuple[ChunkKey, tuple[str, Any]]]
 """(key, (name, chunk or counts)) in order; the first number of a key is the number of the step."""
 
 
-class Found:
-    """The results collected by ``Made``, by name."""
+class StepOutputs:
+    """The results collected by ``StepCollector``, by name."""
 
     def __init__(self, collected: Collected) -> None:
         self._collected = collected
@@ -80,25 +80,25 @@ class Found:
         return dict(sorted(counts.items()))
 
 
-class Step(NamedTuple):
+class OutputNames(NamedTuple):
     """A step's number, and the names of its outputs in the final collection, by output."""
 
     number: int
     names: Mapping[str, str]
 
 
-class Made:
+class StepCollector:
     """Collects the steps' outputs for the final commit: chunks and counts, by name, in the order of the release."""
 
     def __init__(self) -> None:
         self._found: list[Any] = []
         self._n_steps = 0
 
-    def step(self, **names: str) -> Step:
+    def step(self, **names: str) -> OutputNames:
         """Returns the next step, given the names of its outputs. Pass the result of ``map_groups`` for this step to
         ``take``."""
         self._n_steps += 1
-        return Step(self._n_steps, names)
+        return OutputNames(self._n_steps, names)
 
     def take(self, reported: Any) -> None:
         """Adds (key, (name, chunk or counts)), where the first number of the key is the number of a step."""
@@ -111,7 +111,7 @@ class Made:
 
     def finish(self, function: Callable[..., Iterable[Any]], *given: Any) -> Any:
         """Returns the output of a function that is called with one ordered list of (key, (name, value)), for
-        ``Found``."""
+        ``StepOutputs``."""
         return tuple(self._found) | "made" >> beam.Flatten() | "finish" >> CollectSorted(function, *given)
 
 

@@ -14,15 +14,15 @@ from kbsource.runtime.chunks import BatchRef, ChunkKey
 from kbsource.runtime.regroup import whole_runs
 from mapping.qampari.classes import Numbers, required
 from mapping.qampari.evidence import Sought
-from mapping.qampari.names import ItemNames, ValueKind, Values, answer_key
+from mapping.qampari.names import ItemNames, ValueKind, ValueNames, answer_key
 from mapping.qampari.questions import FAMILY_BITS, CompositionQuery, IntersectionQuery, query_row
 from mapping.qampari.selection import KEPT, AnswerFilter
 from mapping.qampari.statements import BASES, VALUES, compositions, intersections, pairs_of_queries, values_of_queries
 from pipelines.primitives.group_map import GroupWork
 from pipelines.primitives.lookup import Lookup
 from pipelines.qampari.facts import FactWriter, Flags, both_ways, count_found, count_proofs, write_tried
-from pipelines.qampari.lookups import item_names, order_of, proof_texts, read_ranks
-from pipelines.qampari.plan import BY_FACT, FACT_BITS, FOUND, PROOFS, Plan, by_query
+from pipelines.qampari.lookups import open_item_names, order_of, proof_texts, read_ranks
+from pipelines.qampari.plan import BY_FACT, FACT_BITS, FOUND, PROOFS, QampariPlan, by_query
 from pipelines.qampari.simple import list_rows, number_lists, write_composition, write_intersection, write_query
 
 COMPOSITION_KIND = 3
@@ -65,7 +65,7 @@ def join_values(work: GroupWork) -> None:
         work.extend("pairs", [column.to_numpy() for column in batch.columns])
 
 
-def compose(work: GroupWork, kinds: dict[str, ValueKind], *, plan: Plan) -> None:
+def compose(work: GroupWork, kinds: dict[str, ValueKind], *, plan: QampariPlan) -> None:
     """Writes the compositions of the queries of a group.
 
     Input: ``paired``, in ``PAIR_ORDER``. Outputs: ``composed``; ``placed``; ``items`` of the values.
@@ -83,19 +83,19 @@ def compose(work: GroupWork, kinds: dict[str, ValueKind], *, plan: Plan) -> None
             work.extend("items", (np.array([int(value[1:]) for value in said], np.int64),))
 
 
-def make_facts(
+def make_composition_facts(
     work: GroupWork,
     named: Sequence[tuple[ChunkKey, BatchRef]],
     named_values: Sequence[tuple[ChunkKey, BatchRef]],
     kinds: dict[str, ValueKind],
     *,
-    plan: Plan,
+    plan: QampariPlan,
 ) -> None:
     """Makes each fact of a group of subjects once, even if several queries use it.
 
     Input: ``placed``. Outputs: ``OF_FACTS``; ``numbered``.
     """
-    names, values = item_names(named, plan), Values(item_names(named_values, plan), kinds)
+    names, values = open_item_names(named, plan), ValueNames(open_item_names(named_values, plan), kinds)
     table = work.table("placed", PLACED).sort_by([(name, "ascending") for name in _FACT_KEY]).combine_chunks()
     is_new = np.zeros(table.num_rows, np.bool_)
     is_new[:1] = True
@@ -179,7 +179,7 @@ def _may_keep(composed: _Composed, keys: Sequence[str], keep: AnswerFilter) -> b
     return keep.outcome(n_values, n_values, n_pairs=(int(is_said.sum()), len(composed.facts))) == KEPT
 
 
-def need_facts(work: GroupWork, kinds: dict[str, ValueKind], *, plan: Plan) -> None:
+def need_facts(work: GroupWork, kinds: dict[str, ValueKind], *, plan: QampariPlan) -> None:
     """Writes the facts that a question may need.
 
     Inputs: ``composed``, ``flagged``, ``settled``. Output: ``needed``.
@@ -198,7 +198,7 @@ def try_composed(work: GroupWork) -> None:
     write_tried(work, is_needed, work.table("found", FOUND))
 
 
-def send_proofs(work: GroupWork, *, plan: Plan) -> None:
+def send_proofs(work: GroupWork, *, plan: QampariPlan) -> None:
     """Sends the proofs of a group of facts to the groups of their queries, once to each.
 
     Inputs: ``numbered``, ``proofs``. Output: ``sent``.
@@ -228,21 +228,21 @@ def settle_pairs(
     kinds: dict[str, ValueKind],
     ranks_path: str,
     *,
-    plan: Plan,
+    plan: QampariPlan,
 ) -> None:
     """Decides the compositions and intersections of the queries of a group, and makes questions from the accepted ones.
 
     Inputs: ``composed``, ``flagged``, ``settled``, ``sent``; ``pairs``, in ``INTERSECTION_ORDER``. Outputs:
     ``OF_QUESTIONS``.
     """
-    names, values = item_names(named, plan), Values(item_names(named_values, plan), kinds)
+    names, values = open_item_names(named, plan), ValueNames(open_item_names(named_values, plan), kinds)
     proofs, ranks = Lookup(proved, "fact", BY_FACT.of), read_ranks(ranks_path)
     _settle_compositions(work, names, values, proofs, ranks, plan=plan)
     _settle_intersections(work, names, proofs, ranks, plan=plan)
 
 
 def _settle_compositions(
-    work: GroupWork, names: ItemNames, values: Values, of_bases: Lookup, ranks: Numbers, *, plan: Plan
+    work: GroupWork, names: ItemNames, values: ValueNames, of_bases: Lookup, ranks: Numbers, *, plan: QampariPlan
 ) -> None:
     """A pair is validated if both of its facts are: that the subject answers the base query, and that it has the
     value."""
@@ -278,7 +278,9 @@ INTERSECTION_KIND = 4
 """Kinds of considered queries, in table order."""
 
 
-def _settle_intersections(work: GroupWork, names: ItemNames, proofs: Lookup, ranks: Numbers, *, plan: Plan) -> None:
+def _settle_intersections(
+    work: GroupWork, names: ItemNames, proofs: Lookup, ranks: Numbers, *, plan: QampariPlan
+) -> None:
     """All answers of intersections are validated. An intersection belongs to the group of its first query."""
     keep, numbers = plan.options.answer_filter, plan.numbers
     for pair in intersections(whole_runs(work.rows("pairs"), INTERSECTION_ORDER[:2]), least=keep.least):

@@ -28,7 +28,7 @@ from kbsource.runtime.chunks import (
 from kbsource.runtime.regroup import merge_group
 from mapping.entail.signal import EntailmentModel
 from mapping.qampari.classes import Numbers
-from mapping.qampari.evidence import FACTS_AT_ONCE, Candidate, Fact, Sought, prove_facts
+from mapping.qampari.evidence import FACTS_AT_ONCE, CandidateSentence, ClaimedFact, Sought, prove_facts
 from pipelines.options import FactsOptions, QampariOptions
 from pipelines.primitives.group_map import By, GroupWork, Sent, send_rows, value_rows
 from pipelines.primitives.guarded_map import GuardedMap
@@ -45,7 +45,7 @@ from pipelines.qampari.plan import (
     TRIED,
     WANTED,
     WANTED_ORDER,
-    Plan,
+    QampariPlan,
 )
 from pipelines.runners.workers import do, wired
 from pipelines.transforms.verify_entailment import EntailmentHandler, RunModel
@@ -76,7 +76,7 @@ class FactWriter:
         work: the group, with the outputs ``OF_FACTS`` and the counts ``all`` and ``searches``.
     """
 
-    def __init__(self, work: GroupWork, plan: Plan) -> None:
+    def __init__(self, work: GroupWork, plan: QampariPlan) -> None:
         self._work, self._pages = work, plan.pages.of_items()
         self._pending: list[tuple[Any, ...]] = []
         self.first = work.group << FACT_BITS
@@ -110,7 +110,7 @@ class FactWriter:
 
 
 @wired
-def search_facts(wanted: Any, plan: Plan, name: str) -> Any:
+def search_facts(wanted: Any, plan: QampariPlan, name: str) -> Any:
     """(key, ``BatchRef``) of rows of WANTED -> rows of FOUND, sent to the groups of the facts, ``OF_FOUND``."""
     found = (
         wanted
@@ -124,7 +124,7 @@ def search_facts(wanted: Any, plan: Plan, name: str) -> Any:
     ]
 
 
-def guarded(make: Callable[[], ChunkFunction], plan: Plan, *folder: str) -> GuardedMap:
+def guarded(make: Callable[[], ChunkFunction], plan: QampariPlan, *folder: str) -> GuardedMap:
     """Returns a transform that processes chunks in guarded processes, within a job's limits, and writes files to a
     folder."""
     memory_bytes = plan.options.worker_memory_bytes
@@ -236,7 +236,7 @@ def proofs_of(
         yield rows_batch(rows, PROOFS)
 
 
-def _facts(tried: Iterable[pa.RecordBatch]) -> Iterator[Fact]:
+def _facts(tried: Iterable[pa.RecordBatch]) -> Iterator[ClaimedFact]:
     for number, own in groupby(value_rows(tried), key=itemgetter(0)):
         rows = list(own)
-        yield Fact(number, rows[0][-1] or "", tuple(Candidate(*row[3:-1]) for row in rows))
+        yield ClaimedFact(number, rows[0][-1] or "", tuple(CandidateSentence(*row[3:-1]) for row in rows))

@@ -18,7 +18,7 @@ from mapping.qampari.table_questions import TableFact, Unkept, make_questions, t
 from pipelines.primitives.group_map import GroupWork
 from pipelines.qampari.facts import FactWriter, count_found, proofs_of, tried_facts
 from pipelines.qampari.lookups import proof_texts
-from pipelines.qampari.plan import ANSWER_PAGE, ENTITY_PAGE, FACT_BITS, FOUND, PROOFS, WORDS, Plan
+from pipelines.qampari.plan import ANSWER_PAGE, ENTITY_PAGE, FACT_BITS, FOUND, PROOFS, WORDS, QampariPlan
 from pipelines.qampari.simple import write_query, write_question
 
 KIND = 5
@@ -26,7 +26,7 @@ KIND = 5
 _PAGE_BITS = 32
 
 
-def make_facts(work: GroupWork, *, plan: Plan) -> None:
+def make_list_facts(work: GroupWork, *, plan: QampariPlan) -> None:
     """Makes the facts of the tables of a part. Input: ``lists``. Outputs: ``OF_FACTS``."""
     facts = FactWriter(work, plan)
     for tables in _tables(work):
@@ -45,7 +45,7 @@ def _add(fact: TableFact, facts: FactWriter) -> None:
     facts.add(None, (ANSWER_PAGE, fact.page_id, own), (ENTITY_PAGE, fact.value_page_id, of_key))
 
 
-def settle_tables(work: GroupWork, *, plan: Plan) -> None:
+def settle_tables(work: GroupWork, *, plan: QampariPlan) -> None:
     """Makes the questions about the tables of a part that the pages of their rows prove; the first sentence is the
     proof.
 
@@ -71,7 +71,7 @@ def settle_tables(work: GroupWork, *, plan: Plan) -> None:
 
 
 def _made(
-    work: GroupWork, proved: Mapping[int, ProofText], plan: Plan
+    work: GroupWork, proved: Mapping[int, ProofText], plan: QampariPlan
 ) -> Iterator[tuple[int, list[Question], list[Unkept]]]:
     """Yields the position of each page, its questions, and those that are not made."""
     options = plan.options

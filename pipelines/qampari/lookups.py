@@ -30,7 +30,7 @@ from pipelines.primitives.group_map import By, GroupWork, map_groups
 from pipelines.primitives.lookup import Lookup, MapRows, read_item_set, write_item_set
 from pipelines.primitives.page_texts import PagesPlan
 from pipelines.primitives.shuffle import CollectSorted, keep_batch
-from pipelines.qampari.plan import ITEMS, ORDER_BUCKETS, Plan
+from pipelines.qampari.plan import ITEMS, ORDER_BUCKETS, QampariPlan
 from pipelines.runners.workers import do, wired
 from pipelines.transforms.tables import ReadTable, read_places
 
@@ -41,7 +41,7 @@ _Chunk = tuple[ChunkKey, pa.RecordBatch]
 @wired
 def find_classes(
     pipeline: Any,
-    plan: Plan,
+    plan: QampariPlan,
     paths: Mapping[str, tuple[str, ...]],
     places: Mapping[str, Any],
     lacking: tuple[str, ...],
@@ -135,7 +135,7 @@ def read_types(path: str) -> ClassTypes:
 
 @wired
 def find_item_names(items: Any, plan: PagesPlan, name: str, paths: tuple[str, ...], places: Any) -> Any:
-    """(key, ``BatchRef``) of rows of ITEMS -> the same for rows of NAMES; pass all of them to ``item_names``.
+    """(key, ``BatchRef``) of rows of ITEMS -> the same for rows of NAMES; pass all of them to ``open_item_names``.
 
     ``places`` is the result of ``find_places`` for the files of items at ``paths``.
     """
@@ -162,7 +162,7 @@ def _name(work: GroupWork, *, plan: PagesPlan) -> None:
         work.write("names", batch)
 
 
-def item_names(chunks: Sequence[tuple[ChunkKey, BatchRef]], plan: PagesPlan) -> ItemNames:
+def open_item_names(chunks: Sequence[tuple[ChunkKey, BatchRef]], plan: PagesPlan) -> ItemNames:
     """Opens the results of ``find_item_names``."""
     return ItemNames(Lookup(chunks, "item", ByNumber("item", plan.n_groups).of).take)
 

@@ -14,11 +14,11 @@ from kbsource.files import Folder, join
 from kbsource.release.pages.reading import pages_of
 from kbsource.release.reader import parquet_file
 from kbsource.runtime.chunks import Work, rows_batch
-from mapping.qampari.evidence import Candidate, PageSentences, Sought
+from mapping.qampari.evidence import CandidateSentence, PageSentences, Sought
 from mapping.qampari.list_tables import list_name, list_tables
 from mapping.qampari.table_questions import find_words
 from pipelines.primitives.page_texts import PageTexts
-from pipelines.qampari.plan import FOUND, WORDS, Plan
+from pipelines.qampari.plan import FOUND, WORDS, QampariPlan
 
 _ROWS_AT_ONCE = 4096
 
@@ -28,7 +28,7 @@ class FactSearch:
 
     schema = FOUND
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: QampariPlan) -> None:
         self._pages = PageTexts(plan.pages, further=("anchors",))
         self._n_before = plan.options.sentences_before
 
@@ -56,7 +56,7 @@ class FactSearch:
 
 def _candidates(
     sentences: PageSentences, direction: int, names: list[str], page_id: int | None
-) -> list[Candidate] | tuple[Candidate, ...]:
+) -> list[CandidateSentence] | tuple[CandidateSentence, ...]:
     if direction == WORDS:
         found = find_words(sentences, names)
         return () if found is None else (found,)
@@ -75,7 +75,7 @@ class ListReading:
 
     schema = LISTS
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: QampariPlan) -> None:
         self._plan = plan
         self._keys = {(title, table): column for title, table, column in plan.key_columns}
 

@@ -12,7 +12,7 @@ from kbsource.columns import schema_of
 from kbsource.rows import Columns, Row
 from kbsource.runtime.regroup import ByNumber
 from mapping.qampari.classes import required
-from mapping.qampari.evidence import Candidate
+from mapping.qampari.evidence import CandidateSentence
 from mapping.qampari.questions import FAMILY_BITS, QueryNumbers, Relations
 from mapping.qampari.records import QueryRow, Question
 from pipelines.options import QampariOptions
@@ -30,7 +30,7 @@ _query_numbers = lru_cache(maxsize=1)(QueryNumbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(PagesPlan):
+class QampariPlan(PagesPlan):
     """Settings shared by all steps."""
 
     options: QampariOptions
@@ -78,7 +78,9 @@ WANTED = pa.schema(
 """Search terms for pages; ``page_id`` is the target of links that count as a mention."""
 WANTED_ORDER = ("position", "fact", "direction")
 _TYPES = {int: pa.int64(), str: pa.string()}
-CANDIDATES = [pa.field(name, _TYPES[type_], nullable=False) for name, type_ in get_type_hints(Candidate).items()]
+CANDIDATES = [
+    pa.field(name, _TYPES[type_], nullable=False) for name, type_ in get_type_hints(CandidateSentence).items()
+]
 FOUND = pa.schema(
     [
         *required("fact"),

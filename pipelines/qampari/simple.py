@@ -15,7 +15,7 @@ from kbsource.runtime.chunks import BatchRef, ChunkKey
 from kbsource.runtime.regroup import whole_runs
 from mapping.qampari.classes import Numbers, type_breadths, wider_twins
 from mapping.qampari.evidence import Sought
-from mapping.qampari.names import ItemNames, Name, Values
+from mapping.qampari.names import ItemNames, Name, ValueNames
 from mapping.qampari.questions import (
     FAMILY_BITS,
     SUBSETS,
@@ -33,8 +33,8 @@ from mapping.qampari.selection import KEPT
 from mapping.qampari.statements import PairAnswers, simple_answers
 from pipelines.primitives.group_map import GroupWork
 from pipelines.qampari.facts import FactWriter, Flags, both_ways, count_found, count_proofs, write_tried
-from pipelines.qampari.lookups import item_names, proof_texts, read_types
-from pipelines.qampari.plan import FACT_BITS, FOUND, ORDER_BUCKETS, PROOFS, OrderedQuestion, Plan
+from pipelines.qampari.lookups import open_item_names, proof_texts, read_types
+from pipelines.qampari.plan import FACT_BITS, FOUND, ORDER_BUCKETS, PROOFS, OrderedQuestion, QampariPlan
 
 
 def write_question(work: GroupWork, question: Question, first: int, second: int) -> None:
@@ -51,7 +51,7 @@ def write_query(work: GroupWork, row: QueryRow, kind: int, first: int, second: i
 
 def write_simple(
     work: GroupWork,
-    plan: Plan,
+    plan: QampariPlan,
     number: int,
     subjects: Numbers,
     proofs: Sequence[ProofText],
@@ -72,7 +72,7 @@ def write_simple(
 
 def write_intersection(
     work: GroupWork,
-    plan: Plan,
+    plan: QampariPlan,
     query: IntersectionQuery,
     pair: PairAnswers,
     proofs: tuple[Sequence[ProofText], Sequence[ProofText]],
@@ -92,12 +92,12 @@ def write_intersection(
 
 def write_composition(
     work: GroupWork,
-    plan: Plan,
+    plan: QampariPlan,
     query: CompositionQuery,
     base: int,
     pairs: Sequence[tuple[int, str, ProofText, ProofText]],
     names: ItemNames,
-    values: Values,
+    values: ValueNames,
     *,
     n_pairs: int,
 ) -> None:
@@ -120,7 +120,7 @@ def _composed(
     query: CompositionQuery,
     pairs: Sequence[tuple[int, str, ProofText, ProofText]],
     named: dict[int, Name],
-    values: Values,
+    values: ValueNames,
     *,
     all_proofs: bool,
 ) -> Iterator[QuestionAnswer]:
@@ -151,7 +151,7 @@ _NUMBERS_AT_ONCE = 1 << 16
 _VALUE_BITS = 40
 
 
-def ask_simple(work: GroupWork, types_path: str, *, plan: Plan) -> None:
+def ask_simple(work: GroupWork, types_path: str, *, plan: QampariPlan) -> None:
     """Makes the queries of a group's properties and values from their facts.
 
     Input: ``facts``, in ``FACT_ORDER``. Outputs: ``asked``; ``items``, each once; ``queries``.
@@ -185,12 +185,12 @@ def ask_simple(work: GroupWork, types_path: str, *, plan: Plan) -> None:
     work.extend("items", (every,))
 
 
-def make_facts(work: GroupWork, named: list[tuple[ChunkKey, BatchRef]], *, plan: Plan) -> None:
+def make_simple_facts(work: GroupWork, named: list[tuple[ChunkKey, BatchRef]], *, plan: QampariPlan) -> None:
     """Makes the facts of each property and value of a group, each once, and records which query needs which fact.
 
     Input: ``asked``. Outputs: ``staged``, ``OF_FACTS``, ``queries``.
     """
-    names, facts, numbers = item_names(named, plan), FactWriter(work, plan), plan.numbers
+    names, facts, numbers = open_item_names(named, plan), FactWriter(work, plan), plan.numbers
     for families in _at_once(list_rows(work.rows("asked"))):
         entities = np.array([int(numbers.query(rows[0]["query"]).entity_id[1:]) for rows in families], np.int64)
         found = names.rows(np.concatenate([entities, *(row["subjects"] for rows in families for row in rows)]))
@@ -219,7 +219,7 @@ def make_facts(work: GroupWork, named: list[tuple[ChunkKey, BatchRef]], *, plan:
     facts.close()
 
 
-def _order(query: SimpleQuery, plan: Plan) -> tuple[int, int]:
+def _order(query: SimpleQuery, plan: QampariPlan) -> tuple[int, int]:
     """Returns the sort key of simple queries in the table: a remainder of the value, value, property, position of the
     type."""
     value, relation = int(query.entity_id[1:]), plan.relations.simple[query.property_id]
@@ -246,7 +246,7 @@ def _family(row: dict[str, Any]) -> int:
     return family
 
 
-def try_simple(work: GroupWork, *, plan: Plan) -> None:
+def try_simple(work: GroupWork, *, plan: QampariPlan) -> None:
     """Writes the sentences found for facts that a question may need: the facts of every query used in compositions.
 
     Inputs: ``staged``, ``facts``, ``found``. Outputs: ``tried``; ``said``, the facts with a sentence.
@@ -274,14 +274,16 @@ class _Settled(NamedTuple):
     is_validated: Flags
 
 
-def settle_simple(work: GroupWork, types_path: str, named: list[tuple[ChunkKey, BatchRef]], *, plan: Plan) -> None:
+def settle_simple(
+    work: GroupWork, types_path: str, named: list[tuple[ChunkKey, BatchRef]], *, plan: QampariPlan
+) -> None:
     """Decides the queries of a group, and makes questions from the accepted ones.
 
     Inputs: ``staged``, ``said``, ``proofs``. Outputs: ``settled``, the queries for compositions, with their ``bases``
         and ``subjects``; ``answers`` of the accepted queries; ``OF_QUESTIONS``.
     """
     takes_all = plan.options.composition_base == "all"
-    names, numbers = item_names(named, plan), plan.numbers
+    names, numbers = open_item_names(named, plan), plan.numbers
     count_proofs(work)
     proofs = work.table("proofs", PROOFS)
     proved = proofs["fact"].to_numpy()
@@ -323,7 +325,11 @@ def _repeated(value: int, like: Numbers) -> Numbers:
 
 
 def _settled(
-    batches: Iterable[pa.RecordBatch], said: Numbers, proved: Numbers, plan: Plan, breadths: Mapping[str, int] | None
+    batches: Iterable[pa.RecordBatch],
+    said: Numbers,
+    proved: Numbers,
+    plan: QampariPlan,
+    breadths: Mapping[str, int] | None,
 ) -> Iterator[_Settled]:
     """Yields queries with their outcomes; all queries of a property and value are decided together."""
     keep = plan.options.answer_filter
@@ -342,7 +348,7 @@ def _settled(
         yield from found
 
 
-def _wider(kept: Sequence[_Settled], plan: Plan, breadths: Mapping[str, int]) -> set[int]:
+def _wider(kept: Sequence[_Settled], plan: QampariPlan, breadths: Mapping[str, int]) -> set[int]:
     """Returns the queries with the same validated answers as a query with a more specific type."""
     numbered = [(query.row["query"], plan.numbers.query(query.row["query"]).type_label, query) for query in kept]
     typed = [(number, label, query) for number, label, query in numbered if label is not None]

@@ -25,7 +25,7 @@ from mapping.qampari.statements import (
 )
 from pipelines.primitives.group_map import TOLD, By, map_groups, send_rows
 from pipelines.primitives.lookup import MapRows, read_item_set, write_item_set
-from pipelines.primitives.shuffle import Made
+from pipelines.primitives.shuffle import StepCollector
 from pipelines.qampari import compositions, lists, simple
 from pipelines.qampari.facts import OF_FACTS, OF_FOUND, find_proofs, guarded, search_facts
 from pipelines.qampari.lookups import find_classes, find_item_names, rank_queries, read_types
@@ -42,7 +42,7 @@ from pipelines.qampari.plan import (
     SORTED_BY,
     STAGED,
     TRIED,
-    Plan,
+    QampariPlan,
     by_query,
 )
 from pipelines.transforms.tables import find_places, read_places
@@ -56,10 +56,10 @@ _QUESTIONS = {name: name for name in OF_QUESTIONS}
 
 def make_wikidata_questions(
     pipeline: Any,
-    plan: Plan,
+    plan: QampariPlan,
     paths: Mapping[str, tuple[str, ...]],
     kinds: Mapping[str, ValueKind],
-    made: Made,
+    made: StepCollector,
 ) -> Any:
     """Makes simple questions, compositions and intersections, and returns the choices of ``lookups.find_classes``.
 
@@ -89,7 +89,7 @@ def make_wikidata_questions(
     )
     named = AllOf(asked["items"] | "names" >> find_item_names(plan, "names", paths["items"], places["items"]))
     staged = {"asked": asked["asked"]} | "make facts" >> map_groups(
-        partial(simple.make_facts, plan=plan),
+        partial(simple.make_simple_facts, plan=plan),
         plan.folder(SIMPLE, "made"),
         outputs={"staged": STAGED, **OF_FACTS, "queries": ORDERED_QUERIES},
         given=(named,),
@@ -120,11 +120,11 @@ def make_wikidata_questions(
     return chosen
 
 
-def _by(plan: Plan, column: str, order: Sequence[str] = ()) -> By:
+def _by(plan: QampariPlan, column: str, order: Sequence[str] = ()) -> By:
     return By(ByNumber(column, plan.n_groups), order)
 
 
-def _by_query(plan: Plan, column: str = "query", order: Sequence[str] = ()) -> By:
+def _by_query(plan: QampariPlan, column: str = "query", order: Sequence[str] = ()) -> By:
     return By(by_query(column, plan.n_groups), order)
 
 
@@ -132,22 +132,24 @@ def _kinds(chosen: dict[str, dict[str, str]], known: dict[str, ValueKind]) -> di
     return {**kinds_of_types(chosen["types"]), **known}
 
 
-def _simple_facts(batch: pa.RecordBatch, types: ClassTypes, *, plan: Plan) -> pa.RecordBatch:
+def _simple_facts(batch: pa.RecordBatch, types: ClassTypes, *, plan: QampariPlan) -> pa.RecordBatch:
     return sorted_facts(simple_facts(batch, plan.enabled, types), plan.options.most_subjects)
 
 
-def _values(batch: pa.RecordBatch, subjects: ItemSet, kinds: dict[str, ValueKind], *, plan: Plan) -> pa.RecordBatch:
+def _values(
+    batch: pa.RecordBatch, subjects: ItemSet, kinds: dict[str, ValueKind], *, plan: QampariPlan
+) -> pa.RecordBatch:
     return values_of(batch, subjects, plan.composed, value_types=types_of_values(kinds, plan.composed))
 
 
 def _compositions(
-    plan: Plan,
+    plan: QampariPlan,
     paths: Mapping[str, tuple[str, ...]],
     places: Mapping[str, Any],
     simple_settled: Any,
     given: tuple[Any, ...],
     kinds: Any,
-    made: Made,
+    made: StepCollector,
 ) -> list[Any]:
     """Makes compositions and intersections, and returns the steps with outputs for the final commit."""
 
@@ -179,7 +181,7 @@ def _compositions(
     name_values = find_item_names(plan, "names_of_values", paths["items"], places["items"])
     named_values = AllOf(composed["items"] | "names of values" >> name_values)
     facts = {"placed": composed["placed"]} | "make facts of values" >> map_groups(
-        partial(compositions.make_facts, plan=plan),
+        partial(compositions.make_composition_facts, plan=plan),
         folder("made"),
         outputs={**OF_FACTS, "numbered": compositions.FLAGGED},
         by={"placed": by_subject},
@@ -241,7 +243,7 @@ def _files(_: bytes, n: int) -> list[tuple[ChunkKey, None]]:
     return [(ChunkKey(0, number), None) for number in range(n)]
 
 
-def make_table_questions(pipeline: Any, plan: Plan, made: Made) -> None:
+def make_table_questions(pipeline: Any, plan: QampariPlan, made: StepCollector) -> None:
     """Makes the questions about the tables of list pages."""
     read = (
         pipeline
@@ -251,7 +253,7 @@ def make_table_questions(pipeline: Any, plan: Plan, made: Made) -> None:
         | "read lists" >> guarded(partial(ListReading, plan), plan, "lists")
     )
     facts = {"lists": read.chunks} | "make facts of tables" >> map_groups(
-        partial(lists.make_facts, plan=plan),
+        partial(lists.make_list_facts, plan=plan),
         plan.folder(TABLES, "made"),
         outputs=OF_FACTS,
         step=made.step(counts=TABLES),

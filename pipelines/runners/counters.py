@@ -71,7 +71,7 @@ def _reference(label: str) -> str:
     return re.sub("[^a-zA-Z0-9-_]+", "-", unicodedata.normalize("NFC", f"ref_AppliedPTransform_{label}"))[:100]
 
 
-def counted(result: Any) -> Counter[str]:
+def step_counts(result: Any) -> Counter[str]:
     """Returns the counts of a pipeline's steps by name; empty if the runner does not report them."""
     counts: Counter[str] = Counter()
     with suppress(NotImplementedError, AttributeError):

@@ -17,7 +17,7 @@ from kbsource.errors import DataError, SetupError, disk_fault
 from kbsource.files import is_local
 from kbsource.temporary import remove_left_behind
 from pipelines.runners.clusters import DATAFLOW_RUNNER
-from pipelines.runners.counters import StepNames, counted, seconds_of_steps
+from pipelines.runners.counters import StepNames, seconds_of_steps, step_counts
 from pipelines.runners.local_processes import LocalProcessRunner
 from pipelines.runners.presets import UnknownFlagError, quiet_beam
 
@@ -153,7 +153,7 @@ def run_pipeline(pipeline: Any, name: str, *, counts: Counter[str] | None = None
             raise
         raise fault from error
     if counts is not None:
-        counts.update(counted(result))
+        counts.update(step_counts(result))
     return seconds_of_steps(result, StepNames(pipeline.applied_labels))
 
 

@@ -26,7 +26,7 @@ from kbsource.errors import SetupError, fault_values, named_faults
 from kbsource.files import absolute, join
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, read_batches, read_rows, write_chunk
 from kbsource.runtime.regroup import merge_group
-from mapping.decide import THRESHOLD, Cuts, cut
+from mapping.decide import THRESHOLD, Cuts, split_ends
 from mapping.entail.signal import ModelOptions
 from mapping.records import Alignment, PageKey
 from mapping.search.page_search import SearchSettings
@@ -416,7 +416,7 @@ def _draw(element: tuple[int, Iterable[tuple[int, AlignedChunk]]], *, parts: Seq
     ordered = (AlignedChunk(*chunk) for _, chunk in sorted(chunks))
 
     def drawn() -> Iterator[tuple[int, Cuts]]:
-        yield number, cut(standing(ordered, filter_options(options)), options.choices.sample_records or 0)
+        yield number, split_ends(standing(ordered, filter_options(options)), options.choices.sample_records or 0)
 
     return _or_fault(number, drawn())
 

@@ -13,7 +13,7 @@ from kbsource.dump.ranges import expand_paths, from_root, range_size, size_of
 from kbsource.files import base_name
 from kbsource.runtime.chunks import ChunkKey
 from kbsource.wikidata.entity import NEEDED_QUALIFIERS, EntityReader
-from kbsource.wikidata.lines import plan_lines, read_lines
+from kbsource.wikidata.lines import plan_entities, read_entities
 from kbsource.wikidata.parts import PARSED_TABLES, EntityRange
 from pipelines.runners.counters import count, count_rejected
 from pipelines.runners.workers import do
@@ -58,7 +58,7 @@ class ReadWikidata(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         super().__init__()
         patterns = [dump] if isinstance(dump, str) else list(dump)
         paths = from_root(expand_paths(patterns))
-        self._ranges = plan_lines(paths, range_bytes=range_size(size_of(paths), range_bytes))
+        self._ranges = plan_entities(paths, range_bytes=range_size(size_of(paths), range_bytes))
         self._reader = EntityReader(
             languages=tuple(languages),
             sites=None if sites is None else frozenset(sites),
@@ -78,7 +78,7 @@ class ReadWikidata(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 def _read_entities(element: LineRange, *, reader: EntityReader) -> Iterator[Any]:
-    part = EntityRange(read_lines(element), part=element.index, file=base_name(element.path), reader=reader)
+    part = EntityRange(read_entities(element), part=element.index, file=base_name(element.path), reader=reader)
     n_batches: Counter[str] = Counter()
     for name, batch in part:
         if name in PARSED_TABLES:

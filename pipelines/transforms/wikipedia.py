@@ -27,8 +27,8 @@ from kbsource.index.definition_store import KEYS_FILE, MODULE, TEMPLATE, build_d
 from kbsource.index.mapped_files import local_index
 from kbsource.pages.assembly import INDEXES_FILE, build_indexes
 from kbsource.pages.base import CHANGES_FILE, write_changes
-from kbsource.pages.staging import Scan, ScanReport, Selection, part_path, read_report, stage_scan
-from kbsource.pages.staging import read_batches as read_staged
+from kbsource.pages.staging import RangeScan, ScanReport, Selection, part_path, read_report, stage_scan
+from kbsource.pages.staging import read_staged_batches as read_staged
 from kbsource.records import BadRecord
 from kbsource.runtime.beat import Beat
 from kbsource.runtime.chunks import BatchRef, ChunkKey, once, read_batches
@@ -153,7 +153,7 @@ class _ScanRange(WorkerDoFn):
         scanning, part = self._scanning, dump_range.index
         folder, file = scanning.folder, base_name(dump_range.path)
         damages: list[int] = []
-        scan = Scan(
+        scan = RangeScan(
             read_range(
                 dump_range,
                 scanning.site,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from mapping.amber.records import ITEM, QUANTITY, Collection, Entity, PageRef, Value
-from mapping.amber.sets import Passage
+from mapping.amber.records import ITEM, QUANTITY, AmberEntity, AmberValue, Collection, PageRef
+from mapping.amber.sets import PageBeginning
 
 Json = dict[str, Any]
 
@@ -91,10 +91,10 @@ class World:
             return [value["amount"].lstrip("+-")]
         return list(self.entities.get(value["qid"], {"aliases": []})["aliases"])
 
-    def product_entities(self) -> list[Entity]:
+    def product_entities(self) -> list[AmberEntity]:
         """The entities as the product has them."""
         return [
-            Entity(
+            AmberEntity(
                 qid,
                 entity["views"],
                 tuple(entity["aliases"]),
@@ -104,16 +104,16 @@ class World:
             for qid, entity in self.entities.items()
         ]
 
-    def product_passages(self) -> dict[str, list[Passage]]:
+    def product_passages(self) -> dict[str, list[PageBeginning]]:
         """The pages as the product has them, by item."""
-        found: dict[str, list[Passage]] = {}
+        found: dict[str, list[PageBeginning]] = {}
         for page in self.pages:
-            passage = Passage(PageRef(page["wikipedia_id"], page["wikipedia_title"]), " ".join(page["text"]))
+            passage = PageBeginning(PageRef(page["wikipedia_id"], page["wikipedia_title"]), " ".join(page["text"]))
             found.setdefault(page["qid"], []).append(passage)
         return found
 
 
-def _value(value: Json) -> Value:
+def _value(value: Json) -> AmberValue:
     if value["type"] == ITEM:
-        return Value(ITEM, value["qid"])
-    return Value(QUANTITY, value["amount"], value["unit"])
+        return AmberValue(ITEM, value["qid"])
+    return AmberValue(QUANTITY, value["amount"], value["unit"])

@@ -15,7 +15,7 @@ from msgspec import structs
 from kbsource.kilt import kilt_texts
 from kbsource.records import Conflict
 from kbsource.release.pages.kind import PAGES_RELEASE
-from mapping.amber.records import ITEM, QUANTITY, Entity, Value
+from mapping.amber.records import ITEM, QUANTITY, AmberEntity, AmberValue
 from pipelines.jobs.amber import make_amber
 from pipelines.jobs.pageviews import make_pageviews
 from pipelines.jobs.shared_inputs import MadeRelease
@@ -43,7 +43,7 @@ class Releases(NamedTuple):
 
 
 def write_world(
-    entities: Sequence[Entity],
+    entities: Sequence[AmberEntity],
     texts: Mapping[str, Sequence[str]],
     folder: Path,
     *,
@@ -112,11 +112,13 @@ def write_world(
     return Releases(folder / "kb" / "release", folder / "wikidata", folder / "views", plain)
 
 
-def _item(entity: Entity, site: str, title: str, lang: str, deprecated: Collection[tuple[str, str]]) -> dict[str, Any]:
+def _item(
+    entity: AmberEntity, site: str, title: str, lang: str, deprecated: Collection[tuple[str, str]]
+) -> dict[str, Any]:
     claims = {"P31": [statement(item_snak("P31", type_name)) for type_name in entity.types]}
     for name, values in entity.properties.items():
         rank = "deprecated" if (entity.qid, name) in deprecated else "normal"
-        claims[name] = [statement(_snak(name, value), rank=rank) for value in values or (Value(ITEM, NO_ENTITY),)]
+        claims[name] = [statement(_snak(name, value), rank=rank) for value in values or (AmberValue(ITEM, NO_ENTITY),)]
     for name, snak_type in UNKNOWN:
         if name not in claims:
             claims[name] = [statement({"snaktype": snak_type, "property": name, "datatype": "wikibase-item"})]
@@ -130,20 +132,20 @@ def _item(entity: Entity, site: str, title: str, lang: str, deprecated: Collecti
     )
 
 
-def _snak(property_id: str, value: Value) -> dict[str, Any]:
+def _snak(property_id: str, value: AmberValue) -> dict[str, Any]:
     if value.kind == ITEM:
         return item_snak(property_id, value.value)
     return snak(property_id, "quantity", "quantity", {"amount": value.value, "unit": value.unit})
 
 
-def random_world(seed: int, *, n_people: int = 150) -> tuple[list[Entity], dict[str, list[str]]]:
+def random_world(seed: int, *, n_people: int = 150) -> tuple[list[AmberEntity], dict[str, list[str]]]:
     """The entities of a random world, in the order of their numbers, and the texts of their pages."""
     rng = random.Random(seed)
     words = ("the", "Kate Bush", "St. John", "!!!", "Ada-Lee", "O'Neil", "a guitar", "1,234", "Łódź")
     names = ["Kate Bush", "St. John", "O'Neil", "Ada-Lee", "Łódź", '"Q" \\ x', "The The"]
     names += [f"{name} {number}" for name in names for number in range(n_people // 20)]
     values = [
-        Entity(
+        AmberEntity(
             f"Q{n}",
             rng.randint(5, 9999),
             tuple(rng.sample([f"thing {n}", f"thing-{n} x", words[n % 9]], 2)),
@@ -153,7 +155,9 @@ def random_world(seed: int, *, n_people: int = 150) -> tuple[list[Entity], dict[
         for n in range(100, 112)
     ]
     makers = [f"Q{n}" for n in range(100, 114)]
-    values[0] = Entity("Q100", 50, ("guitar",), ("Q9",), {"P3095": (Value(ITEM, "Q101"), Value(ITEM, "Q113"))})
+    values[0] = AmberEntity(
+        "Q100", 50, ("guitar",), ("Q9",), {"P3095": (AmberValue(ITEM, "Q101"), AmberValue(ITEM, "Q113"))}
+    )
     people, texts = [], {}
     of_types = {
         ("Q5",): ["P1303", "P135", "P607", "P54", "P641"],
@@ -165,13 +169,13 @@ def random_world(seed: int, *, n_people: int = 150) -> tuple[list[Entity], dict[
     for number in range(201, 201 + n_people):
         types = rng.choice([*of_types, ("Q5",), ("Q5",), ("Q11424",)])
         properties = {
-            name: tuple(Value(ITEM, rng.choice(makers)) for _ in range(rng.choice((0, 1, 1, 2))))
+            name: tuple(AmberValue(ITEM, rng.choice(makers)) for _ in range(rng.choice((0, 1, 1, 2))))
             for name in rng.sample(of_types[types], rng.choice((1, 1, 2)) if len(of_types[types]) > 1 else 1)
         }
         if "P1082" in properties:
-            properties["P1082"] = (Value(QUANTITY, f"+{rng.choice((7, 1234, 50))}", "1"),)
+            properties["P1082"] = (AmberValue(QUANTITY, f"+{rng.choice((7, 1234, 50))}", "1"),)
         aliases = rng.sample(names, rng.choice((1, 2, 2, 3)))
-        entity = Entity(
+        entity = AmberEntity(
             f"Q{number}",
             rng.choice((5, 60, 900, 10**4, 10**6)) + rng.choice((0, 0, 1)),
             tuple(aliases),

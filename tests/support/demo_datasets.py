@@ -17,7 +17,7 @@ from kbsource.files import Folder
 from kbsource.runtime.beat import Beat
 from mapping.write.kilt import file_name
 from pipelines.alignment.writing import file_stem
-from pipelines.commands.map import read_config
+from pipelines.commands.map import read_alignments
 from pipelines.jobs.map_dataset import map_all
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import Planned
@@ -63,7 +63,7 @@ def chunks_in_this_process(verdicts: Mapping[int, tuple[int, str]] | None = None
 
 def planned_demo(release: Path, output: Path, *, config: Path = CONFIG) -> list[Planned]:
     """Gives what a configuration plans."""
-    return read_config(str(config), str(release), str(output))
+    return read_alignments(str(config), str(release), str(output))
 
 
 def map_demo(release: Path, output: Path, *, config: Path = CONFIG, log: io.StringIO | None = None) -> MadeRelease[Any]:

@@ -19,7 +19,7 @@ from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PagesManifest
 from kbsource.release.sql import with_counts
 from kbsource.release.writer import write_lines, write_rows
-from mapping.age import AGE, Fate, Found, PageFacts, commit_age, fates_of
+from mapping.age import AGE, EvidenceResult, Fate, KnownPage, commit_age, fates_of
 from mapping.amber.kind import AMBER_SETS
 from mapping.amber.release import TABLES as AMBER_TABLES
 from mapping.facts import FACTS, Fact, FactAnswer, FactProof, commit_facts
@@ -249,7 +249,7 @@ def write_age(folder: Path, texts: Sequence[str], *, made_from: PagesManifest) -
     """Writes what became of texts in a release that is older and in that one, in which every other text is weak."""
     later = made_from.facts()
     dates = ("20100101", str(made_from.dump.date))
-    page = PageFacts(1, 2_000, texts[0])
+    page = KnownPage(1, 2_000, texts[0])
     rows: list[Fate] = []
     for number, text in enumerate(texts):
         found = [
@@ -259,7 +259,7 @@ def write_age(folder: Path, texts: Sequence[str], *, made_from: PagesManifest) -
             )
             for outcome, score in (("exact", 1.0), ("near", 0.8) if number % 2 else ("weak", 0.2))
         ]  # fmt: skip
-        rows += fates_of("dev", [*map(Found, found)], (page, page._replace(version=2)), dates)
+        rows += fates_of("dev", [*map(EvidenceResult, found)], (page, page._replace(version=2)), dates)
     facts = {"releases": [{**later, "dump_date": dates[0], "manifest_sha256": "0" * 64}, later]}
     with ReleaseFolder(str(folder), kind=AGE):
         commit_age([batch_of(rows, Fate)], [], output=str(folder), dates=dates, facts=facts)

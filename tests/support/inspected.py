@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from starlette.testclient import TestClient
 
 from kbsource.records import Anchor, Element, Page
-from mapping.inspector.app import make_app
+from mapping.inspector.app import inspector_app
 from mapping.inspector.opened import Opened, close_releases, open_releases
 from tests.support.pages import synthetic_pages
 from tests.support.releases import TitleRow, redirect_to, write_release
@@ -58,7 +58,7 @@ def opened_release(path: str) -> Iterator[Opened]:
 
 def client_of(*releases: Opened, host: str = "127.0.0.1") -> TestClient:
     """A client that asks as a browser on this machine does."""
-    return TestClient(make_app(releases), base_url=f"http://{host}", follow_redirects=False)
+    return TestClient(inspector_app(releases), base_url=f"http://{host}", follow_redirects=False)
 
 
 def listed(client: TestClient, url: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from kbsource.records import Page
 from mapping.entail.signal import Pair
-from mapping.qampari.evidence import Candidate, Sought, number_names, text_names, year_names
+from mapping.qampari.evidence import CandidateSentence, Sought, number_names, text_names, year_names
 from mapping.qampari.questions import Relations
 from mapping.qampari.records import ProofText, QuestionEntity
 from tests.support.builds import open_release, rows
@@ -86,7 +86,7 @@ class Known:
         self._superclasses = defaultdict(set)
         for row in rows(wikidata, "classes"):
             self._superclasses[row["class_id"]].add(row["superclass_id"])
-        self._candidates: dict[Fact, list[Candidate]] = {}
+        self._candidates: dict[Fact, list[CandidateSentence]] = {}
         self._proved: dict[Fact, ProofText | None] = {}
         self.judged: Counter[str] = Counter()
 
@@ -164,7 +164,7 @@ class Known:
         """What the value is told apart by: amounts are numbers."""
         return Decimal(fact.value) if self._kinds[fact.property_id] == "quantity" else fact.value
 
-    def found(self, fact: Fact) -> list[Candidate]:
+    def found(self, fact: Fact) -> list[CandidateSentence]:
         if fact not in self._candidates:
             subject, value = self.item(fact.subject), self.value(fact.property_id, fact.value)
             self._candidates[fact] = fact_candidates(

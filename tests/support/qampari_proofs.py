@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kbsource.records import Anchor, Element, Page
-from mapping.qampari.evidence import N_BEFORE, Candidate, PageSentences, Sought
+from mapping.qampari.evidence import N_BEFORE, CandidateSentence, PageSentences, Sought
 from mapping.qampari.records import ProofText
 from mapping.qampari.table_questions import TableFact, find_words, value_names
 
@@ -27,14 +27,14 @@ def page_of(
     return Page(**values)
 
 
-def find_candidates(page: Page, sought: Sought, *, n_before: int = N_BEFORE) -> list[Candidate]:
+def find_candidates(page: Page, sought: Sought, *, n_before: int = N_BEFORE) -> list[CandidateSentence]:
     """The sentences of a page's paragraphs and list items that name a thing or link to its page."""
     return PageSentences(page, n_before=n_before).find(sought)
 
 
 def fact_candidates(
     answer_page: Page | None, answer: Sought, entity_page: Page | None, entity: Sought, *, n_before: int = N_BEFORE
-) -> list[Candidate]:
+) -> list[CandidateSentence]:
     """The sentences that may say that answer and entity are related, in the order in which they are to be tried.
 
     First those of the answer's page that name the entity, then those of the entity's page that name the answer; within

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from mapping.age import Fate, Found, PageFacts, fates_of, first_with, half_life
+from mapping.age import EvidenceResult, Fate, KnownPage, fates_of, first_with, half_life
 from mapping.records import Alignment, PageKey, Span
 
 DATES = ("20190801", "20200801", "20210801", "20220801")
 SPAN = Span(1, 0, 1, 4, 1.0, "exact")
-PAGE = PageFacts(1, 2_000, "Infobox river")
+PAGE = KnownPage(1, 2_000, "Infobox river")
 
 
 def found(outcome: str, page_id: int | None = 7, section: str | None = "Course") -> Alignment:
@@ -29,9 +29,9 @@ def found(outcome: str, page_id: int | None = 7, section: str | None = "Course")
     )
 
 
-def fates(*outcomes: Alignment, pages: tuple[PageFacts | None, ...] | None = None) -> list[Fate]:
+def fates(*outcomes: Alignment, pages: tuple[KnownPage | None, ...] | None = None) -> list[Fate]:
     known = tuple(None if outcome.page_id is None else PAGE for outcome in outcomes) if pages is None else pages
-    return list(fates_of("nq-dev", [*map(Found, outcomes)], known, DATES[: len(outcomes)]))
+    return list(fates_of("nq-dev", [*map(EvidenceResult, outcomes)], known, DATES[: len(outcomes)]))
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,23 @@ def test_evidence_falls_once_it_stands_no_more(outcomes: list[Alignment], expect
 
 def test_what_is_near_with_other_details_falls() -> None:
     rows = list(
-        fates_of("nq-dev", [Found(found("near")), Found(found("near", section="End"), True)], [PAGE] * 2, DATES)
+        fates_of(
+            "nq-dev",
+            [EvidenceResult(found("near")), EvidenceResult(found("near", section="End"), True)],
+            [PAGE] * 2,
+            DATES,
+        )
     )
     assert [(row.fate, row.fell) for row in rows] == [("near", False), ("near_changed", True)]
 
 
 def test_evidence_that_was_moved_stands_in_its_new_page() -> None:
-    own = [Found(found(outcome)) for outcome in ("exact", "weak", "weak", "exact")]
-    other = {1: Found(found("exact", 8)), 2: Found(found("near", 8), True), 3: Found(found("exact", 8))}
+    own = [EvidenceResult(found(outcome)) for outcome in ("exact", "weak", "weak", "exact")]
+    other = {
+        1: EvidenceResult(found("exact", 8)),
+        2: EvidenceResult(found("near", 8), True),
+        3: EvidenceResult(found("exact", 8)),
+    }
     rows = list(fates_of("nq-dev", own, [PAGE] * 4, DATES, question="Who?", elsewhere=other))
     assert [(row.fate, row.page_id, row.fell) for row in rows] == [
         ("exact", 7, False),
@@ -80,14 +89,14 @@ def test_what_is_gone_keeps_its_last_title() -> None:
 
 
 def test_the_kind_of_a_page_is_that_of_where_it_was_first_found() -> None:
-    later = PageFacts(2, 30_000, None)
+    later = KnownPage(2, 30_000, None)
     rows = fates(found("page_missing", None), found("exact"), found("exact"), pages=(None, PAGE, later))
     assert {(row.infobox, row.size) for row in rows} == {("Infobox river", "1,000–5,000 characters")}
     assert [row.is_searched for row in rows] == [False, True, True]
 
 
 def test_a_page_is_searched_in_the_first_release_that_has_it_so() -> None:
-    pages = [None, PageFacts(1, 5, None), PageFacts(2, 5, None), PageFacts(1, 5, None)]
+    pages = [None, KnownPage(1, 5, None), KnownPage(2, 5, None), KnownPage(1, 5, None)]
     assert [first_with(pages, number) for number in (1, 2, 3)] == [1, 2, 1]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kbsource.errors import SetupError
-from mapping.decide import REASONS, Cuts, Decision, OutputFate, cut, decide, with_outcome, write_places_once
+from mapping.decide import REASONS, Cuts, Decision, OutputFate, decide, split_ends, with_outcome, write_places_once
 from mapping.records import (
     PARTIAL,
     SCORED,
@@ -250,24 +250,24 @@ def _standing(stands: list[bool]) -> list[int]:
 
 
 def test_the_first_that_stand_are_dev_and_as_many_after_them_are_test() -> None:
-    assert cut([1, 4, 5, 9, 12], 2) == Cuts(dev=4, test=9)
+    assert split_ends([1, 4, 5, 9, 12], 2) == Cuts(dev=4, test=9)
 
 
 def test_no_more_records_are_looked_at_than_are_needed() -> None:
     standing = iter(range(10))
-    cut(standing, 2)
+    split_ends(standing, 2)
     assert next(standing) == 4
 
 
 def test_too_few_records_stop_the_job() -> None:
     with pytest.raises(SetupError, match="3 records stand the filter of dev and test, 4 are to be drawn"):
-        cut([0, 1, 2], 2)
+        split_ends([0, 1, 2], 2)
 
 
 @given(st.lists(st.booleans()), st.integers(0, 4))
 def test_each_record_is_in_one_split_and_sizes_are_exact(stands: list[bool], n_records: int) -> None:
     n_records = min(n_records, sum(stands) // 2)
-    cuts = cut(_standing(stands), n_records)
+    cuts = split_ends(_standing(stands), n_records)
     written = {
         split: [
             ordinal

@@ -16,7 +16,7 @@ from mapping.facts import (
     FactProof,
     Side,
     compared,
-    kilt_record,
+    fact_record,
     load_templates,
     problem_of,
     with_common,
@@ -118,7 +118,7 @@ def test_a_record_has_the_answers_of_its_release_and_those_of_the_other_in_meta(
         "new": [proved("B"), {"answer": "B Town"}],
     }
 
-    assert kilt_record(changed_fact, side) == {
+    assert fact_record(changed_fact, side) == {
         "id": "Q1-P36",
         "input": "What is the capital of Isles?",
         "output": outputs[side],
@@ -127,9 +127,9 @@ def test_a_record_has_the_answers_of_its_release_and_those_of_the_other_in_meta(
 
 
 def test_a_record_is_in_the_file_of_a_release_that_answers() -> None:
-    assert kilt_record(fact([A], []), "new") is None
-    assert kilt_record(fact([], [A]), "old") is None
-    assert kilt_record(replace(fact([A], [A]), problem="old_not_found"), "new") is None
+    assert fact_record(fact([A], []), "new") is None
+    assert fact_record(fact([], [A]), "old") is None
+    assert fact_record(replace(fact([A], [A]), problem="old_not_found"), "new") is None
 
 
 def test_questions_are_the_packages_own_else_ambers_else_those_of_qampari() -> None:

@@ -19,11 +19,11 @@ from mapping.entity_linking.records import (
     KEYS,
     MENTIONS,
     SKIPPED,
-    Context,
     ContextCutter,
     ContextOptions,
+    MentionContext,
     cut_context,
-    record_line,
+    link_line,
 )
 from tests.support.passages import page
 
@@ -72,7 +72,7 @@ def test_a_context_is_the_nearest_whole_tokens(given: str, options: dict[str, in
 
 
 def test_a_record_is_in_the_published_form_with_a_window_of_its_tokens() -> None:
-    line = record_line("blink-dev-3", Context("a b c", "é", "d e"), page_id=5, title="É", max_tokens=6)
+    line = link_line("blink-dev-3", MentionContext("a b c", "é", "d e"), page_id=5, title="É", max_tokens=6)
     assert line.isascii()
     assert line.endswith(b"}}\n")
     assert list(json.loads(line).items()) == [

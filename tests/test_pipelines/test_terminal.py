@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.cli import main
-from pipelines.terminal import cut, table_text
+from pipelines.terminal import shortened, table_text
 from tests.support.terminals import run_in_terminal
 
 COLOUR = re.compile(r"\x1b\[\d+m")
@@ -26,7 +26,7 @@ ROW = re.compile(r"\S {2,}\S")
     ],
 )
 def test_a_line_is_cut_by_the_columns_that_it_takes(line: str, columns: int, shown: str) -> None:
-    assert cut(line, columns) == shown
+    assert shortened(line, columns) == shown
 
 
 def test_wide_letters_take_two_columns_of_a_table() -> None:
@@ -45,7 +45,7 @@ def test_rows_are_cut_in_a_terminal_and_whole_in_a_pipe(
     rows = [line for line in plain.splitlines() if ROW.search(line)]
     assert max(map(len, rows)) == 60
     assert any(row.endswith("…") for row in rows)
-    assert [cut(line, 60) if ROW.search(line) else line for line in whole.splitlines()] == plain.splitlines()
+    assert [shortened(line, 60) if ROW.search(line) else line for line in whole.splitlines()] == plain.splitlines()
     assert "\x1b" not in whole
 
 

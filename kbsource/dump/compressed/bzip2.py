@@ -31,7 +31,7 @@ _WINDOW_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class DecodedBlock:
     """One decoded block; ``offset`` is the byte of the file where its magic begins."""
 
     offset: int
@@ -232,7 +232,7 @@ def _end_of_covering_block(file: BinaryIO, magic: _Magic) -> int | None:
     return None
 
 
-def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[Block | Damage]:
+def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[DecodedBlock | Damage]:
     """Iterates over the blocks whose magic begins at byte ``start`` or later, and all damage between them, in order.
 
     It continues to the end of the file; the reader of a range stops at the first item with another owner. Reading from
@@ -270,7 +270,7 @@ def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[Block | Damage]:
         is_synced = True
         owner = magic.byte
         if data is not None:
-            yield Block(owner, data)
+            yield DecodedBlock(owner, data)
         following = window.magic(1)
         if following is None:
             yield Damage(window.end, owner, TRUNCATED, "the file ends inside a bzip2 stream")
@@ -323,7 +323,7 @@ def _begins_stream(rest: bytes) -> bool:
     return any((header + magic.to_bytes(6, "big")).startswith(rest) for magic in (BLOCK_MAGIC, END_MAGIC))
 
 
-def read_tail(file: BinaryIO, size: int, count: int) -> tuple[bytes, str | None]:
+def read_bzip2_tail(file: BinaryIO, size: int, count: int) -> tuple[bytes, str | None]:
     """Returns the last ``count`` decoded bytes of the file (fewer if it is shorter) and how it ends.
 
     Only as many blocks as needed are decoded. Bytes before the last damaged block are not returned.
@@ -337,7 +337,7 @@ def read_tail(file: BinaryIO, size: int, count: int) -> tuple[bytes, str | None]
         tail = b""
         ending: str | None = None
         for item in iter_blocks(file, start=start):
-            if isinstance(item, Block):
+            if isinstance(item, DecodedBlock):
                 tail = (tail + item.data)[-count:]
                 ending = None
             else:

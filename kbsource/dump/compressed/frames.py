@@ -15,7 +15,7 @@ from kbsource.errors import SetupError
 _PIECE_BYTES = 1 << 18
 
 
-class Frame(Protocol):
+class FrameDecoder(Protocol):
     """Decodes one frame of a file."""
 
     name: ClassVar[str]  #: name of the format
@@ -96,7 +96,7 @@ class XzFrame:
         return self._decoder.unused_data if self._decoder.eof else None
 
 
-def decode_frames(file: BinaryIO, form: type[Frame]) -> Iterator[bytes]:
+def decode_frames(file: BinaryIO, form: type[FrameDecoder]) -> Iterator[bytes]:
     """Yields the content of all frames of a file. Zeros between frames, and after them, are skipped.
 
     Raises:
@@ -104,7 +104,7 @@ def decode_frames(file: BinaryIO, form: type[Frame]) -> Iterator[bytes]:
             ``truncated``.
         SetupError: the package for the format is not installed.
     """
-    frame: Frame | None = None
+    frame: FrameDecoder | None = None
     n_magic = max(map(len, form.magics))
     begin = b""  # of the next frame, while it is shorter than a magic
     while data := file.read(form.step_bytes):

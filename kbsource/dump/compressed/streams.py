@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Literal
 
 from kbsource.dump.compressed import bzip2, gzip
 from kbsource.dump.compressed.damage import BrokenStreamError, Damage
-from kbsource.dump.compressed.frames import Frame, XzFrame, ZstdFrame, decode_frames
+from kbsource.dump.compressed.frames import FrameDecoder, XzFrame, ZstdFrame, decode_frames
 from kbsource.errors import SetupError
 
 Compression = Literal["bzip2", "gzip", "zstd", "xz", "none"]
@@ -145,7 +145,7 @@ def _plain_pieces(file: BinaryIO, start: int) -> Iterator[Piece | Damage]:
 
 def _bzip2_pieces(file: BinaryIO, start: int) -> Iterator[Piece | Damage]:
     for item in bzip2.iter_blocks(file, start=start):
-        yield Piece(item.offset, item.data, True, item.offset) if isinstance(item, bzip2.Block) else item
+        yield Piece(item.offset, item.data, True, item.offset) if isinstance(item, bzip2.DecodedBlock) else item
 
 
 def _streamed(decode: Callable[[BinaryIO], Iterator[bytes]], file: BinaryIO, start: int) -> Iterator[Piece | Damage]:
@@ -207,7 +207,7 @@ class _DecodedFile(io.RawIOBase):
         return len(found)
 
 
-def _framed(form: type[Frame]) -> Callable[[BinaryIO], Iterator[bytes]]:
+def _framed(form: type[FrameDecoder]) -> Callable[[BinaryIO], Iterator[bytes]]:
     return partial(decode_frames, form=form)
 
 
@@ -266,7 +266,7 @@ CODECS: dict[Compression, Codec] = {
         damage=bzip2.DAMAGED,
         pieces=_bzip2_pieces,
         opened=bz2.BZ2File,
-        tail=bzip2.read_tail,
+        tail=bzip2.read_bzip2_tail,
     ),
     "gzip": Codec(
         suffix=".gz",

@@ -138,7 +138,7 @@ class PagesManifest(TypedManifest):
         }
 
 
-def count_faults(manifest: PagesManifest) -> list[str]:
+def _count_faults(manifest: PagesManifest) -> list[str]:
     """Returns every disagreement among the counts, or between counts and numbers of rows."""
     totals = manifest.totals
     faults = sum_faults(manifest.counts, totals, Counts())
@@ -621,7 +621,7 @@ PAGES_RELEASE: Kind[PagesManifest] = Kind(
         TableCount("totals.rejected", "select reason, count(*) from rejected group by all", names=()),
     ),
     sums=(Sum("totals.articles", ("parse_statuses",)),),
-    further_faults=count_faults,
+    further_faults=_count_faults,
     laws=LAWS,
     settings=lambda manifest: {"ordered": manifest.page_order == "by_page_id"},
     remarks=fallback_remarks,

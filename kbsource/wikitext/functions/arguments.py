@@ -104,7 +104,7 @@ def is_true(value: str) -> bool:
     return value.strip().lower() not in _FALSE_WORDS
 
 
-def link(target: str, label: str = "") -> str:
+def wikitext_link(target: str, label: str = "") -> str:
     """Returns a link in wikitext; a label that contains a link is returned as it is, because links cannot be nested."""
     target = target.strip()
     label = label.strip()

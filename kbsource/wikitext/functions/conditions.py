@@ -20,7 +20,7 @@ from kbsource.site import CANONICAL_NAMESPACES, Site
 from kbsource.titles import split_namespace
 from kbsource.wikitext.functions.arguments import PageFacts, Template, read_rules
 from kbsource.wikitext.functions.inflection import inflect, plural_form
-from kbsource.wikitext.functions.numbers import evaluate, number_text
+from kbsource.wikitext.functions.numbers import expression_value, number_text
 from kbsource.wikitext.markers import BLANKS, CUT, TEMPLATE_LINK, literal, without_marks
 from kbsource.wikitext.tags import is_opaque_tag, strip_extensions
 
@@ -73,7 +73,7 @@ def is_same(first: str, second: str) -> bool:
     return float(first) == float(second)
 
 
-def nth(parts: Parts, number: int, read: Read) -> str:
+def stripped_argument(parts: Parts, number: int, read: Read) -> str:
     """Returns an argument with its name, stripped; empty if missing."""
     if number >= len(parts):
         return ""
@@ -83,25 +83,25 @@ def nth(parts: Parts, number: int, read: Read) -> str:
 
 def if_filled(first: str, parts: Parts, read: Read) -> str:
     """Returns the second argument if the first is not empty, else the third."""
-    return nth(parts, 0 if first else 1, read)
+    return stripped_argument(parts, 0 if first else 1, read)
 
 
 def if_equal(first: str, parts: Parts, read: Read) -> str:
     """Returns the third argument if the first two are equal, as numbers or as text, else the fourth."""
-    return nth(parts, 1 if is_same(first, nth(parts, 0, read)) else 2, read)
+    return stripped_argument(parts, 1 if is_same(first, stripped_argument(parts, 0, read)) else 2, read)
 
 
 def if_expression(first: str, parts: Parts, read: Read) -> str:
     """Returns the second argument if the expression is true, else the third; an error if it is not an expression."""
-    value = evaluate(first) if first else 0.0
-    return ERROR if value is None else nth(parts, 0 if value else 1, read)
+    value = expression_value(first) if first else 0.0
+    return ERROR if value is None else stripped_argument(parts, 0 if value else 1, read)
 
 
 def if_error(first: str, parts: Parts, read: Read) -> str:
     """Returns the second argument if the first contains an error message, else the third or the first itself."""
     if is_error(first):
-        return nth(parts, 0, read)
-    return nth(parts, 1, read) if len(parts) > 1 else first
+        return stripped_argument(parts, 0, read)
+    return stripped_argument(parts, 1, read) if len(parts) > 1 else first
 
 
 @cache
@@ -163,7 +163,7 @@ def if_exists(template: Template, page: PageFacts) -> str:
 def expression(template: Template, page: PageFacts) -> str:
     """Returns the value of an expression; an error if it is not an expression."""
     text = template.argument(1)
-    value = evaluate(text)
+    value = expression_value(text)
     return number_text(value) if value is not None else ERROR if text else ""
 
 

@@ -11,11 +11,11 @@ from kbsource.wikitext.functions.numbers import (
     MINUS,
     NBSP,
     Number,
+    exponent_text,
     group_digits,
     number_form,
     parse_number,
     plain_minus,
-    power_of_ten,
     round_digits,
     round_significant,
     spell_number,
@@ -55,7 +55,7 @@ class Options:
 
 
 @dataclass(slots=True)
-class Measure:
+class Quantity:
     """The input: numbers with the words between them, in one unit, or in several units that form one measure."""
 
     numbers: list[Number]
@@ -105,7 +105,7 @@ def read_options(named: dict[str, str], lang: str, abbr: str) -> Options:
     return options
 
 
-def read_input(arguments: list[str], lang: str) -> tuple[Measure, list[str]] | None:
+def read_input(arguments: list[str], lang: str) -> tuple[Quantity, list[str]] | None:
     """Returns the input measure and the arguments after it; None if there is no number with a unit."""
     words: list[str] = []
     numbers: list[Number] = []
@@ -126,13 +126,13 @@ def read_input(arguments: list[str], lang: str) -> tuple[Measure, list[str]] | N
     code = arguments[position].strip()
     unit = find_unit(code) or Unit(code, code, 0.0, code, code, code, is_symbol_only=True)
     position += 1
-    measure = Measure(numbers, words, unit)
+    measure = Quantity(numbers, words, unit)
     if len(numbers) == 1:
         position = _read_parts(measure, arguments, position, lang)
     return measure, arguments[position:]
 
 
-def _read_parts(measure: Measure, arguments: list[str], position: int, lang: str) -> int:
+def _read_parts(measure: Quantity, arguments: list[str], position: int, lang: str) -> int:
     """Reads ``4|in`` after ``6|ft``; returns the position after it."""
     unit = measure.unit
     while position + 1 < len(arguments):
@@ -163,7 +163,7 @@ def _values(text: str, lang: str) -> tuple[list[Number], list[str]] | None:
     return None
 
 
-def read_rest(rest: list[str], options: Options, measure: Measure) -> tuple[tuple[Unit, ...], ...]:
+def read_rest(rest: list[str], options: Options, measure: Quantity) -> tuple[tuple[Unit, ...], ...]:
     """Reads output units, precision and inserted words; returns the outputs, empty if none can be determined."""
     position = 0
     code = ""
@@ -203,7 +203,7 @@ def read_rest(rest: list[str], options: Options, measure: Measure) -> tuple[tupl
     return tuple(units for units in outputs if all(unit.kind == last.kind for unit in units))
 
 
-def _default_output(measure: Measure) -> str:
+def _default_output(measure: Quantity) -> str:
     if measure.parts:
         first = measure.parts[0][1].code
         return {"ft": "m", "yd": "m", "mi": "km", "st": "kg", "lb": "kg", "hand": "cm"}.get(first, "") or (
@@ -254,7 +254,7 @@ def _sides(options: Options) -> tuple[bool, bool]:
     return abbr in ("off", "out", "none"), abbr in ("off", "in", "none")
 
 
-def _input(measure: Measure, options: Options, *, by_name: bool) -> str:
+def _input(measure: Quantity, options: Options, *, by_name: bool) -> str:
     """Returns the input as shown: ``6 feet 4 inches``, ``10–20 km``, ``1,150-mile``."""
     if measure.parts:
         hyphen = "-" if options.is_adjective and by_name else " " if by_name else NBSP
@@ -307,7 +307,7 @@ def _with_unit(
     gap = "" if is_bare else " " if by_name else NBSP
     if unit.multiple:
         if not by_name if output else options.abbr == "on":
-            values = [value + power_of_ten(str(unit.power)) for value in values]
+            values = [value + exponent_text(str(unit.power)) for value in values]
         else:
             gap = f"{'-' if options.is_adjective else NBSP}{unit.multiple}{gap}"
     is_hyphenated = options.is_adjective and by_name and not options.has_values_only
@@ -339,7 +339,7 @@ def _unit_text(unit: Unit, options: Options, *, by_name: bool, is_singular: bool
     return unit.american(name) if options.is_american else name
 
 
-def _output(measure: Measure, units: tuple[Unit, ...], options: Options, *, by_name: bool) -> str:
+def _output(measure: Quantity, units: tuple[Unit, ...], options: Options, *, by_name: bool) -> str:
     """Returns one converted measure: ``8.0 km``, ``5 ft 11 in``, ``3–6 mi``."""
     if measure.parts:
         source = measure.parts[-1][1]

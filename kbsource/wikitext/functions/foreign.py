@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from itertools import pairwise
 
-from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, link, read_rules, table
+from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, read_rules, table, wikitext_link
 from kbsource.wikitext.functions.numbers import NBSP, format_number, parse_number
 from kbsource.wikitext.markers import APOSTROPHE
 
@@ -92,7 +92,7 @@ def lang_xx(template: Template, page: PageFacts, *, code: str = "") -> str:
 def link_to_language(name: str, lang_code: str) -> str:
     """Returns the language's name as the templates link it: English names to ``French language``."""
     if lang_code in ("en", "simple"):
-        return name if name.endswith("language") else link(f"{name} language", name)
+        return name if name.endswith("language") else wikitext_link(f"{name} language", name)
     return name
 
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote_plus
 from kbsource.languages import language_codes
 from kbsource.numerals import read_int
 from kbsource.titles import upper_first
-from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, link
+from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, wikitext_link
 from kbsource.wikitext.functions.numbers import MINUS, NBSP, format_number, plain_minus, raise_text
 from kbsource.wikitext.markers import literal, without_marks
 
@@ -155,7 +155,7 @@ def spaces(template: Template, page: PageFacts) -> str:
 def abbreviation_link(template: Template, page: PageFacts) -> str:
     """Returns the short form as a link to the page of the long form: ``{{abbrlink|UN|United Nations}}``."""
     values = template.padded(2)
-    return link(values[1], values[0])
+    return wikitext_link(values[1], values[0])
 
 
 def interlanguage_link(
@@ -179,13 +179,13 @@ def interlanguage_link(
     text = template.argument(0, *label_names)
     if not text:
         text = next((value for position in label if (value := template.argument(position))), "")
-    return link(title, text) if title else text or template.shown()
+    return wikitext_link(title, text) if title else text or template.shown()
 
 
 def page_link(template: Template, page: PageFacts, *, target: str = "{1}", label: str = "{2}") -> str:
     """Returns a link to a page with a label; both are templates for ``pieces``."""
     title = pieces(template, page, show=target)
-    return link(title, pieces(template, page, show=label)) if title else template.shown()
+    return wikitext_link(title, pieces(template, page, show=label)) if title else template.shown()
 
 
 def section_link(template: Template, page: PageFacts) -> str:
@@ -198,9 +198,13 @@ def section_link(template: Template, page: PageFacts) -> str:
     if len(name) > _LONGEST_TITLE:
         return ", ".join(value for value in values if value)
     if not sections:
-        return link(name.replace("##", "#"))
-    texts = [link(f"{name}#{sections[0]}", template.argument(0, "display") or f"{name} §{NBSP}{sections[0]}".strip())]
-    texts.extend(link(f"{name}#{section}", section) for section in sections[1:])
+        return wikitext_link(name.replace("##", "#"))
+    texts = [
+        wikitext_link(
+            f"{name}#{sections[0]}", template.argument(0, "display") or f"{name} §{NBSP}{sections[0]}".strip()
+        )
+    ]
+    texts.extend(wikitext_link(f"{name}#{section}", section) for section in sections[1:])
     return ", ".join(texts)
 
 
@@ -211,7 +215,7 @@ def sort_name(template: Template, page: PageFacts) -> str:
     if is_true(template.named.get("nolink", "")):
         return name
     dab = template.named.get("dab", "")
-    return link(values[2] or (f"{name} ({dab})" if dab else name), name)
+    return wikitext_link(values[2] or (f"{name} ({dab})" if dab else name), name)
 
 
 def keys(template: Template, page: PageFacts) -> str:
@@ -270,7 +274,7 @@ def marriage(template: Template, page: PageFacts) -> str:
 def decade(template: Template, page: PageFacts) -> str:
     """Returns a link to a decade: ``[[1990s]]``."""
     value = template.argument(1)
-    return link(f"{value[:-1]}0s" if value.isdecimal() else value)
+    return wikitext_link(f"{value[:-1]}0s" if value.isdecimal() else value)
 
 
 def verse(template: Template, page: PageFacts, *, book: str = "", mark: str = ":") -> str:

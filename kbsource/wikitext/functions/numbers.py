@@ -156,7 +156,7 @@ def _parse_number(text: str, lang: str) -> Number | None:
         clean = digits
         if exponent:
             clean = f"{digits}e{int(exponent)}"
-            shown += power_of_ten(str(int(exponent)))
+            shown += exponent_text(str(int(exponent)))
         return Number(-value, clean, MINUS + shown) if sign == "-" else Number(value, clean, sign + shown)
     if plain[-1] in _VULGAR and (len(plain) == 1 or plain[:-1].strip().isdecimal()):
         numerator, denominator = _VULGAR[plain[-1]]
@@ -201,7 +201,7 @@ def raise_text(text: str) -> str:
     return text.translate(_SUPERSCRIPTS) if text and _RAISABLE.issuperset(text) else text
 
 
-def power_of_ten(exponent: str) -> str:
+def exponent_text(exponent: str) -> str:
     """Returns ``×10`` with a superscript exponent."""
     return f"×10{raise_text(plain_minus(exponent).strip())}"
 
@@ -320,7 +320,7 @@ def _round(value: float, digits: int) -> float:
     return math.copysign(math.floor(abs(value) * scale + 0.5 + 1e-12), value) / scale
 
 
-def evaluate(text: str) -> float | None:
+def expression_value(text: str) -> float | None:
     """Returns the value of an expression, which may be infinite or NaN; None if the text is not an expression.
 
     Source: ExprParser of MediaWiki's ParserFunctions.

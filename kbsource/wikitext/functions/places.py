@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, link, read_rules
+from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, read_rules, wikitext_link
 from kbsource.wikitext.functions.numbers import MINUS, NBSP, parse_number, plain_minus, raise_text
 from kbsource.wikitext.markers import APOSTROPHE
 
@@ -50,9 +50,9 @@ def flag(template: Template, page: PageFacts) -> str:
         return name
     if page.lang not in ("en", "simple"):
         known = country_name(name, page.lang)
-        return link(name) if known == name else known
+        return wikitext_link(name) if known == name else known
     title, label = _country(name)
-    return link(title, template.named.get("name", "") or label)
+    return wikitext_link(title, template.named.get("name", "") or label)
 
 
 def flag_text(template: Template, page: PageFacts, *, position: int = 2) -> str:
@@ -70,7 +70,7 @@ def country_by_name(template: Template, page: PageFacts) -> str | None:
         label = template.argument(1)
         return None if label == "#" else label or country_name(name, page.lang)
     title, label = _country(name)
-    return link(title, template.named.get("name", "") or label)
+    return wikitext_link(title, template.named.get("name", "") or label)
 
 
 def region_flag(template: Template, page: PageFacts) -> str:
@@ -80,7 +80,7 @@ def region_flag(template: Template, page: PageFacts) -> str:
     values = template.filled()
     if not values:
         return ""
-    return values[0] if len(values) > 1 else link(values[0])
+    return values[0] if len(values) > 1 else wikitext_link(values[0])
 
 
 def team(template: Template, page: PageFacts, *, after: str = "") -> str:
@@ -88,7 +88,7 @@ def team(template: Template, page: PageFacts, *, after: str = "") -> str:
     title, label = _country(template.argument(1))
     if page.lang not in ("en", "simple"):
         return title
-    return link(f"{title}{after}", label if after.endswith("team") else "") if title else ""
+    return wikitext_link(f"{title}{after}", label if after.endswith("team") else "") if title else ""
 
 
 def ship(template: Template, page: PageFacts, *, prefix: str = "") -> str:
@@ -107,12 +107,12 @@ def ship(template: Template, page: PageFacts, *, prefix: str = "") -> str:
     elif style == "2":
         shown_name = f"{kind} ''{name}''"
     elif style == "3":
-        return link(title, f"''{name}'' ({identifier})")
+        return wikitext_link(title, f"''{name}'' ({identifier})")
     else:
         label = f"{kind} ''{name}''" if kind else f"''{name}''"
         year_only = identifier.isdecimal() and len(identifier) == 4
-        return link(title, f"{label} ({identifier})" if identifier and not year_only else label)
-    return link(title, shown_name)
+        return wikitext_link(title, f"{label} ({identifier})" if identifier and not year_only else label)
+    return wikitext_link(title, shown_name)
 
 
 def ship_class(template: Template, page: PageFacts) -> str:
@@ -120,7 +120,7 @@ def ship_class(template: Template, page: PageFacts) -> str:
     values = template.padded(3)
     name, kind = values[0], values[1]
     title = f"{name}-class {kind}".strip()
-    return link(title, f"''{name}''-class {kind}".strip()) if name else ""
+    return wikitext_link(title, f"''{name}''-class {kind}".strip()) if name else ""
 
 
 def coordinates(template: Template, page: PageFacts) -> str | None:
@@ -227,8 +227,8 @@ def lead_of_biography(template: Template, page: PageFacts) -> str:
 
 def _place_and_date(value: Value, what: str, place: str) -> str:
     day, year = value(f"GiornoMese{what}"), value(f"Anno{what}")
-    date = " ".join(filter(None, (link(day), link(year) if year[:1].isdecimal() else year)))
-    where = link(value(f"{place}Link") or value(place), value(f"{place}Alt") or value(place))
+    date = " ".join(filter(None, (wikitext_link(day), wikitext_link(year) if year[:1].isdecimal() else year)))
+    where = wikitext_link(value(f"{place}Link") or value(place), value(f"{place}Alt") or value(place))
     return ", ".join(filter(None, (where, date)))
 
 

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from functools import cache
 
 from kbsource.numerals import read_int
-from kbsource.wikitext.functions.arguments import PageFacts, Template, link, table
+from kbsource.wikitext.functions.arguments import PageFacts, Template, table, wikitext_link
 from kbsource.wikitext.functions.numbers import (
     MINUS,
     NBSP,
+    exponent_text,
     format_number,
     group_digits,
     local_digits,
     parse_number,
     plain_minus,
-    power_of_ten,
     raise_text,
     round_digits,
     round_significant,
@@ -66,7 +66,7 @@ def number_with_unit(template: Template, page: PageFacts) -> str:
         text = format_number(re.sub(r"(\d),(\d)", r"\1.\2", head) if has_comma else head, page.lang)
     power = template.named.get("e", "")
     if power:
-        text += power_of_ten(power)
+        text += exponent_text(power)
     rest = values[1:]
     unit = ""
     position = 0
@@ -128,7 +128,7 @@ def val(template: Template, page: PageFacts) -> str:
         spread = uncertainty
     more = [value for value in template.positional[3:] if value.strip()]
     exponent = named.get("e", "")
-    power = power_of_ten(exponent) if exponent else ""
+    power = exponent_text(exponent) if exponent else ""
     if spread.startswith(("±", "+")) and (power or named.get("u") or named.get("ul")):
         body = f"({body}{spread})" if power else f"{body}{spread}"
     else:
@@ -164,7 +164,7 @@ def times_ten(template: Template, page: PageFacts) -> str:
     if len(values) < 2:
         return template.shown()
     unit = f"{NBSP}{values[2]}" if len(values) > 2 else ""
-    return f"{_shown(values[0], page)}{power_of_ten(values[1])}{unit}"
+    return f"{_shown(values[0], page)}{exponent_text(values[1])}{unit}"
 
 
 def percentage(template: Template, page: PageFacts) -> str:
@@ -356,7 +356,7 @@ def isotope(template: Template, page: PageFacts) -> str:
     mass = raise_text(values[1]) if len(values) > 1 else ""
     text = f"{mass}{element}{charge}"
     is_linked = template.named.get("link", "").lower() in ("y", "yes")
-    return link(f"{values[0]}-{values[1]}".capitalize(), text) if is_linked and len(values) > 1 else text
+    return wikitext_link(f"{values[0]}-{values[1]}".capitalize(), text) if is_linked and len(values) > 1 else text
 
 
 def element_symbol(template: Template, page: PageFacts) -> str:
@@ -376,7 +376,9 @@ def particle(template: Template, page: PageFacts) -> str:
     """Returns the symbol of a particle: ``{{subatomic particle|electron}}`` -> e⁻."""
     name = template.argument(1)
     text = table("particles", "symbols").get(name.lower(), name)
-    return link(name.rstrip("+-0").capitalize(), text) if template.named.get("link", "") in ("y", "yes") else text
+    return (
+        wikitext_link(name.rstrip("+-0").capitalize(), text) if template.named.get("link", "") in ("y", "yes") else text
+    )
 
 
 def music(template: Template, page: PageFacts) -> str:

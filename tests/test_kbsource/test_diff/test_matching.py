@@ -18,7 +18,7 @@ from kbsource.diff.matching import (
     match_sections,
     move_piece,
 )
-from kbsource.diff.page_texts import PageText
+from kbsource.diff.page_texts import ComparedPage
 
 _WORDS = st.sampled_from(["the", "river", "Tey", "1901", "北京", "é", ".", ",", "town"])
 _TEXTS = st.lists(st.tuples(_WORDS, st.sampled_from([" ", "", "  "])), max_size=12).map(
@@ -168,9 +168,9 @@ LONG = "The river Tey rises in the hills and flows to the sea."
 OTHER = "Goats of the island are kept for milk, which is sold in spring."
 
 
-def _page(*parts: str) -> PageText:
+def _page(*parts: str) -> ComparedPage:
     """Gives a page of paragraphs, and of headings, which begin with ``=``: as many as its level."""
-    page = PageText(["T"], [[]], [False])
+    page = ComparedPage(["T"], [[]], [False])
     path: list[str] = []
     for part in parts:
         head = part.lstrip("=")

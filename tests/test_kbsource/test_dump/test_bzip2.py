@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbsource.dump.compressed.bzip2 import BLOCK_MAGIC, END_MAGIC, Block, Damage, find_magics, iter_blocks, read_tail
+from kbsource.dump.compressed.bzip2 import (
+    BLOCK_MAGIC,
+    END_MAGIC,
+    Damage,
+    DecodedBlock,
+    find_magics,
+    iter_blocks,
+    read_bzip2_tail,
+)
 from tests.support.dumps import block_with_chance_magic, flip, one_stream
 from tests.support.examples import examples
 
@@ -27,21 +35,21 @@ FORMS = {
 }
 
 
-def read(data: bytes, start: int = 0) -> list[Block | Damage]:
+def read(data: bytes, start: int = 0) -> list[DecodedBlock | Damage]:
     return list(iter_blocks(io.BytesIO(data), start=start))
 
 
-def owner(item: Block | Damage) -> int:
-    return item.offset if isinstance(item, Block) else item.owner
+def owner(item: DecodedBlock | Damage) -> int:
+    return item.offset if isinstance(item, DecodedBlock) else item.owner
 
 
-def content(items: list[Block | Damage]) -> bytes:
-    return b"".join(item.data for item in items if isinstance(item, Block))
+def content(items: list[DecodedBlock | Damage]) -> bytes:
+    return b"".join(item.data for item in items if isinstance(item, DecodedBlock))
 
 
-def read_in_ranges(data: bytes, cuts: list[int]) -> list[Block | Damage]:
+def read_in_ranges(data: bytes, cuts: list[int]) -> list[DecodedBlock | Damage]:
     bounds = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
-    found: list[Block | Damage] = []
+    found: list[DecodedBlock | Damage] = []
     for start, end in pairwise(bounds):
         for item in read(data, start):
             if owner(item) >= end:
@@ -111,7 +119,14 @@ def test_a_damaged_block_costs_that_block_alone() -> None:
     blocks = read(data)
     items = read(flip(data, blocks[2].offset + 60))
     assert [owner(item) for item in items] == [block.offset for block in blocks]
-    assert [type(item) for item in items] == [Block, Block, Damage, Block, Block, Block]
+    assert [type(item) for item in items] == [
+        DecodedBlock,
+        DecodedBlock,
+        Damage,
+        DecodedBlock,
+        DecodedBlock,
+        DecodedBlock,
+    ]
     damage = items[2]
     assert isinstance(damage, Damage)
     assert (damage.reason, damage.offset) == ("damaged_block", blocks[2].offset)
@@ -148,7 +163,7 @@ def test_a_file_whose_first_magic_is_damaged_tells_so() -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_the_tail_is_the_end_of_the_content(form: str, count: int) -> None:
     data = FORMS[form]
-    assert read_tail(io.BytesIO(data), len(data), count) == (CONTENT[-count:], None)
+    assert read_bzip2_tail(io.BytesIO(data), len(data), count) == (CONTENT[-count:], None)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +176,7 @@ def test_the_tail_is_the_end_of_the_content(form: str, count: int) -> None:
     ids=["truncated", "damaged", "garbage"],
 )
 def test_the_tail_tells_how_the_file_ends(data: bytes, reason: str) -> None:
-    assert read_tail(io.BytesIO(data), len(data), 100)[1] == reason
+    assert read_bzip2_tail(io.BytesIO(data), len(data), 100)[1] == reason
 
 
 def slow_magics(data: bytes) -> list[tuple[int, bool]]:

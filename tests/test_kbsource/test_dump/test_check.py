@@ -12,7 +12,7 @@ import pytest
 from kbsource.dump.check import (
     CheckReport,
     DumpPart,
-    check_dump,
+    dump_findings,
     gaps_and_overlaps,
     index_names,
     is_content_export,
@@ -35,7 +35,7 @@ XML = dump_xml([xml for _, _, xml in PAGES])
 
 def check(files: dict[str, bytes], *, deep: bool = False, paths: list[str] | None = None) -> CheckReport:
     stored(files)
-    return check_dump(paths or [name for name in files if ".xml" in name], deep=deep)
+    return dump_findings(paths or [name for name in files if ".xml" in name], deep=deep)
 
 
 def codes(report: CheckReport, severity: str = "error") -> list[str]:
@@ -251,7 +251,7 @@ def test_progress_tells_each_byte_once_or_with_the_deep_check_twice() -> None:
     for deep in (False, True):
         steps: list[int] = []
         stored({NAME: DUMP})
-        check_dump([NAME], deep=deep, on_progress=steps.append)
+        dump_findings([NAME], deep=deep, on_progress=steps.append)
         assert sum(steps) == len(DUMP) * (1 + deep)
 
 
@@ -263,7 +263,7 @@ def test_real_index_lines() -> None:
 
 def test_a_real_dump() -> None:
     path = str(real_path("dumps/aawiki/aawiki-20260101-pages-meta-current.xml.bz2"))
-    report = check_dump([path], deep=True)
+    report = dump_findings([path], deep=True)
     assert codes(report) == codes(report, "warning") == []
     (content,) = [finding.message for finding in report.findings if finding.code == "content"]
     assert content.startswith("507 pages")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kbsource.dump.check import check_dump
+from kbsource.dump.check import dump_findings
 from kbsource.dump.dates import check_one_day, check_revision_days, day_of
 from kbsource.errors import SetupError
 
@@ -52,7 +52,7 @@ def test_a_day_is_found_in_names_status_and_folders(tmp_path: Path) -> None:
 )
 def test_parts_of_two_days_are_refused_with_both(names: tuple[str, ...], tmp_path: Path) -> None:
     paths = [_write(tmp_path / name) for name in names]
-    found = {finding.code: finding for finding in check_dump(paths).findings if finding.severity == "error"}
+    found = {finding.code: finding for finding in dump_findings(paths).findings if finding.severity == "error"}
     assert {"2026-10-01", "2026-11-01"} == {word for word in found["mixed_dates"].message.split() if "2026-" in word}
     with pytest.raises(SetupError, match=r"of 2026-10-01 .* of 2026-11-01 .*: that is not one dump"):
         check_one_day(paths)
@@ -65,9 +65,9 @@ def test_parts_of_one_day_are_one_dump(tmp_path: Path) -> None:
 
 def test_a_revision_of_a_later_time_is_told(tmp_path: Path) -> None:
     kept = _write(tmp_path / "ltgwiki-20261001-pages-articles.xml", "2026-10-03")
-    assert "mixed_dates" not in {finding.code for finding in check_dump([kept], deep=True).findings}
+    assert "mixed_dates" not in {finding.code for finding in dump_findings([kept], deep=True).findings}
     later = _write(tmp_path / "ltgwiki-20260901-pages-articles.xml", "2026-10-03")
-    (found,) = (finding for finding in check_dump([later], deep=True).findings if finding.code == "mixed_dates")
+    (found,) = (finding for finding in dump_findings([later], deep=True).findings if finding.code == "mixed_dates")
     assert "of 2026-09-01 (by its name), but its newest revision is of 2026-10-03" in found.message
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbsource.dump.lines import plan_lines
-from kbsource.pageviews import PageViews, projects_of, read_range
+from kbsource.pageviews import PageViews, projects_of, read_views
 from kbsource.records import BadRecord
 from tests.support.examples import examples
 from tests.support.real_data import real_path
@@ -26,7 +26,7 @@ def read(path: Path, content: bytes) -> list[PageViews | BadRecord]:
 
 def read_whole(path: Path, projects: frozenset[str]) -> list[PageViews | BadRecord]:
     (whole,) = plan_lines([str(path)], range_bytes=1 << 30)
-    return list(read_range(whole, projects))
+    return list(read_views(whole, projects))
 
 
 @pytest.mark.parametrize(

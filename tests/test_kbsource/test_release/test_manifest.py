@@ -12,7 +12,7 @@ from kbsource.errors import DataError, SetupError
 from kbsource.release.layout import BUILDING, MANIFEST
 from kbsource.release.manifest import code_facts
 from kbsource.release.output import commit
-from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest, count_faults
+from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest, _count_faults
 from tests.support.pages import synthetic_pages, title_of
 from tests.support.releases import TitleRow, write_release
 
@@ -89,9 +89,9 @@ def test_a_release_of_another_kind_is_told_from_one_of_another_version(tmp_path:
 )
 def test_counts_that_do_not_add_up_stop_the_job(tmp_path: Path, changes: dict[str, object]) -> None:
     manifest = release(tmp_path)
-    assert count_faults(manifest) == []
+    assert _count_faults(manifest) == []
     wrong = replace(manifest.totals, **changes)  # type: ignore[arg-type]
-    assert count_faults(replace(manifest, totals=wrong, counts={"dump.xml": wrong}))
+    assert _count_faults(replace(manifest, totals=wrong, counts={"dump.xml": wrong}))
 
 
 def test_code_facts_name_versions() -> None:

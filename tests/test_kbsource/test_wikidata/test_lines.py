@@ -16,7 +16,7 @@ from kbsource.dump.lines import Line
 from kbsource.dump.ranges import expand_paths
 from kbsource.errors import SetupError
 from kbsource.records import BadRecord
-from kbsource.wikidata.lines import plan_lines, read_ahead, read_lines
+from kbsource.wikidata.lines import plan_entities, read_ahead, read_entities
 from tests.support.entities import array
 from tests.support.examples import examples
 
@@ -26,8 +26,8 @@ LINES = [b'{"id":"Q1"}', b'{"id":"Q2","x":"' + b"x" * 300 + b'"}', b'{"id":"Q3"}
 def read(path: Path, *, range_bytes: int = 1 << 40, **options: Any) -> list[Line | BadRecord]:
     return [
         line
-        for line_range in plan_lines([str(path)], range_bytes=range_bytes)
-        for line in read_lines(line_range, **options)
+        for line_range in plan_entities([str(path)], range_bytes=range_bytes)
+        for line in read_entities(line_range, **options)
     ]
 
 

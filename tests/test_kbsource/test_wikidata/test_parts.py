@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from kbsource.columns import schema_of
 from kbsource.files import Folder
 from kbsource.runtime.beat import Beat
-from kbsource.runtime.chunks import ChunkKey, Work, with_numbers
+from kbsource.runtime.chunks import ChunkKey, Work, numbered_batches
 from kbsource.wikidata import parts
 from kbsource.wikidata.assemble import find_superseded, name_tables
 from kbsource.wikidata.entity import FORMS, OWN_COLUMNS, RANKS, Entity, EntityReader, ReadStatement, Snak
-from kbsource.wikidata.lines import plan_lines, read_lines
+from kbsource.wikidata.lines import plan_entities, read_entities
 from kbsource.wikidata.parts import (
     IDS,
     ORDINALS,
@@ -90,7 +90,7 @@ def test_every_row_is_what_the_statement_says(entities: dict[str, list[ReadState
 def files_of(folder: Path, entities: list[Any], entity_reader: EntityReader | None = None) -> PartFiles:
     dump = folder / "dump.json"
     dump.write_bytes(array(entities))
-    ranges = plan_lines([str(dump)], range_bytes=1 << 40)
+    ranges = plan_entities([str(dump)], range_bytes=1 << 40)
     staging = str(folder / "staging")
     return PartFiles(ranges, entity_reader or reader(), files=Folder.of, staging=staging)
 
@@ -100,7 +100,7 @@ def write(
 ) -> tuple[PartReport, list[pa.RecordBatch]]:
     """Writes a range and gives its report and its ids."""
     work = Work(ChunkKey(0, 0), given.pop("beat", Beat.unshared()), **given)
-    rows = with_numbers([pa.record_batch({"ordinal": list(skipped)}, schema=ORDINALS)])
+    rows = numbered_batches([pa.record_batch({"ordinal": list(skipped)}, schema=ORDINALS)])
     ids = list(files_of(folder, entities)(rows, work))
     return msgspec.convert(work.report.facts, PartReport), ids
 
@@ -115,8 +115,8 @@ def test_a_part_gives_batches_of_every_table_ids_and_classes(tmp_path: Path) -> 
         property_,
     ]
     dump.write_bytes(array(entities))
-    (whole,) = plan_lines([str(dump)], range_bytes=1 << 40)
-    part = EntityRange(read_lines(whole), part=3, file="dump.json", reader=reader())
+    (whole,) = plan_entities([str(dump)], range_bytes=1 << 40)
+    part = EntityRange(read_entities(whole), part=3, file="dump.json", reader=reader())
 
     found = {name: batch.to_pylist() for name, batch in part}
 

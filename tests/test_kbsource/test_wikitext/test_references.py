@@ -14,7 +14,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from kbsource.site import Site
-from kbsource.wikitext.asked import Asked
+from kbsource.wikitext.asked import Dependencies
 from kbsource.wikitext.markers import ANY_CONTROL
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 from kbsource.wikitext.reference_texts import NoteKinds, ReferenceReader
@@ -458,6 +458,6 @@ CITING = ["{{cite web|title=", "|", "a", "=", "''b''", "url=http://x.example/", 
 @example("{{cite web|title=---- a: b}}")
 @example("{{cite web|title=a\u2009 b: c|last=|}}")
 def test_a_citation_that_is_all_of_a_reference_says_what_all_steps_give(content: str) -> None:
-    asked = Asked(Site())
+    asked = Dependencies(Site())
     reader = ReferenceReader("en", PLAIN.plain, NoteKinds("en", None, asked), asked)
     assert reader.sole_citation(content) in (None, reader.by_steps(content))

@@ -14,7 +14,7 @@ from kbsource.site import Site
 from kbsource.wikitext import templates
 from kbsource.wikitext.functions.arguments import PageFacts, Template, read_rules
 from kbsource.wikitext.markers import unliteral
-from kbsource.wikitext.templates import Rendering, magic, normalise_template_name, render, rule_book, split_template
+from kbsource.wikitext.templates import Rendering, magic, normalise_template_name, render_use, rule_book, split_template
 from tests.support.examples import examples
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "templates" / "templates.toml"
@@ -42,7 +42,7 @@ def _render(lang: str, wikitext: str) -> Rendering:
     assert match is not None
     template = split_template(match.group(1), lang)
     assert template is not None
-    outcome, text, is_block = render(template, PAGES[lang])
+    outcome, text, is_block = render_use(template, PAGES[lang])
     around = wikitext[: match.start()] + unliteral(text) + wikitext[match.end() :]
     return Rendering(outcome, around if text else "", is_block)
 
@@ -103,7 +103,7 @@ def test_the_revision_is_now() -> None:
     template = split_template("age|1990|1|2")
     assert template is not None
     for timestamp, age in (("2020-01-01T00:00:00Z", "29"), ("2020-01-02T00:00:00Z", "30"), ("", "")):
-        assert render(template, PageFacts("en", "A", timestamp)).wikitext == age
+        assert render_use(template, PageFacts("en", "A", timestamp)).wikitext == age
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
@@ -162,7 +162,7 @@ _NAMES = st.sampled_from(
 @example(["2000", LONG, f"{LONG}-01-01"], {})
 def test_no_arguments_make_a_function_fail(positional: list[str], named: dict[str, str]) -> None:
     for lang, name in _all_functions():
-        rendering = render(Template(name, tuple(positional), named), PAGES[lang])
+        rendering = render_use(Template(name, tuple(positional), named), PAGES[lang])
         assert rendering.outcome in ("rendered", "dropped", "infobox")
 
 
@@ -198,7 +198,7 @@ def test_hostile_input_gives_no_more_than_it_takes(wikitext: str) -> None:
     template = split_template(wikitext[2:-2])
     assert template is not None
     assert len(template.positional) <= wikitext.count("|") + 1
-    assert len(render(template, PAGES["en"]).wikitext) <= 2 * len(wikitext) + 1000
+    assert len(render_use(template, PAGES["en"]).wikitext) <= 2 * len(wikitext) + 1000
 
 
 def test_magic_words_name_one_thing() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.numbers import parse_number, plain_minus, round_digits
 from kbsource.wikitext.functions.units import find_unit, output_units, subunits_in
-from kbsource.wikitext.templates import render, split_template
+from kbsource.wikitext.templates import render_use, split_template
 from tests.support.real_data import real_path
 
 _TEXT = re.compile(rb"<text[^>]*>(.*?)</text>", re.DOTALL)
@@ -98,7 +98,7 @@ def test_rounding_is_never_off_by_more_than_half_a_place(value: float, precision
 def test_a_measure_says_its_input_and_the_right_output(value: float, units: tuple[str, str], decimals: int) -> None:
     written = f"{value:.3f}"
     template = Template("Convert", (written, *units, str(decimals)), {"abbr": "on", "comma": "off"})
-    text = plain_minus(render(template, PageFacts("en")).wikitext)
+    text = plain_minus(render_use(template, PageFacts("en")).wikitext)
     match = re.fullmatch(r"(-?[\d.]+) (\S+) \((-?[\d.]+) (\S+)\)", text.replace("\u00a0", " "))
     assert match is not None, text
     assert float(match.group(1)) == float(written)
@@ -130,7 +130,7 @@ def test_no_number_of_a_real_convert_vanishes() -> None:
             if template.named.get("disp") in _OUTPUT_ONLY:
                 continue
             n_uses += 1
-            rendering = render(template, page)
+            rendering = render_use(template, page)
             said = _numbers(rendering.wikitext)
             assert rendering.outcome == "rendered"
             for argument in template.positional:

@@ -18,24 +18,24 @@ from mapping.amber.records import (
     ITEM,
     QUANTITY,
     TASKS,
+    AmberEntity,
     AmberOptions,
     AmberSet,
     AmberTuple,
+    AmberValue,
     Collection,
-    Entity,
     FullValue,
     PageRef,
     SetEntity,
-    Value,
     load_collections,
 )
 from mapping.amber.release import (
     CollectionStatistics,
     ValueCounts,
+    amber_line,
     answers,
     false_object,
     make_queries,
-    record_line,
     set_of,
     set_queries,
     set_record,
@@ -44,7 +44,7 @@ from mapping.amber.release import (
 from mapping.amber.sets import (
     N_TOKENS,
     Bearer,
-    Passage,
+    PageBeginning,
     align_entity,
     choose_members,
     distinguishing,
@@ -83,30 +83,32 @@ def test_heads_and_gaps(rows: list[tuple[int, bool]], options: dict[str, str], e
     assert chosen(rows, **options) == expected
 
 
-def person(qid: str, **properties: tuple[Value, ...]) -> Entity:
-    return Entity(qid, 10, ("A",), ("Q5",), properties)
+def person(qid: str, **properties: tuple[AmberValue, ...]) -> AmberEntity:
+    return AmberEntity(qid, 10, ("A",), ("Q5",), properties)
 
 
 def test_a_property_without_a_usable_value_makes_that_of_others_ambiguous() -> None:
-    team = (Value(ITEM, "Q9"),)
+    team = (AmberValue(ITEM, "Q9"),)
     members = [person("Q1", P54=team, P641=team), person("Q2", P54=()), person("Q3", P19=team)]
     assert distinguishing(members, HUMAN, AmberOptions()) == [("P641",), (), ()]
 
 
 def test_with_complex_types_a_property_of_two_types_does_not_count() -> None:
     collection = Collection("x", {"Q1": ("P1", "P2"), "Q2": ("P2",)}, {}, {}, {})
-    entity = Entity("Q7", 10, (), ("Q1", "Q2"), {"P1": (), "P2": ()})
+    entity = AmberEntity("Q7", 10, (), ("Q1", "Q2"), {"P1": (), "P2": ()})
     assert distinguishing([entity], collection, AmberOptions()) == [("P1", "P2")]
     assert distinguishing([entity], collection, AmberOptions(complex_types=True)) == [("P1",)]
 
 
 def test_values_are_called_by_names_of_those_who_use_them_and_by_words() -> None:
     known = {
-        "Q1": Entity("Q1", 9, ("guitar",), ("Q9",), {"P3095": (Value(ITEM, "Q2"), Value(ITEM, "Q8")), "P1535": ()}),
-        "Q2": Entity("Q2", 9, ("guitarist", "axeman"), (), {}),
-        "Q3": Entity("Q3", 9, (), (), {}),
+        "Q1": AmberEntity(
+            "Q1", 9, ("guitar",), ("Q9",), {"P3095": (AmberValue(ITEM, "Q2"), AmberValue(ITEM, "Q8")), "P1535": ()}
+        ),
+        "Q2": AmberEntity("Q2", 9, ("guitarist", "axeman"), (), {}),
+        "Q3": AmberEntity("Q3", 9, (), (), {}),
     }
-    values = [Value(ITEM, "Q1"), Value(ITEM, "Q3"), Value(ITEM, "Q8"), Value(QUANTITY, "+12", "1")]
+    values = [AmberValue(ITEM, "Q1"), AmberValue(ITEM, "Q3"), AmberValue(ITEM, "Q8"), AmberValue(QUANTITY, "+12", "1")]
     assert full_values(values, known, lang="en") == (
         FullValue(ITEM, "Q1", None, None, ("guitar",), ("axeman", "guitarist"), ("Q9",)),
         FullValue(QUANTITY, None, "+12", "1", ("12",), ("twelve",), None),
@@ -136,7 +138,7 @@ def of_tuple(*values: FullValue, property_id: str = "P54") -> AmberTuple:
 )
 def test_the_beginning_of_a_page_names_a_value(alias: str, text: str, is_found: bool) -> None:
     entity = SetEntity("Q1", 1.0, True, (), (), (), (of_tuple(value("Q2", "nowhere", alias)),))
-    aligned = align_entity(entity, [Passage(PAGE, text)])
+    aligned = align_entity(entity, [PageBeginning(PAGE, text)])
     assert aligned.wikipedia == (PAGE,)
     assert [amber_tuple.provenance for amber_tuple in aligned.tuples] == ([(PAGE,)] if is_found else [])
     assert all(amber_tuple.values[0].found_in_passage for amber_tuple in aligned.tuples)
@@ -265,11 +267,14 @@ def replace_qid(entity: SetEntity, qid: str) -> SetEntity:
 
 
 def amber_sets(
-    entities: Iterable[Entity], documents: Mapping[str, list[Passage]], collection: Collection, options: AmberOptions
+    entities: Iterable[AmberEntity],
+    documents: Mapping[str, list[PageBeginning]],
+    collection: Collection,
+    options: AmberOptions,
 ) -> list[AmberSet]:
     """The sets of a collection, by name: the steps that the pipeline takes for each name, in a loop in memory."""
     known = {entity.qid: entity for entity in entities}
-    named: dict[str, list[Entity]] = {}
+    named: dict[str, list[AmberEntity]] = {}
     for entity in known.values():
         for alias in dict.fromkeys(entity.aliases):
             named.setdefault(alias, []).append(entity)
@@ -355,24 +360,24 @@ PUBLISHED = {
 def test_example_of_the_published_readme() -> None:
     options = AmberOptions(templates="released")
     (collection,) = load_collections(None, ["human"], "released")
-    battles = (Value("wikibase-item", "Q10"), Value("wikibase-item", "Q11"))
+    battles = (AmberValue("wikibase-item", "Q10"), AmberValue("wikibase-item", "Q11"))
     entities = [
-        Entity("Q91", 156_404, ("Abraham Lincoln", "Abe Lincoln"), ("Q5",), {"P607": battles}),
-        Entity("Q4666410", 60, ("Abe Lincoln",), ("Q5",), {"P1303": (Value("wikibase-item", "Q12"),)}),
-        Entity("Q10", 9, tuple(BATTLES[:1]), (), {}),
-        Entity("Q11", 9, tuple(BATTLES[1:]), (), {}),
-        Entity("Q12", 9, tuple(INSTRUMENTS), (), {}),
+        AmberEntity("Q91", 156_404, ("Abraham Lincoln", "Abe Lincoln"), ("Q5",), {"P607": battles}),
+        AmberEntity("Q4666410", 60, ("Abe Lincoln",), ("Q5",), {"P1303": (AmberValue("wikibase-item", "Q12"),)}),
+        AmberEntity("Q10", 9, tuple(BATTLES[:1]), (), {}),
+        AmberEntity("Q11", 9, tuple(BATTLES[1:]), (), {}),
+        AmberEntity("Q12", 9, tuple(INSTRUMENTS), (), {}),
     ]
     pages = {
         "Q91": [
-            Passage(PageRef(**LINCOLN[0]), "Abraham Lincoln led the Union through the American Civil War."),
-            Passage(PageRef(**LINCOLN[1]), "A relief."),
+            PageBeginning(PageRef(**LINCOLN[0]), "Abraham Lincoln led the Union through the American Civil War."),
+            PageBeginning(PageRef(**LINCOLN[1]), "A relief."),
         ],
-        "Q4666410": [Passage(PageRef(**MUSICIAN[0]), "He played the trombone.")],
+        "Q4666410": [PageBeginning(PageRef(**MUSICIAN[0]), "He played the trombone.")],
     }
     (found,) = amber_sets(entities, pages, collection, options)
     record = set_record(found.name, set_queries(found, "qa", collection, options, {}))
-    assert record_line(record) == json.dumps(PUBLISHED).encode() + b"\n"
+    assert amber_line(record) == json.dumps(PUBLISHED).encode() + b"\n"
 
 
 N_WORLDS = 200

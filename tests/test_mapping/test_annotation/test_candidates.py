@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from mapping.annotation.campaign import Passage, choose_candidates, is_same, token_overlap
+from mapping.annotation.campaign import FoundPassage, choose_candidates, is_same_passage, token_overlap
 from mapping.annotation.tasks import CandidateOptions, cohen_kappa, fleiss_kappa, mean_kappa, pair_kappas
 
 
-def passage(page: str, text: str, paragraphs: tuple[int, int] | None = None) -> Passage:
-    return Passage(page, f"T{page}", paragraphs, text)
+def passage(page: str, text: str, paragraphs: tuple[int, int] | None = None) -> FoundPassage:
+    return FoundPassage(page, f"T{page}", paragraphs, text)
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,12 @@ def passage(page: str, text: str, paragraphs: tuple[int, int] | None = None) -> 
         ("the same words further on", passage("1", "x", (1, 2)), passage("1", "x", (3, 3)), True),
         ("one holds the other", passage("1", "The river rises."), passage("1", "river rises", (1, 1)), True),
         ("neither does", passage("1", "a lake"), passage("1", "a river"), False),
-        ("other titles", Passage("", "A", (1, 1), "x"), Passage("", "B", (1, 1), "x"), False),
-        ("one title", Passage("", "A", (1, 2), "x"), Passage("", "A", (2, 2), "y"), True),
+        ("other titles", FoundPassage("", "A", (1, 1), "x"), FoundPassage("", "B", (1, 1), "x"), False),
+        ("one title", FoundPassage("", "A", (1, 2), "x"), FoundPassage("", "A", (2, 2), "y"), True),
     ],
 )
-def test_the_same_passage(case: str, first: Passage, second: Passage, same: bool) -> None:
-    assert is_same(first, second) is is_same(second, first) is same
+def test_the_same_passage(case: str, first: FoundPassage, second: FoundPassage, same: bool) -> None:
+    assert is_same_passage(first, second) is is_same_passage(second, first) is same
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_the_gold_passage_is_one_of_them() -> None:
 
 
 def test_pages_that_a_run_calls_by_their_titles_alone_are_told_apart() -> None:
-    runs = [[Passage("", title, (1, 1), "A lake.") for title in "AB"]]
+    runs = [[FoundPassage("", title, (1, 1), "A lake.") for title in "AB"]]
     found = choose_candidates("q", ["lake"], runs, None, options=CandidateOptions(), stop_words=())
     assert {candidate.passage.title for candidate in found} == {"A", "B"}
     assert len({candidate.passage_id for candidate in found}) == 2

@@ -19,9 +19,9 @@ from kbsource.release.layout import shard_path
 from mapping.annotation.crowd import (
     TaskOptions,
     candidate_of,
-    export_tasks,
     validation_record,
     validation_tasks,
+    write_crowd_tasks,
 )
 from mapping.annotation.revision import apply_crowd
 from mapping.annotation.tasks import TaskForm
@@ -74,7 +74,7 @@ def release(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tasks(tmp_path: Path, release: Path) -> Path:
-    export_tasks(str(release), str(tmp_path / "tasks"), OPTIONS)
+    write_crowd_tasks(str(release), str(tmp_path / "tasks"), OPTIONS)
     return tmp_path / "tasks"
 
 
@@ -130,7 +130,7 @@ def test_questions_of_the_pool_and_drawn_training_ones_are_written_anew(tasks: P
 
 
 def test_the_same_release_gives_the_same_tasks(tmp_path: Path, release: Path, tasks: Path) -> None:
-    counts = export_tasks(str(release), str(tmp_path / "again"), OPTIONS)
+    counts = write_crowd_tasks(str(release), str(tmp_path / "again"), OPTIONS)
     for file in sorted(tasks.iterdir()):
         assert file.read_bytes() == (tmp_path / "again" / file.name).read_bytes()
     assert verified(tasks).is_sound
@@ -313,7 +313,7 @@ def test_a_question_with_too_few_answers_is_replaced_by_the_next_that_is_drawn(t
 def test_what_was_written_anew_is_not_kept_with_a_question_that_goes_back(tmp_path: Path) -> None:
     first = structs.replace(crowd_questions()[0], paraphrase="What lies at Lake Miravel?")
     release = write_qampari(tmp_path / "release", [first, *crowd_questions()[1:]], facts={"release": {}})
-    export_tasks(str(release), str(tmp_path / "tasks"), OPTIONS)
+    write_crowd_tasks(str(release), str(tmp_path / "tasks"), OPTIONS)
     ids = task_ids(tmp_path / "tasks")
     report = _apply(tmp_path, verdicts=[_verdict(ids[f"{DEV}__{number}"]) for number in (0, 5)])
     assert report["questions"]["replaced"] == 1
@@ -426,7 +426,7 @@ def test_the_new_release_is_whole_and_names_the_old_one(tmp_path: Path, release:
     assert json.loads((tmp_path / "judged" / "report.json").read_text()) == report
     queries = [[*read_table(str(folder), "queries")] for folder in (release, tmp_path / "judged")]
     assert queries[0] == queries[1]
-    counts = export_tasks(str(tmp_path / "judged"), str(tmp_path / "next"), OPTIONS)
+    counts = write_crowd_tasks(str(tmp_path / "judged"), str(tmp_path / "next"), OPTIONS)
     assert counts["answers"] == 18
     known = {line["task_id"] for line in read_lines(tasks / "validation_key.jsonl") if not line["is_wrong"]}
     again = {line["task_id"] for line in read_lines(tmp_path / "next" / "validation_key.jsonl") if not line["is_wrong"]}
@@ -470,7 +470,7 @@ def test_damaged_releases_and_tasks_are_refused(
         apply_crowd(str(release), str(tasks), str(tmp_path / "new"))
     if file.startswith("release"):
         with pytest.raises(SetupError, match=f"{file} is not as it was written"):
-            export_tasks(str(release), str(tmp_path / "new"), OPTIONS)
+            write_crowd_tasks(str(release), str(tmp_path / "new"), OPTIONS)
     assert not (tmp_path / "new").exists()
 
 
@@ -508,7 +508,7 @@ NAMES = [f"Mill {number}" for number in range(7)]
 def test_a_verdict_drops_its_answer(form: TaskForm, tmp_path: Path) -> None:
     facts = {"release": {"manifest_sha256": "1"}}
     release = write_qampari(tmp_path / "release", [drawn(question("P50__Q1", NAMES), 0, "dev")], facts=facts)
-    export_tasks(str(release), str(tmp_path / "tasks"), TaskOptions(form=form))
+    write_crowd_tasks(str(release), str(tmp_path / "tasks"), TaskOptions(form=form))
     said = tmp_path / f"said.{form}"
     if form == "csv":
         with open(tmp_path / "tasks" / "validation.csv", newline="") as file:

@@ -10,7 +10,7 @@ import pytest
 
 from kbsource.errors import SetupError
 from mapping.annotation.filter_sample import (
-    FilterOptions,
+    AnswerFilterOptions,
     FilterSampleOptions,
     best_threshold,
     export_filter_sample,
@@ -59,7 +59,7 @@ def test_the_shares_that_a_threshold_removes(release: str, tmp_path: Path) -> No
     path = tmp_path / "said.jsonl"
     path.write_text("".join(json.dumps(verdict) + "\n" for verdict in said))
     report = report_filter(
-        str(tmp_path / "sample"), [str(path)], Lengths(), FilterOptions(least_entailment=0.04), reject=pytest.fail
+        str(tmp_path / "sample"), [str(path)], Lengths(), AnswerFilterOptions(least_entailment=0.04), reject=pytest.fail
     )
     assert report["proofs"] == {"judged": 20, "missing": 1, "correct": 14, "incorrect": 6}
     assert report["incorrect_removed"] == pytest.approx(3 / 6)  # 0, 0.04 and the refused one

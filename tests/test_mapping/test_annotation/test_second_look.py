@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kbsource.records import BadRecord
-from mapping.annotation.crowd import CORRECT, INCORRECT, TaskOptions, export_tasks
+from mapping.annotation.crowd import CORRECT, INCORRECT, TaskOptions, write_crowd_tasks
 from mapping.annotation.extended_set import ExtendedOptions, added_answers, export_extended, import_extended
 from mapping.annotation.revision import apply_crowd
 from mapping.annotation.second_look import LookOptions, second_look
@@ -48,7 +48,7 @@ def release(tmp_path: Path) -> str:
 
 @pytest.fixture
 def tasks(tmp_path: Path, release: str) -> str:
-    export_tasks(release, str(tmp_path / "tasks"), TaskOptions(wrong_share=0.2, n_train_paraphrases=0))
+    write_crowd_tasks(release, str(tmp_path / "tasks"), TaskOptions(wrong_share=0.2, n_train_paraphrases=0))
     return str(tmp_path / "tasks")
 
 

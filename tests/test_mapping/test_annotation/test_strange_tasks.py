@@ -12,9 +12,14 @@ import pytest
 
 from kbsource.errors import DataError, SetupError
 from mapping.annotation.campaign import import_judgements, report_campaign, write_campaign_tasks
-from mapping.annotation.crowd import TaskOptions, export_tasks
+from mapping.annotation.crowd import TaskOptions, write_crowd_tasks
 from mapping.annotation.extended_set import ExtendedOptions, export_extended, import_extended
-from mapping.annotation.filter_sample import FilterOptions, FilterSampleOptions, export_filter_sample, report_filter
+from mapping.annotation.filter_sample import (
+    AnswerFilterOptions,
+    FilterSampleOptions,
+    export_filter_sample,
+    report_filter,
+)
 from mapping.annotation.revision import apply_crowd
 from mapping.annotation.second_look import LookOptions, second_look
 from mapping.annotation.study import import_choices, report_study
@@ -87,7 +92,7 @@ def _question_folders(at: Path) -> Iterable[tuple[str, list[Read]]]:
     names = [f"Mill {number}" for number in range(8)]
     asked = [drawn(question(f"P50__Q{n}", names), n, "test") for n in range(3)]
     release = str(write_qampari(at / "release", asked, facts={"model": None}))
-    export_tasks(release, str(at / "crowd"), TaskOptions(wrong_share=0.2, n_train_paraphrases=0))
+    write_crowd_tasks(release, str(at / "crowd"), TaskOptions(wrong_share=0.2, n_train_paraphrases=0))
     key = [json.loads(line) for line in (at / "crowd" / "validation_key.jsonl").read_text().splitlines()]
     verdicts = _lines(at / "verdicts.jsonl", ({"task_id": task["task_id"], "verdict": "incorrect"} for task in key))
     written = _lines(at / "written.jsonl", [{"qid": key[0]["qid"], "paraphrase": "Who?", "worker": "ann"}])
@@ -103,7 +108,7 @@ def _question_folders(at: Path) -> Iterable[tuple[str, list[Read]]]:
         [
             again,
             lambda folder, output: apply_crowd(release, folder, output, verdicts=[verdicts], paraphrases=[written]),
-            lambda folder, output: export_tasks(release, output, TaskOptions(not_in=(folder,))),
+            lambda folder, output: write_crowd_tasks(release, output, TaskOptions(not_in=(folder,))),
         ],
     )
     export_extended(release, str(at / "extended"), ExtendedOptions(questions=1))
@@ -117,7 +122,7 @@ def _question_folders(at: Path) -> Iterable[tuple[str, list[Read]]]:
     said = _lines(at / "said.jsonl", ({"task_id": task_id, "verdict": "correct"} for task_id in ids))
     yield (
         str(at / "sample"),
-        [lambda folder, _: report_filter(folder, [said], _Certain(), FilterOptions(), reject=lambda _: None)],
+        [lambda folder, _: report_filter(folder, [said], _Certain(), AnswerFilterOptions(), reject=lambda _: None)],
     )
 
 

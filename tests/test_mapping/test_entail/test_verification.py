@@ -29,7 +29,7 @@ from mapping.entail.verification import (
     verification_values,
     with_verdict,
 )
-from mapping.records import Alignment, Evidence, Example, Output, PageKey, Place, Question, Span
+from mapping.records import Alignment, EntailmentQuestion, Evidence, Example, Output, PageKey, Place, Span
 from mapping.search.page_search import PageSearch, SearchSettings
 from mapping.search.tokens import Tokeniser
 from tests.support.aligned import aligned
@@ -236,11 +236,13 @@ def chosen(
     """
     scores = scores or [0.4] * (1 + len(sentences))
     wanted = replace(judged(expects, None, None if span is None else scores[0]), refusal=None)
-    answers: list[tuple[Question, Verdict | Refused]] = []
+    answers: list[tuple[EntailmentQuestion, Verdict | Refused]] = []
     if span is not None:
-        answers.append((Question("Text", 0, 4), span))
+        answers.append((EntailmentQuestion("Text", 0, 4), span))
     for number, (answer, score) in enumerate(zip(sentences, scores[1:], strict=True), 1):
-        answers.append((Question("Text", 0, 4, span=Span(number, 0, number, 4, score, "rescued"), text="Text"), answer))
+        answers.append(
+            (EntailmentQuestion("Text", 0, 4, span=Span(number, 0, number, 4, score, "rescued"), text="Text"), answer)
+        )
     found = with_verdict(wanted, answers, None if rule is None else read_rule(rule))
     if not found.is_rescued:
         assert found.span == wanted.span

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from kbsource.release.manifest import FileEntry
 from mapping.inspector.alignment import KiltLines, threshold_shares
-from mapping.inspector.app import make_app
+from mapping.inspector.app import inspector_app
 from mapping.inspector.marking import shown
 from tests.support.derived_releases import (
     HOSTILE,
@@ -215,7 +215,7 @@ def test_records_of_a_file_in_another_order_are_not_shown_for_others(tmp_path: P
 
 def test_damage_is_named(tmp_path: Path) -> None:
     folder = write_alignment(tmp_path / "a", RECORDS)
-    client = TestClient(make_app(opened(folder)), base_url="http://127.0.0.1", raise_server_exceptions=False)
+    client = TestClient(inspector_app(opened(folder)), base_url="http://127.0.0.1", raise_server_exceptions=False)
     lines = folder / "fever-dev-kilt.jsonl"
     content = lines.read_bytes()
     for place in range(content.index(b"First?"), content.index(b"First?") + 6):
@@ -227,7 +227,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
     assert "First?" in client.get("/r/a/tables/records/0").text
     lines.write_bytes(content.replace(b'"id": "1"', b'"id": "1\n'))
     seal(folder)
-    client = TestClient(make_app(opened(folder)), base_url="http://127.0.0.1", raise_server_exceptions=False)
+    client = TestClient(inspector_app(opened(folder)), base_url="http://127.0.0.1", raise_server_exceptions=False)
     assert "line 1" in client.get("/r/a/tables/records/0").text
     lines.write_bytes(b"")
     table = folder / "alignments/alignments-00000-of-00002.parquet"

@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from kbsource.errors import SetupError
-from mapping.inspector.app import make_app
+from mapping.inspector.app import inspector_app
 from mapping.inspector.frame import HEADERS
 from mapping.inspector.opened import Opened, close_releases, every_release, open_releases
 from tests.support.dumps import flip
@@ -46,7 +46,7 @@ def test_only_names_of_this_machine_are_answered(opened: Opened, host: str, stat
 
 
 def test_a_given_host_is_answered_too(opened: Opened) -> None:
-    client = TestClient(make_app([opened], hosts=["reader.local"]), base_url="http://reader.local:8765")
+    client = TestClient(inspector_app([opened], hosts=["reader.local"]), base_url="http://reader.local:8765")
     assert client.get("/").status_code == 200
 
 

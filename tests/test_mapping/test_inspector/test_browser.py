@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kbsource.records import Infobox, InfoboxField
-from mapping.inspector.app import make_app
+from mapping.inspector.app import inspector_app
 from mapping.inspector.opened import Opened
 from tests.support.browser import DESKTOP, PHONE, Browser, browser_on, is_too_wide, served
 from tests.support.hostile_pages import FIRST_ID, LONG_TABLE_ROWS, TITLES, hostile_pages
@@ -47,7 +47,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
 
 @pytest.fixture(scope="module")
 def shared(release: Opened) -> Iterator[Browser]:
-    with browser_on(make_app([release])) as browser:
+    with browser_on(inspector_app([release])) as browser:
         yield browser
 
 
@@ -173,7 +173,7 @@ def test_infoboxes_stand_one_below_the_other(browser: Browser, tmp_path: Path) -
     folder = write_inspected(tmp_path, [replace(first, infoboxes=boxes), *others])
     with (
         opened_release(folder) as opened,
-        served(make_app([opened])) as url,
+        served(inspector_app([opened])) as url,
         Browser(url, browser.chromium, browser.faults).page("/r/release/page/1") as page,
     ):
         places = page.evaluate(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kbsource.diff.making import make_diff
-from mapping.inspector.app import make_app
+from mapping.inspector.app import inspector_app
 from mapping.inspector.opened import close_releases
 from tests.support.browser import DESKTOP, PHONE, Browser, browser_on, is_too_wide, serious_faults
 from tests.support.derived_releases import (
@@ -99,7 +99,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     new = write_world(folder / "new", changes.world)
     make_diff(str(old), str(new), str(folder / "diff"))
     releases = opened(folder / "release", folder / "aligned", *made, folder / "diff", old, new)
-    with browser_on(make_app(releases)) as browser:
+    with browser_on(inspector_app(releases)) as browser:
         yield browser
     close_releases(releases)
 

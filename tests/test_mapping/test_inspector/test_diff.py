@@ -11,11 +11,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from kbsource.diff.kind import RELEASE_DIFF, doubts
-from kbsource.diff.making import report_text
+from kbsource.diff.making import diff_report_text
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
 from mapping.inspector.about import release_name
-from mapping.inspector.beside import folded, lines_of
+from mapping.inspector.beside import collapsed_runs, lines_of
 from mapping.inspector.opened import close_releases, open_releases
 from tests.support.diff_worlds import WorldPage, made_diff
 from tests.support.inspected import client_of
@@ -55,7 +55,7 @@ def test_every_element_of_both_versions_stands_in_one_line_in_order(made: Path) 
                 texts = [element.text for element in page.elements] if page else []
                 assert [version.number for version in versions] == list(range(len(texts)))
                 assert ["".join(piece.text for piece in version.pieces) for version in versions] == texts
-            assert [line for _, run in folded(lines) for line in run] == lines
+            assert [line for _, run in collapsed_runs(lines) for line in run] == lines
             outcomes |= {line.outcome for line in lines}
     assert outcomes >= {"same", "edited", "moved", "gone", "added", "other_page"}
 
@@ -105,7 +105,7 @@ def test_of_edits_that_cross_one_stands_beside_and_the_other_on_both_sides() -> 
 def test_unchanged_elements_far_from_a_change_are_folded() -> None:
     old, new = page(*"abcdef", "the end is here"), page(*"abcdef", "the end was here")
     spans = [*(span(number, "same", number) for number in range(7)), span(7, "edited", 7)]
-    runs = list(folded(lines_of(old, new, spans)))
+    runs = list(collapsed_runs(lines_of(old, new, spans)))
     assert [(is_far, len(run)) for is_far, run in runs] == [(False, 1), (True, 5), (False, 2)]
     changed = runs[-1][1][-1]
     assert changed.old is not None
@@ -167,6 +167,6 @@ def test_what_makes_pages_look_gone_is_said_first(client: TestClient) -> None:
 def test_releases_of_dumps_without_a_date_are_of_unknown_date(made: Path) -> None:
     report = json.loads((made / "diff" / "report.json").read_bytes())
     undated = {side: {**report[side], "dump_date": None, "limits": {"limit_pages": 1}} for side in ("old", "new")}
-    assert report_text({**report, **undated}).startswith("# enwiki: unknown date and unknown date\n")
+    assert diff_report_text({**report, **undated}).startswith("# enwiki: unknown date and unknown date\n")
     assert all("enwiki of unknown date, was limited" in doubt for doubt in doubts(undated))
     assert release_name(RELEASE_DIFF, undated) == "Diff of releases, enwiki, unknown date to unknown date"

@@ -17,7 +17,7 @@ from kbsource.errors import DataError
 from kbsource.index.title_index import TitleIndex
 from kbsource.index.title_index_build import build_title_index
 from kbsource.release.side_index import OnProgress, OrderedRows, SideIndex, cache_folder
-from mapping.inspector.finder import folded, titles_beginning_with, write_title_order
+from mapping.inspector.finder import folded_title, titles_beginning_with, write_title_order
 from tests.support.dumps import flip
 from tests.support.releases import TitleRow, redirect_to, title_batches
 
@@ -196,7 +196,8 @@ def find(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], list[
 )
 def test_what_begins_so_is_found_in_order(find: Callable[[str, int], list[str]], typed: str) -> None:
     expected = sorted(
-        (title for title in [*TITLES, "ZÜRICHSEE"] if folded(title).startswith(folded(typed))), key=folded
+        (title for title in [*TITLES, "ZÜRICHSEE"] if folded_title(title).startswith(folded_title(typed))),
+        key=folded_title,
     )
     assert find(typed, 99) == expected
     assert find(typed, 1) == expected[:1]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from mapping.inspector.marking import (
     MOST_WORDS,
     Mark,
-    Note,
-    Span,
+    MarkedRange,
+    Marker,
     TextLink,
     changed_words,
     mark_text,
@@ -52,7 +52,7 @@ def test_overlapping_marks_say_all_that_they_are() -> None:
 
 
 def test_notes_are_no_text_and_stand_behind_the_link_that_they_fall_into() -> None:
-    notes = [Note(3, "1", "<Lee>", "#r0"), Note(5, "citation needed", "doubted", None)]
+    notes = [Marker(3, "1", "<Lee>", "#r0"), Marker(5, "citation needed", "doubted", None)]
     assert mark_text("The red", [TextLink(4, 7, "/x", "red")], notes=notes) == (
         'The<a class="fn" href="#r0" data-label="1" aria-label="&lt;Lee&gt;" title="&lt;Lee&gt;"></a> '
         '<a href="/x" title="red">red</a>'
@@ -76,7 +76,7 @@ def test_the_text_stays_the_same_code_point_for_code_point(
         text,
         [TextLink(start, end, "/", "<script>") for start, end in sorted(links)],
         [Mark(start, end, label) for (start, end), label in marks],
-        [Note(place, "<1>", "<b>", None) for place in notes if place <= len(text)],
+        [Marker(place, "<1>", "<b>", None) for place in notes if place <= len(text)],
     )
     parser = _Text()
     parser.feed(str(html))
@@ -88,15 +88,15 @@ def test_the_text_stays_the_same_code_point_for_code_point(
 
 
 def test_spans_come_back_out_of_an_address() -> None:
-    spans = [Span(3, 0, 4, 12, "answer, and <b>"), Span(0, 1, 0, 2)]
+    spans = [MarkedRange(3, 0, 4, 12, "answer, and <b>"), MarkedRange(0, 1, 0, 2)]
     assert read_spans(spans_query(spans)) == tuple(spans)
     assert read_spans(["", "x", "1:2-3", "1:2-3:4:5", "-1:2-3:4", "1:2-3:" + "4" * 10]) == ()
 
 
 def test_a_span_has_its_part_of_each_element() -> None:
-    span = Span(2, 5, 4, 3)
+    span = MarkedRange(2, 5, 4, 3)
     assert [span.inside(number, 10) for number in range(1, 6)] == [None, (5, 10), (0, 10), (0, 3), None]
-    assert Span(2, 5, 2, 99).inside(2, 4) is None
+    assert MarkedRange(2, 5, 2, 99).inside(2, 4) is None
 
 
 def marks(old: str, new: str) -> tuple[list[str], list[str]]:

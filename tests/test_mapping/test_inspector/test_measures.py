@@ -21,7 +21,7 @@ from kbsource.release.writer import write_rows
 from mapping.document import Share
 from mapping.facts import FACTS
 from mapping.inspector import measures, opened
-from mapping.inspector.app import about, report_on
+from mapping.inspector.app import about_view, report_on
 from mapping.inspector.app import measures as measures_of
 from mapping.inspector.opened import Opened, close_releases, open_releases
 from mapping.kinds import KINDS
@@ -191,7 +191,7 @@ def test_its_laws_are_checked_and_a_release_without_rows_is_shown(tmp_path: Path
 def test_answers_are_bounded(toy: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measures, "MOST_ROWS", 1)
     monkeypatch.setattr(measures, "_LONGEST", 6)
-    [section] = [shown_section for shown_section in about(toy) if shown_section.title == "Shops"]
+    [section] = [shown_section for shown_section in about_view(toy) if shown_section.title == "Shops"]
     tables = [block for block in section.blocks if hasattr(block, "rows")]
     assert [row[0].value for row in tables[0].rows] == ["<scri…"]
     assert "There are more: these are the first 1 row" in str(section.blocks)
@@ -200,7 +200,7 @@ def test_answers_are_bounded(toy: Opened, monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_measures_of_every_kind_run_on_a_release_without_rows(tmp_path: Path) -> None:
     for path in write_every_kind(tmp_path).values():
         releases = open_releases([str(path)])
-        assert [*about(releases[0]), *measures_of(releases[0])]
+        assert [*about_view(releases[0]), *measures_of(releases[0])]
         close_releases(releases)
 
 

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from starlette.testclient import TestClient
 
 from kbsource.records import Cell, CellLink, Element, Infobox, InfoboxField, Page, Table
-from mapping.inspector.marking import Span, shown
+from mapping.inspector.marking import MarkedRange, shown
 from mapping.inspector.opened import Opened, close_releases, open_releases
-from mapping.inspector.page_view import PART_CHARS, Document, Part, page_parts, part_with
+from mapping.inspector.page_view import PART_CHARS, PageDocument, Part, page_parts, part_with
 from tests.support.inspected import REDIRECT, client_of, inspected_pages, write_inspected
 from tests.support.pages import pages, synthetic_pages, title_of
 
@@ -83,8 +83,8 @@ def _page(*elements: Element, **values: object) -> Page:
     return replace(plain, elements=(title, *elements), **values)  # type: ignore[arg-type]  # fields of a page
 
 
-def _html(opened: Opened, page: Page, *spans: Span) -> str:
-    return str(Document(opened, page, spans).html(page_parts(page)[0]))
+def _html(opened: Opened, page: Page, *spans: MarkedRange) -> str:
+    return str(PageDocument(opened, page, spans).html(page_parts(page)[0]))
 
 
 def _item(level: int, text: str, ordinal: int | None = None, marker: str = "*") -> Element:
@@ -95,7 +95,7 @@ def _item(level: int, text: str, ordinal: int | None = None, marker: str = "*") 
 def test_every_page_keeps_its_texts_and_closes_its_tags(opened: Opened, page: Page) -> None:
     parser = _Outline()
     for part in page_parts(page):
-        parser.feed(str(Document(opened, page).html(part)))
+        parser.feed(str(PageDocument(opened, page).html(part)))
     parser.close()
     assert parser.open == []
     assert parser.texts == {number: shown(element.text) for number, element in enumerate(page.elements)}
@@ -133,7 +133,7 @@ def test_a_table_without_text_is_told(opened: Opened) -> None:
 
 def test_marked_spans_run_over_elements(opened: Opened) -> None:
     page = _page(*(Element("paragraph", 0, None, "", (), text) for text in ("abc", "def", "ghi")))
-    html = _html(opened, page, Span(1, 1, 3, 2, "gold"))
+    html = _html(opened, page, MarkedRange(1, 1, 3, 2, "gold"))
     assert 'dir="auto">a<mark title="gold">bc</mark></p>' in html
     assert 'dir="auto"><mark title="gold">def</mark></p>' in html
     assert 'dir="auto"><mark title="gold">gh</mark>i</p>' in html

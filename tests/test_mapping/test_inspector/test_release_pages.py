@@ -18,8 +18,8 @@ from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.pages.measures import MARKUP, MEASURES, SAMPLED
 from kbsource.release.sql import add_release, connected
 from mapping.document import Document, Paragraph, Section, cell_text, plain, to_markdown
-from mapping.document import Table as Shown
-from mapping.inspector.app import about
+from mapping.document import TableSection as Shown
+from mapping.inspector.app import about_view
 from mapping.inspector.opened import close_releases, open_releases
 from tests.support.builds import open_release
 from tests.support.pages import synthetic_pages
@@ -144,7 +144,7 @@ def _changed(release: Path, **values: Any) -> Document:
     """What is said of a release whose manifest says something else."""
     (opened,) = open_releases([str(release)])
     changed = dataclasses.replace(opened, manifest=dataclasses.replace(_manifest(release), **values))
-    found = Document("", about(changed))
+    found = Document("", about_view(changed))
     close_releases([opened])
     return found
 

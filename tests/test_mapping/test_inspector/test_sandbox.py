@@ -18,9 +18,9 @@ from kbsource.errors import RecordError
 from kbsource.runtime.confinement import Confinement, landlock_version
 from kbsource.runtime.guard import Guard
 from mapping.inspector import sandbox
-from mapping.inspector.app import make_app
+from mapping.inspector.app import inspector_app
 from mapping.inspector.opened import Opened
-from mapping.inspector.sandbox import MOST_QUERIES, MOST_ROWS, Answer, Limits, Running, Sandbox, Source
+from mapping.inspector.sandbox import MOST_QUERIES, MOST_ROWS, Answer, Limits, QueriedRelease, Running, Sandbox
 from tests.support.browser import served
 from tests.support.inspected import N_PAGES
 
@@ -36,7 +36,7 @@ def box(opened: Opened) -> Iterator[Sandbox]:
 
 def submit(box: Sandbox, opened: Opened, query: str, *, name: str = "") -> Running:
     tables = {name: table.files for name, table in opened.tables.items()}
-    return box.submit(query, [Source(opened.path, tables)], name=name)
+    return box.submit(query, [QueriedRelease(opened.path, tables)], name=name)
 
 
 def ask(box: Sandbox, opened: Opened, query: str) -> Answer:
@@ -338,7 +338,7 @@ def test_the_stop_button_stops_nothing_of_another_page(client: TestClient) -> No
 
 def test_other_views_answer_while_queries_run(opened: Opened) -> None:
     """Eight at once: as many run or wait as may, the others are told so, and one that is left is stopped."""
-    with served(make_app([opened])) as url, ThreadPoolExecutor(8) as threads:
+    with served(inspector_app([opened])) as url, ThreadPoolExecutor(8) as threads:
         text = httpx.get(f"{url}/r/release/sql").text
         own = dict(re.findall(r'name="(token)" value="([^"]+)"', text))
 

@@ -20,17 +20,17 @@ from mapping.document import (
     Link,
     Marked,
     Paragraph,
-    Piece,
     Section,
     Share,
-    Table,
+    TableSection,
+    TextPiece,
     to_markdown,
 )
 from mapping.inspector.marking import shown
 from mapping.inspector.saved import FOLDER, environment, saved_page
 from tests.support.reports import Shown
 
-CHART = Chart(table=Table("Bars", ("bin", "n"), (("a", 1), ("b", 2000))), about="What they are.")
+CHART = Chart(table=TableSection("Bars", ("bin", "n"), (("a", 1), ("b", 2000))), about="What they are.")
 REPORT = Document(
     "A report",
     (
@@ -40,10 +40,12 @@ REPORT = Document(
                 Paragraph("Running text."),
                 Paragraph("Not as it should be.", is_warning=True),
                 Facts((("wiki", "enwiki"), ("pages", 1200), ("none", None))),
-                Section("Inner", (Table("Rows", ("name", "n", "share"), (("x", 5, Share(0.25)), ("y", None, None))),)),
+                Section(
+                    "Inner", (TableSection("Rows", ("name", "n", "share"), (("x", 5, Share(0.25)), ("y", None, None))),)
+                ),
             ),
         ),
-        Section("Second", (Charts((CHART,)), Table("Shades", ("k", "n"), (("a", 8), ("b", 1)), is_shaded=True))),
+        Section("Second", (Charts((CHART,)), TableSection("Shades", ("k", "n"), (("a", 8), ("b", 1)), is_shaded=True))),
     ),
 )
 HOSTILE = (
@@ -55,9 +57,14 @@ HOSTILE = (
 
 def hostile_report(text: str) -> Document:
     """Gives a report that has a text in every place."""
-    chart = Chart(table=Table(text, (text, text, "s"), ((text, 1, 2),)), about=text)
-    marked = Marked((Piece(text, True), Piece(text, False)))
-    blocks = (Paragraph(text), Facts(((text, text),)), Table(text, (text, text), ((text, marked),)), Charts((chart,)))
+    chart = Chart(table=TableSection(text, (text, text, "s"), ((text, 1, 2),)), about=text)
+    marked = Marked((TextPiece(text, True), TextPiece(text, False)))
+    blocks = (
+        Paragraph(text),
+        Facts(((text, text),)),
+        TableSection(text, (text, text), ((text, marked),)),
+        Charts((chart,)),
+    )
     return Document(text, (Section(text, (*blocks, Section(text, ()))),))
 
 
@@ -124,7 +131,7 @@ def test_what_ships_is_what_its_makers_published() -> None:
 
 
 def test_links_lead_nowhere_in_a_file_of_its_own() -> None:
-    table = Table("T", ("a", "b"), ((Link("x", "/r/x/"), Link(5, "https://www.wikidata.org/wiki/Q5")),))
+    table = TableSection("T", ("a", "b"), ((Link("x", "/r/x/"), Link(5, "https://www.wikidata.org/wiki/Q5")),))
     document = Document("R", (Section("S", (table,)),))
     page = saved_page(document)
     assert "/r/x/" not in page
@@ -161,7 +168,7 @@ def test_a_hostile_text_does_not_end_a_cell_or_begin_a_block_of_markdown(text: s
 
 def test_shades_follow_the_numbers() -> None:
     shaded = REPORT.sections[1].blocks[1]
-    assert isinstance(shaded, Table)
+    assert isinstance(shaded, TableSection)
     assert [shaded.shade(row[1]) for row in shaded.rows] == [8, 1]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kbsource.errors import RecordError
-from mapping.metrics.amber import answer_f1, gap_bin, parse_prediction, parse_set
+from mapping.metrics.amber import answer_f1, gap_bin, parse_amber_prediction, parse_set
 from pipelines.cli import main
 from tests.support.alignments import write_records
 
@@ -206,7 +206,7 @@ def test_the_first_form_of_the_release_is_read() -> None:
 )
 def test_a_prediction_of_another_form_is_rejected(output: Any, reason: str) -> None:
     with pytest.raises(RecordError) as caught:
-        parse_prediction({"id": "a", "output": output})
+        parse_amber_prediction({"id": "a", "output": output})
     assert caught.value.reason == reason
 
 

@@ -21,7 +21,7 @@ from mapping.metrics.evaluation import (
     QampariEvaluation,
     QampariFiles,
 )
-from mapping.metrics.evaluator import Column, Evaluated, differences_of, intervals_of
+from mapping.metrics.evaluator import Evaluated, MetricValues, differences_of, intervals_of
 from mapping.metrics.kilt import evaluate_kilt
 from mapping.metrics.qampari import evaluate_qampari
 from mapping.metrics.significance import differences, intervals
@@ -221,8 +221,8 @@ def test_a_second_system_of_questions_with_many_answers_gives_answers_passages_o
         assert {name for name in found.differences if "wikidata" not in name} == names
 
 
-def _column(items: list[int], values: list[float]) -> Column:
-    column = Column()
+def _column(items: list[int], values: list[float]) -> MetricValues:
+    column = MetricValues()
     for item, value in zip(items, values, strict=True):
         column.add(item, value)
     return column
@@ -256,7 +256,7 @@ def test_columns_of_several_sizes_have_the_intervals_that_they_have_alone() -> N
     draw = random.Random(8)
     columns = {f"{n}": _column([*range(n)], [draw.random() for _ in range(n)]) for n in (3, 10, 50)}
     columns["other"] = _column([*range(10)], [draw.random() for _ in range(10)])
-    columns["none"] = Column()
+    columns["none"] = MetricValues()
     found = intervals_of(columns, 200)
     assert [*found] == ["3", "10", "50", "other"]
     for name, interval in found.items():

@@ -31,7 +31,7 @@ from mapping.passages.cut import (
     cut_words,
     join_pieces,
 )
-from mapping.passages.forms import FORMS, KiltPages, kilt_line, line_forms
+from mapping.passages.forms import FORMS, KiltPages, kilt_chunk_line, line_forms
 from tests.support.passages import page
 
 NO_PAGES = KiltPages((), "pages")
@@ -400,7 +400,7 @@ def _chunks() -> list[Passage]:
 
 def test_a_chunk_of_kilt_says_where_text_and_anchors_stand() -> None:
     pages = KiltPages([page(3, "Other", "x"), _sorn()], "pages")
-    lead, course = (orjson.loads(kilt_line(chunk, pages)) for chunk in _chunks())
+    lead, course = (orjson.loads(kilt_chunk_line(chunk, pages)) for chunk in _chunks())
     record = kilt_record(_sorn())
 
     assert list(lead) == [
@@ -422,12 +422,12 @@ def test_a_chunk_of_kilt_says_where_text_and_anchors_stand() -> None:
 
 def test_an_anchor_that_is_not_wholly_in_a_chunk_is_left_out() -> None:
     passage = Passage("7__0", 7, "Sorn", 0, 4, "The Sorn is a", (PassageSpan(1, 0, 13),))
-    assert orjson.loads(kilt_line(passage, KiltPages([_sorn()], "")))["anchors"] == []
+    assert orjson.loads(kilt_chunk_line(passage, KiltPages([_sorn()], "")))["anchors"] == []
 
 
 def test_slips_of_the_released_code() -> None:
     passage = Passage("7__0", 7, "Sorn", 0, 4, "It meets the Tey", (PassageSpan(3, 0, 16),))
-    chunk = orjson.loads(kilt_line(passage, KiltPages([_sorn()], ""), is_released=True))
+    chunk = orjson.loads(kilt_chunk_line(passage, KiltPages([_sorn()], ""), is_released=True))
     assert chunk["text"] == "It meets the Tey。"
     assert chunk["section"] == "Section::::Abstract"
     assert "chunk_id" not in chunk

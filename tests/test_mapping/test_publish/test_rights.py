@@ -12,13 +12,13 @@ from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.kinds import KINDS
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.publish.card import cell
-from mapping.publish.catalogues import citation_text
+from mapping.publish.catalogues import citation_file
 from mapping.publish.subject import (
     Part,
     Subject,
-    about,
     attribution_text,
     hub_licences,
+    kind_description,
     licence_text,
     rights_of,
     toml_facts,
@@ -79,7 +79,7 @@ def test_a_data_set_keeps_its_own_licence() -> None:
     subject = _subject(ALIGNMENT, facts)
     rights = rights_of(subject)
     assert hub_licences(rights) == ["cc-by-sa-4.0"]
-    text, citation = attribution_text(subject, rights), citation_text(subject, rights)
+    text, citation = attribution_text(subject, rights), citation_file(subject, rights)
     assert "records of HotpotQA: by the authors of HotpotQA" in text
     assert "<https://en.wikipedia.org/?curid=N>" in text
     assert "license: CC-BY-SA-4.0" in citation
@@ -104,7 +104,7 @@ def test_what_a_manifest_says_is_no_markup() -> None:
 
 def test_every_kind_is_described() -> None:
     assert {kind.format.rpartition("-")[0] for kind in KINDS} == set(toml_facts("kinds.toml"))
-    assert all(about(kind, {}).title and about(kind, {}).holds for kind in KINDS)
+    assert all(kind_description(kind, {}).title and kind_description(kind, {}).holds for kind in KINDS)
 
 
 @pytest.mark.parametrize(
@@ -120,4 +120,4 @@ def test_every_kind_is_described() -> None:
     ],
 )
 def test_what_is_said_of_templates_is_what_the_manifest_says(values: dict[str, Any], said: str) -> None:
-    assert said in about(PAGES_RELEASE, values).limits[0]
+    assert said in kind_description(PAGES_RELEASE, values).limits[0]

@@ -13,8 +13,8 @@ from kbsource.records import Page
 from kbsource.sentences import sentence_spans
 from mapping.entail.signal import Pair, Refused, Verdict
 from mapping.qampari.evidence import (
-    Candidate,
-    Fact,
+    CandidateSentence,
+    ClaimedFact,
     Proof,
     Sought,
     item_names,
@@ -224,11 +224,12 @@ class Reader:
         ]
 
 
-def _fact(*premises: str, number: int = 1) -> Fact:
+def _fact(*premises: str, number: int = 1) -> ClaimedFact:
     candidates = tuple(
-        Candidate(1, number, 10, 10, 10 + len(premise), premise, "", "A") for number, premise in enumerate(premises)
+        CandidateSentence(1, number, 10, 10, 10 + len(premise), premise, "", "A")
+        for number, premise in enumerate(premises)
     )
-    return Fact(number, "A was directed by X.", candidates)
+    return ClaimedFact(number, "A was directed by X.", candidates)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +261,7 @@ def test_the_threshold_of_the_released_code_is_the_default() -> None:
 
 def test_the_sentence_that_names_it_is_cut_last() -> None:
     reader = Reader()
-    candidate = Candidate(1, 0, 5, 7, 9, "0.25", "", "A")
+    candidate = CandidateSentence(1, 0, 5, 7, 9, "0.25", "", "A")
     list(prove_facts([_fact()._replace(candidates=(candidate,))], reader))
 
     assert reader.judged == [Pair("0.25", "A was directed by X.", (2, 4))]

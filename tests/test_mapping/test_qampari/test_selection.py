@@ -16,8 +16,8 @@ from mapping.metrics.evaluation import QAMPARI_KS
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.selection import (
     AnswerFilter,
-    Drawn,
     PoolQuestion,
+    QuestionDraw,
     SampleSizes,
     draw_key,
     draw_pool,
@@ -187,7 +187,7 @@ def _candidates(n: int) -> list[PoolQuestion]:
 
 def _draw(
     candidates: list[PoolQuestion], *, n: int = 6, train: int = 4, seed: str = "s", mixed: Mixed = "train"
-) -> dict[tuple[str, str], Drawn]:
+) -> dict[tuple[str, str], QuestionDraw]:
     sizes = SampleSizes(dict.fromkeys(SUBSETS, n), train)
     with tempfile.TemporaryDirectory() as scratch:
         draws = draw_questions(iter(candidates), EIGHT_RELATIONS, sizes=sizes, seed=seed, mixed=mixed, scratch=scratch)

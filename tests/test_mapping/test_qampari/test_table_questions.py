@@ -26,7 +26,7 @@ from mapping.qampari.table_questions import (
     find_words,
     make_questions,
     name_words,
-    parse_number,
+    parse_cell_number,
     table_facts,
     value_names,
 )
@@ -103,20 +103,20 @@ def test_the_page_of_the_key_is_not_searched_for_the_key() -> None:
     ],
 )
 def test_numbers_may_have_marks_between_thousands(text: str, number: str) -> None:
-    assert parse_number(text) == Decimal(number)
-    assert str(parse_number(text)) == number
+    assert parse_cell_number(text) == Decimal(number)
+    assert str(parse_cell_number(text)) == number
 
 
 @pytest.mark.parametrize(
     "text", ["", "007", "1,25", "1990,000", "1,000 000", "12 km", "12%", "1914–18", "1.2.3", ".5", "1e5", "NaN", "1٣٤"]
 )
 def test_other_texts_are_no_numbers(text: str) -> None:
-    assert parse_number(text) is None
+    assert parse_cell_number(text) is None
 
 
 @given(st.integers(-(10**12), 10**12))
 def test_a_number_is_read_as_it_is_written(number: int) -> None:
-    assert parse_number(str(number)) == parse_number(f"{number:,}") == number
+    assert parse_cell_number(str(number)) == parse_cell_number(f"{number:,}") == number
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from mapping.entail.signal import Pair, Refused, Verdict
 from mapping.retrieval.fact_checker import checked
 from mapping.retrieval.queries import Hit, Query
 from mapping.retrieval.reader import contexts_of, log_shares, read_prompt
-from mapping.retrieval.span_reader import QuestionPassage, Span, extracted
+from mapping.retrieval.span_reader import BestSpan, QuestionPassage, extracted
 
 
 def _hit(number: int, text: str, page: int | None = None) -> Hit:
@@ -29,12 +29,12 @@ class FakeSpans:
         if question == "long":
             raise RecordError("prompt_too_long", "the question alone has 9 tokens; 3 fit")
 
-    def spans(self, pairs: Sequence[QuestionPassage]) -> list[Span | None]:
+    def spans(self, pairs: Sequence[QuestionPassage]) -> list[BestSpan | None]:
         found = []
         for _, context, start, end in pairs:
             assert context[start:end] in context
             text, _, score = context.partition("@")
-            found.append(Span(text.index("<<") + 2, text.index(">>"), float(score)) if "<<" in text else None)
+            found.append(BestSpan(text.index("<<") + 2, text.index(">>"), float(score)) if "<<" in text else None)
         return found
 
 

@@ -24,7 +24,7 @@ from mapping.retrieval.benchmark import (
     score_text,
     scores_of,
 )
-from mapping.retrieval.benchmark_kind import MENTIONS, QUESTIONS, Score, Value
+from mapping.retrieval.benchmark_kind import MENTIONS, QUESTIONS, Score, ScoreValue
 from mapping.retrieval.layouts import layouts, paper_tables, tables_markdown
 from mapping.retrieval.queries import Benchmark, read_queries
 from mapping.sources import all_sources
@@ -36,13 +36,15 @@ def _dataset(name: str, key: str = "", pool: str = QUESTIONS, task: str = "") ->
 
 def _scores(folder: Path, resamples: int, *runs: tuple[str, str, dict[str, list[float]]]) -> list[Score]:
     rows = (
-        Value(pool, dataset, "s", metric, number, value)
+        ScoreValue(pool, dataset, "s", metric, number, value)
         for pool, dataset, metrics in runs
         for metric, own in metrics.items()
         for number, value in enumerate(own)
     )
     return list(
-        scores_of(str(folder), write_rows(rows, "values", schema_of(Value), output=str(folder)), resamples=resamples)
+        scores_of(
+            str(folder), write_rows(rows, "values", schema_of(ScoreValue), output=str(folder)), resamples=resamples
+        )
     )
 
 

@@ -20,7 +20,7 @@ from mapping.entail.signal import Pair, Verdict
 from mapping.retrieval.fact_checker import FactChecker
 from mapping.retrieval.generator import Generator
 from mapping.retrieval.reader import log_shares
-from mapping.retrieval.reader_models import form_of
+from mapping.retrieval.reader_models import reader_form
 from mapping.retrieval.span_reader import QuestionPassage, SpanReader
 from mapping.retrieval.system_options import ReaderOptions
 from tests.support import tiny_readers
@@ -252,7 +252,7 @@ def test_a_claim_is_judged_by_three_classes(folder: Callable[[str], Path], name:
     ],
 )
 def test_a_model_has_the_form_that_it_is_made_for(folder: Callable[[str], Path], name: str, form: str) -> None:
-    assert form_of(ReaderOptions(str(folder(name)))) == form
+    assert reader_form(ReaderOptions(str(folder(name)))) == form
 
 
 OPENERS: dict[str, Callable[[ReaderOptions], Any]] = {

@@ -22,7 +22,14 @@ pytest.importorskip("tantivy")
 from kbsource.errors import SetupError
 from mapping.options import Level
 from mapping.passages.cut import Passage
-from mapping.retrieval.tfidf import TFIDF_INDEX, ScoredDocument, TfidfIndex, make_tfidf_index, open_analyser, stop_words
+from mapping.retrieval.tfidf import (
+    TFIDF_INDEX,
+    ScoredDocument,
+    TfidfIndex,
+    filtered_words,
+    make_tfidf_index,
+    open_analyser,
+)
 from tests.support.dumps import flip
 from tests.support.verified import broken, seal
 from tests.test_mapping.test_retrieval.test_index import passage, write_corpus
@@ -76,7 +83,8 @@ def _slow_counts(text: str, lang: str) -> Counter[int]:
         for start in range(len(words) - size + 1):
             ngram = words[start : start + size]
             if any(
-                word in stop_words(lang) or all(unicodedata.category(char)[0] == "P" for char in word) for word in ngram
+                word in filtered_words(lang) or all(unicodedata.category(char)[0] == "P" for char in word)
+                for word in ngram
             ):
                 continue
             counts[_murmur3(" ".join(ngram).encode()) % N_BUCKETS] += 1

@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mapping.inspector.app import make_app as inspector_of
+from mapping.inspector.app import inspector_app as inspector_of
 from mapping.inspector.opened import close_releases, open_releases
 from mapping.serving.operations import OPERATIONS, SHAPES, Served
-from mapping.serving.server import Answering, make_app, mcp_app, mcp_server
+from mapping.serving.server import Answering, mcp_app, mcp_server, server_app
 from tests.support.browser import served as served_by
 
 METHODS = (
@@ -223,7 +223,7 @@ def server(
         patch.chdir(empty)
         if request.param == "serve":
             answering = Answering(served)
-            app = make_app(served, answering, tools=mcp_app(mcp_server(served, answering)))
+            app = server_app(served, answering, tools=mcp_app(mcp_server(served, answering)))
             with served_by(app, longest_s=0.3, lifespan="on") as url:
                 yield url, folder
         else:

@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from mapping.serving import server
 from mapping.serving.operations import LONGEST_QUERY, MOST, OPERATIONS, SHAPES, STATUS, Search, Served
-from mapping.serving.server import BODY_BYTES, THREADS, Answering, make_app
+from mapping.serving.server import BODY_BYTES, THREADS, Answering, server_app
 from tests.support.browser import served as served_by
 from tests.support.served import SORN, TEY
 
@@ -31,7 +31,7 @@ ODD: tuple[Any, ...] = (
 
 
 def _client(served: Served, *, host: str = "127.0.0.1", longest_s: float = 10.0) -> TestClient:
-    app = make_app(served, Answering(served, longest_s=longest_s), hosts=["reader.local"])
+    app = server_app(served, Answering(served, longest_s=longest_s), hosts=["reader.local"])
     return TestClient(app, base_url=f"http://{host}:8766")
 
 
@@ -259,7 +259,7 @@ def test_a_long_request_does_not_keep_others_waiting_and_ends_when_it_is_given_u
         return []
 
     monkeypatch.setattr(Served, "hits", hits)
-    app = make_app(served, Answering(served, longest_s=2), hosts=["reader.local"])
+    app = server_app(served, Answering(served, longest_s=2), hosts=["reader.local"])
     with served_by(app) as url, ThreadPoolExecutor(60) as threads:
 
         def ask(number: int) -> None:

@@ -19,7 +19,7 @@ from kbsource.release.sql import with_counts
 from kbsource.release.writer import write_rows
 from mapping.schema import ALIGNMENTS
 from mapping.write.kind import ALIGNMENT
-from mapping.write.validate import RULES, Validation, validate_kilt
+from mapping.write.validate import RULES, Validation, check_kilt
 from tests.support.alignments import tokeniser, write_records
 from tests.support.pages import synthetic_pages
 from tests.support.releases import TitleRow, write_release
@@ -60,7 +60,7 @@ def good(example_id: str = "a") -> Json:
 def check(folder: Path, source: KnowledgeSource, *records: Any, alignments: str | None = None) -> Validation:
     path = write_records(folder / "x-dev-kilt.jsonl", records)
     with mock.patch("mapping.write.validate.Tokeniser", tokeniser):
-        return validate_kilt(str(path), source, alignments=alignments)
+        return check_kilt(str(path), source, alignments=alignments)
 
 
 def test_a_good_file_is_valid(tmp_path: Path, source: KnowledgeSource) -> None:
@@ -206,6 +206,6 @@ def test_a_file_without_a_line_is_empty_and_breaks_no_rule(
 ) -> None:
     path = tmp_path / "x-dev-kilt.jsonl"
     path.write_bytes(content)
-    result = validate_kilt(str(path), source)
+    result = check_kilt(str(path), source)
     assert (result.is_empty, result.is_valid, result.records) == (True, True, 0)
     assert not check(tmp_path, source, good()).is_empty

@@ -12,7 +12,7 @@ import pytest
 
 from kbsource.errors import DataError, SetupError
 from mapping.decide import REASONS
-from mapping.write.validate import validate_kilt
+from mapping.write.validate import check_kilt
 from pipelines.alignment import search, writing
 from pipelines.cli import main
 from pipelines.jobs.shared_inputs import MadeRelease
@@ -153,7 +153,7 @@ def test_similar_titles_are_reported_and_not_used(own: MadeRelease[Any]) -> None
 
 
 def test_what_was_written_is_valid(own: MadeRelease[Any], release: Path) -> None:
-    result = validate_kilt(str(Path(own.output) / "jsonl-dev-kilt.jsonl"), open_release(release), alignments=own.output)
+    result = check_kilt(str(Path(own.output) / "jsonl-dev-kilt.jsonl"), open_release(release), alignments=own.output)
 
     assert result.findings == []
     assert (result.records, result.spans, result.located, result.rescored) == (5, 4, 3, 3)

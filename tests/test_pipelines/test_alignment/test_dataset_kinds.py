@@ -15,7 +15,7 @@ from mapping.sources.source import SourceOptions
 from mapping.sources.trex import TrexOptions
 from mapping.sources.zero_shot import ZeroShotOptions
 from mapping.write.kilt import file_name
-from mapping.write.validate import validate_kilt
+from mapping.write.validate import check_kilt
 from pipelines.cli import main
 from tests.support.alignments import BROKEN, map_mini, read_lines, table, write_records
 from tests.support.builds import open_release
@@ -66,7 +66,7 @@ def test_published_files_without_inputs_are_moved_under_their_names(
     summary = map_mini(tmp_path / "out", release, "kilt", source, split=split)
 
     assert (summary.manifest.facts["policy"], read_lines(tmp_path / "out" / name)) == ("triviaqa", [row])
-    assert validate_kilt(str(tmp_path / "out" / name), open_release(release)).is_valid
+    assert check_kilt(str(tmp_path / "out" / name), open_release(release)).is_valid
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -154,7 +154,7 @@ def test_null_long_answers_have_the_published_span_by_name(release: Path, tmp_pa
     for key, record in plain.items():
         assert [output for output in named[key]["output"] if _span_of_nothing([output]) is None] == record["output"]
     with KnowledgeSource.open(str(release)) as source:
-        checked = validate_kilt(str(tmp_path / "nq-dev-kilt.jsonl"), source, alignments=str(tmp_path))
+        checked = check_kilt(str(tmp_path / "nq-dev-kilt.jsonl"), source, alignments=str(tmp_path))
     assert dict(checked.broken) == {"empty_span": len(odd)}
 
 

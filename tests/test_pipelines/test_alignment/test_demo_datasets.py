@@ -13,7 +13,7 @@ import yaml
 from kbsource.lookup import KnowledgeSource
 from mapping.sources import all_sources
 from mapping.write.kilt import file_name, without_answers
-from mapping.write.validate import validate_kilt
+from mapping.write.validate import check_kilt
 from pipelines.alignment.writing import file_stem, policy_name
 from pipelines.jobs.build import BuildSummary
 from pipelines.jobs.shared_inputs import MadeRelease
@@ -75,7 +75,7 @@ def test_the_validator_passes_and_scores_again_what_has_a_score(
     folder = Path(demo.output) / planned.folder
     paths = [str(path) for path in record_files(Path(demo.output), [planned]).values()]
     with KnowledgeSource.open(str(release)) as source:
-        every = [validate_kilt(path, source, alignments=str(folder)) for path in paths]
+        every = [check_kilt(path, source, alignments=str(folder)) for path in paths]
 
     for checked in every:
         assert checked.is_valid, checked.findings

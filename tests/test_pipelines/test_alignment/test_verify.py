@@ -13,7 +13,7 @@ import pytest
 from kbsource.errors import SetupError
 from mapping.acceptance import read_rule
 from mapping.entail.signal import ModelOptions
-from mapping.write.validate import validate_kilt
+from mapping.write.validate import check_kilt
 from pipelines.cli import main
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import VerifyOptions
@@ -108,7 +108,7 @@ def test_a_weak_span_gives_way_to_the_sentence_that_says_it(
 def test_what_was_written_is_valid(verified: MadeRelease[Any], release: Path) -> None:
     file = Path(verified.output) / "jsonl-dev-kilt.jsonl"
 
-    result = validate_kilt(str(file), open_release(release), alignments=verified.output)
+    result = check_kilt(str(file), open_release(release), alignments=verified.output)
 
     assert result.findings == []
     assert result.rescored == 3
@@ -191,7 +191,7 @@ def test_a_sentence_that_stands_for_several_evidences_of_a_set_is_written_once(
     counts = summary.report["counts"]
     assert (counts["spans_written"], counts["set_spans"], counts["sets_written"]) == (2, 2, 2)
     assert counts["evidences"] == {"exact": 1, "weak": 3}
-    result = validate_kilt(
+    result = check_kilt(
         str(tmp_path / "out" / "jsonl-dev-kilt.jsonl"), open_release(release), alignments=str(tmp_path / "out")
     )
     assert (result.findings, result.rescored) == ([], 2)

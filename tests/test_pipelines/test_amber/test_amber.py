@@ -17,7 +17,7 @@ import pytest
 
 from kbsource.errors import SetupError
 from kbsource.release.verify import verify
-from mapping.amber.records import AMBER_CHOICES, ITEM, OUTCOMES, AmberOptions, Entity, Value, load_collections
+from mapping.amber.records import AMBER_CHOICES, ITEM, OUTCOMES, AmberEntity, AmberOptions, AmberValue, load_collections
 from mapping.entail.signal import ModelOptions
 from mapping.kinds import KINDS
 from pipelines.cli import main
@@ -39,13 +39,13 @@ def made(world: Releases, tmp_path_factory: pytest.TempPathFactory) -> MadeRelea
     return make_release(world, tmp_path_factory.mktemp("made") / "amber")
 
 
-def _value(value: Value) -> dict[str, Any]:
+def _value(value: AmberValue) -> dict[str, Any]:
     if value.kind == ITEM:
         return {"type": value.kind, "qid": value.value}
     return {"type": value.kind, "amount": value.value, "unit": value.unit}
 
 
-def _entity(entity: Entity) -> dict[str, Any]:
+def _entity(entity: AmberEntity) -> dict[str, Any]:
     pids = {pid: list(map(_value, values)) for pid, values in entity.properties.items()}
     return {"views": entity.views, "aliases": list(entity.aliases), "types": list(entity.types), "pids": pids}
 
@@ -228,16 +228,16 @@ def test_a_language_that_wikidata_has_no_names_in_is_refused(world: Releases, tm
 @pytest.mark.slow
 def test_names_and_templates_of_another_language_and_only_statements_that_hold(tmp_path: Path) -> None:
     players = [
-        Entity("Q1", 1000, ("Jan Kern",), ("Q5",), {"P54": (Value("wikibase-item", "Q9"),)}),
-        Entity(
+        AmberEntity("Q1", 1000, ("Jan Kern",), ("Q5",), {"P54": (AmberValue("wikibase-item", "Q9"),)}),
+        AmberEntity(
             "Q2",
             10,
             ("Jan Kern",),
             ("Q5",),
-            {"P54": (Value("wikibase-item", "Q9"),), "P641": (Value("wikibase-item", "Q8"),)},
+            {"P54": (AmberValue("wikibase-item", "Q9"),), "P641": (AmberValue("wikibase-item", "Q8"),)},
         ),
-        Entity("Q8", 10, ("Rudern",), (), {}),
-        Entity("Q9", 10, ("Werder",), (), {}),
+        AmberEntity("Q8", 10, ("Rudern",), (), {}),
+        AmberEntity("Q9", 10, ("Werder",), (), {}),
     ]
     texts = {"Q1": ["Jan Kern spielt bei Werder."], "Q2": ["Jan Kern liebt Rudern."]}
     world = write_world(players, texts, tmp_path / "world", lang="de", deprecated={("Q2", "P54")})

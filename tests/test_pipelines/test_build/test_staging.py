@@ -11,15 +11,15 @@ import pytest
 from kbsource.errors import SetupError
 from kbsource.pages import staging
 from kbsource.pages.staging import (
+    RangeScan,
     RedirectReader,
-    Scan,
     ScanReport,
     Selection,
     lost_pages,
     part_path,
     raw_pages,
-    read_batches,
     read_report,
+    read_staged_batches,
     stage_scan,
 )
 from kbsource.records import BadRecord, RawPage
@@ -63,7 +63,7 @@ RECORDS: list[RawPage | BadRecord] = [
 
 
 def scan(folder: Path, records: list[RawPage | BadRecord], **selection: Any) -> ScanReport:
-    pages = Scan(records, part=3, file="dump.xml", site=SITE, selection=Selection(**selection))
+    pages = RangeScan(records, part=3, file="dump.xml", site=SITE, selection=Selection(**selection))
     return stage_scan(pages, staging=str(folder), part=3)
 
 
@@ -76,7 +76,7 @@ def staged(report: ScanReport) -> list[RawPage]:
 
 
 def table(folder: Path, kind: str) -> list[dict[str, Any]]:
-    return [row for batch in read_batches(part_path(str(folder), kind, 3)) for row in batch.to_pylist()]
+    return [row for batch in read_staged_batches(part_path(str(folder), kind, 3)) for row in batch.to_pylist()]
 
 
 def test_every_record_is_counted_once(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_every_record_is_counted_once(tmp_path: Path) -> None:
 
 
 def test_what_went_with_damaged_blocks_is_estimated_from_the_ranges_that_were_read(tmp_path: Path) -> None:
-    pages = Scan(RECORDS, part=3, file="dump.xml", site=SITE, selection=Selection(), n_bytes=500, damages=[60, 40])
+    pages = RangeScan(RECORDS, part=3, file="dump.xml", site=SITE, selection=Selection(), n_bytes=500, damages=[60, 40])
     report = stage_scan(pages, staging=str(tmp_path), part=3)
     unread = replace(report, n_pages=0, n_bytes=1 << 30)
     assert lost_pages([report, unread]) == {"damaged_bytes": 100, "estimated_lost": 2}

@@ -27,7 +27,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             Path(arguments[arguments.index("--output") + 1]).mkdir(parents=True)
         return 0
 
-    monkeypatch.setattr(demo, "run_command", run)
+    monkeypatch.setattr(demo, "run_step", run)
     return names
 
 
@@ -70,7 +70,7 @@ def test_steps_that_lack_an_extra_are_left_out_and_named(
 def test_a_step_that_fails_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo, "run_command", lambda arguments: 1)
+    monkeypatch.setattr(demo, "run_step", lambda arguments: 1)
 
     with pytest.raises(SystemExit, match="1"):
         main(["demo", "--output", str(tmp_path / "out")])

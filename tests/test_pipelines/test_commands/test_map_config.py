@@ -8,13 +8,13 @@ import pytest
 
 from kbsource.errors import SetupError
 from mapping.sources import all_sources
-from pipelines.commands.map import read_config
+from pipelines.commands.map import read_alignments
 from pipelines.options import MapOptions, Planned
 
 
 def _read(path: Path, text: str) -> list[Planned]:
     path.write_text(text, "utf-8")
-    return read_config(str(path), "kb", "out")
+    return read_alignments(str(path), "kb", "out")
 
 
 def test_options_nearer_to_the_split_count_and_paths_are_relative_to_the_file(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_model_is_a_folder_beside_the_file_or_a_name_on_the_hub(tmp_path: Path
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="no such file"):
-        read_config(str(tmp_path / "none.yaml"), "kb", "out")
+        read_alignments(str(tmp_path / "none.yaml"), "kb", "out")
 
 
 def test_a_choice_of_another_dataset_is_refused_and_a_wrong_one_named(tmp_path: Path) -> None:

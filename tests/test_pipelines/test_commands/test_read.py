@@ -20,7 +20,7 @@ from mapping.retrieval.reader import read_prompt
 from mapping.retrieval.system_options import ReaderOptions
 from pipelines.cli import main
 from pipelines.jobs import read as job
-from pipelines.jobs.read import read_questions
+from pipelines.jobs.read import write_predictions
 from pipelines.options import ReadOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
@@ -57,7 +57,7 @@ def _read(
     given.setdefault("form", "read")
     options = ReadOptions(str(path), output=str(output), reader=reader, retrieved=retrieved, **given)
     flags = beam_flags(runner, workers=2 if runner == "local-multi" else None, beam_args=())
-    made = read_questions(options, flags=flags, progress=Progress(told or io.StringIO()))
+    made = write_predictions(options, flags=flags, progress=Progress(told or io.StringIO()))
     return made, read_lines(output)
 
 

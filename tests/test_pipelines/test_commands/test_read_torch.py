@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 
 from mapping.retrieval.system_options import ReaderOptions
 from pipelines.cli import main
-from pipelines.jobs.read import read_questions
+from pipelines.jobs.read import write_predictions
 from pipelines.options import ReadOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
@@ -75,7 +75,7 @@ def test_one_worker_and_two_write_the_same(tmp_path: Path, name: str, form: Any)
         output = str(tmp_path / f"{runner}.jsonl")
         options = ReadOptions(questions, output=output, reader=reader, form=form, retrieved=found)
         flags = beam_flags(runner, workers=workers, beam_args=())
-        made = read_questions(options, flags=flags, progress=Progress(io.StringIO()))
+        made = write_predictions(options, flags=flags, progress=Progress(io.StringIO()))
         assert made == (20, 5, 0, [])
     lines = read_lines(tmp_path / "local.jsonl")
     assert [line["id"] for line in lines] == [question["id"] for question in QUESTIONS]

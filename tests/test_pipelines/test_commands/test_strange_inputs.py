@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from kbsource.dump.check import check_dump
+from kbsource.dump.check import dump_findings
 from kbsource.dump.dates import check_one_day
 from kbsource.dump.siteinfo import merge_siteinfo_json, read_siteinfo_json
 from kbsource.errors import SetupError
@@ -23,7 +23,7 @@ from mapping.qampari.list_tables import read_key_columns
 from mapping.qampari.questions import load_relations
 from mapping.retrieval.reader import read_prompt
 from pipelines.commands.benchmark import _Config
-from pipelines.commands.map import read_config
+from pipelines.commands.map import read_alignments
 from tests.support.strangers import Way, changed, ways
 
 OTHERS: list[Any] = [
@@ -112,7 +112,7 @@ def _status(path: str) -> None:
     dump = Path(path).parent / "pages.xml"
     dump.write_text("<mediawiki/>")
     check_one_day([str(dump)])
-    found = check_dump([str(dump)]).findings
+    found = dump_findings([str(dump)]).findings
     assert all("\n" not in finding.message and len(finding.message) < MOST_CHARS for finding in found)
     assert "bad_checksum_list" not in {finding.code for finding in found}
 
@@ -134,7 +134,7 @@ GIVEN = {
     "prompt": Given(
         "p.toml", {"prompt": "{input} {passages}", "passage": "{text}"}, lambda path: read_prompt(path, "read")
     ),
-    "map": Given("m.yaml", MAPPED, lambda path: read_config(path, "kb", "out")),
+    "map": Given("m.yaml", MAPPED, lambda path: read_alignments(path, "kb", "out")),
     "benchmark": Given("b.yaml", SYSTEMS, lambda path: _Config(path, "passages")),
 }
 UNREADABLE: dict[str, list[bytes]] = {

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mapping.sources import all_sources
-from pipelines.app import options_of, parse_command
-from pipelines.commands.map import app, read_config, takers
+from pipelines.app import option_names, parse_command
+from pipelines.commands.map import app, read_alignments, takers
 from tests.support.real_data import ROOT
 
 PAGE = (ROOT / "docs" / "datasets.md").read_text("utf-8")
@@ -52,7 +52,9 @@ def test_the_configuration_is_one_that_is_read(tmp_path: Path) -> None:
     path = tmp_path / "datasets.yaml"
     path.write_text(text, "utf-8")
 
-    assert [(planned.options.dataset, planned.options.split) for planned in read_config(str(path), "kb", "out")] == [
+    assert [
+        (planned.options.dataset, planned.options.split) for planned in read_alignments(str(path), "kb", "out")
+    ] == [
         ("fever", "train"),
         ("fever", "dev"),
         ("fever", "test"),
@@ -65,7 +67,7 @@ def test_every_choice_of_a_reader_is_explained_and_every_flag_that_is_named_ther
 
     for flag in set(takers()) - {"--from-kb", "--from-numbering", "--max-misfits"}:
         assert named & {flag, flag.replace("--", "--no-", 1)}, flag
-    assert named - {"--help", "--config"} <= {flag for name in all_sources() for flag in options_of(app[name])}
+    assert named - {"--help", "--config"} <= {flag for name in all_sources() for flag in option_names(app[name])}
 
 
 @pytest.mark.parametrize("name", ["dataset_rules.md", "qampari_rules.md"])

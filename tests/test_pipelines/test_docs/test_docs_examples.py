@@ -17,7 +17,7 @@ from kbsource.files import Folder
 from kbsource.lookup import KnowledgeSource
 from kbsource.release.layout import BUILDING, INDEX, MANIFEST, STAGING
 from kbsource.release.pages.kind import PAGES_RELEASE
-from pipelines.app import make_app, options_of, parse_command
+from pipelines.app import make_app, option_names, parse_command
 from pipelines.cli import main
 from pipelines.commands import COMMANDS
 from pipelines.commands.demo import demo
@@ -53,7 +53,7 @@ def all_options() -> set[str]:
     while apps:
         app = apps.pop()
         apps += [app[name] for name in app if not name.startswith("-")]
-        found |= options_of(app) if app.default_command else set()
+        found |= option_names(app) if app.default_command else set()
     return found
 
 

@@ -14,7 +14,7 @@ from kbsource.release.layout import table_of
 from kbsource.release.verify import verify
 from kbsource.release.writer import is_id
 from mapping.kinds import KINDS, OWN_TABLES
-from mapping.publish.folder import publish
+from mapping.publish.folder import publish_release
 from mapping.qampari.records import SPLITS
 from pipelines.cli import main
 from tests.support import mini_wiki, mini_wikidata
@@ -296,6 +296,6 @@ def test_the_figures_of_the_readme_are_those_of_the_demo(demo: Path) -> None:
 def test_every_kind_is_published_and_every_tool_reads_it(demo: Path, tmp_path: Path) -> None:
     for name in FOLDERS:
         folder = tmp_path / name
-        publish(str(demo / name), str(folder), KINDS, licence="CC-BY-SA-4.0")
+        publish_release(str(demo / name), str(folder), KINDS, licence="CC-BY-SA-4.0")
         assert verified(folder).is_sound
         check_published(folder, tmp_path / "cache")

@@ -15,7 +15,7 @@ pytest.importorskip("tantivy")
 
 from mapping.retrieval.index import make_index
 from mapping.serving.operations import OPERATIONS, SHAPES
-from mapping.serving.server import MOST_WAITING, THREADS, Answering, make_app
+from mapping.serving.server import MOST_WAITING, THREADS, Answering, server_app
 from tests.support.passages import cut_release
 from tests.support.real_data import ROOT
 from tests.support.served import opened_served
@@ -32,7 +32,7 @@ def client(release: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(corpus.parent))
         with opened_served(str(release), str(corpus)) as served:
-            yield TestClient(make_app(served, Answering(served)))
+            yield TestClient(server_app(served, Answering(served)))
 
 
 def _sent(line: str) -> tuple[str, str, str]:

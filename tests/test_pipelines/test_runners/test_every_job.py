@@ -19,7 +19,7 @@ from apache_beam.metrics import MetricsFilter
 
 from kbsource.release.layout import BUILDING, MANIFEST, STAGING
 from pipelines.cli import main
-from pipelines.commands.demo import Step, step_arguments
+from pipelines.commands.demo import DemoStep, step_arguments
 from pipelines.runners import running
 from pipelines.runners.counters import NAMESPACE, StepNames, seconds_of_steps
 from tests.support import mini_wiki
@@ -74,7 +74,7 @@ def run(line: str, made: Path, output: Path, flags: list[str]) -> Counts:
             counts[names(counter.key.step), counter.key.metric.name] += counter.committed or counter.attempted
         return seconds
 
-    arguments = step_arguments(Step("", "", line), str(made))
+    arguments = step_arguments(DemoStep("", "", line), str(made))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "seconds_of_steps", look)
         assert main([*arguments, "--output", str(output), *flags]) == 0
@@ -122,7 +122,7 @@ def test_a_job_on_two_processes_or_beams_own_runner_makes_and_counts_what_it_doe
 def test_a_job_that_is_killed_goes_on_and_makes_the_same_bytes(local: Made, tmp_path: Path, job: str) -> None:
     made, _ = local
     output, temporary = tmp_path / "made", tmp_path / "tmp"
-    command = [*step_arguments(Step("", "", JOBS[job]), str(made)), "--output", str(output)]
+    command = [*step_arguments(DemoStep("", "", JOBS[job]), str(made)), "--output", str(output)]
     draw = random.Random(f"kills of {job}")
     # The driver, further on each time; a worker, which ends the command; what it works in, which it begins again.
     for who in ("driver", "driver", "worker", "child"):
@@ -147,7 +147,7 @@ def test_a_job_that_is_killed_goes_on_and_makes_the_same_bytes(local: Made, tmp_
 def test_a_build_that_was_killed_goes_on_where_it_was(local: Made, tmp_path: Path) -> None:
     made, _ = local
     output = tmp_path / "made"
-    command = [*step_arguments(Step("", "", JOBS["build"]), str(made)), "--output", str(output)]
+    command = [*step_arguments(DemoStep("", "", JOBS["build"]), str(made)), "--output", str(output)]
     done: dict[Path, int] = {}
     for n_files in (40, 60):
         run_and_kill(command, temporary=tmp_path / "tmp", who="driver", output=output, n_files=n_files)

@@ -15,7 +15,7 @@ from urllib.request import urlopen
 import pytest
 
 from pipelines.commands import COMMANDS
-from pipelines.commands.demo import STEPS, Step, step_arguments
+from pipelines.commands.demo import STEPS, DemoStep, step_arguments
 from tests.support import mini_wiki, traced
 from tests.support.edited_wiki import DATE, write_edited
 from tests.support.real_data import ROOT
@@ -84,7 +84,7 @@ def test_no_command_speaks_to_anyone_but_this_machine(tmp_path: Path) -> None:
     overlap_model(made / "nli", texts=texts)
     sent += _traced_together(made, tmp_path)
     for line in SERVED:
-        sent += _traced_while_it_answers(step_arguments(Step("", "", line), str(made)), tmp_path)
+        sent += _traced_while_it_answers(step_arguments(DemoStep("", "", line), str(made)), tmp_path)
 
     assert sent == []
     assert left_behind(tmp_path) == []
@@ -121,7 +121,7 @@ if __name__ == "__main__":
 
 def _traced_together(made: Path, folder: Path) -> list[str]:
     """Runs the commands of ``RUNS`` in one process, whose start takes seconds, and returns the calls to the outside."""
-    runs = [(step_arguments(Step("", "", run.line), str(made)), run.codes) for run in RUNS]
+    runs = [(step_arguments(DemoStep("", "", run.line), str(made)), run.codes) for run in RUNS]
     command = traced.tracing([sys.executable, "-P", "-c", _TOGETHER], folder / "calls")
     ended = subprocess.run(
         command, input=json.dumps(runs), env=_environment(folder), cwd=ROOT, capture_output=True, text=True, check=False

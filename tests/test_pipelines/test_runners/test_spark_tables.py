@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mapping.kinds import KINDS
-from mapping.publish.folder import publish
+from mapping.publish.folder import publish_release
 from pipelines.jobs.pageviews import make_pageviews
 from pipelines.options import PageviewsOptions
 from pipelines.progress import Progress
@@ -73,7 +73,7 @@ def test_spark_reads_every_table_as_it_is(release: Path, tmp_path: Path) -> None
     folders: list[Path] = []
     for made in (release, tmp_path / "wikidata", tmp_path / "views"):
         published = tmp_path / "published" / made.name
-        publish(str(made), str(published), KINDS, licence="CC-BY-SA-4.0")
+        publish_release(str(made), str(published), KINDS, licence="CC-BY-SA-4.0")
         folders += tables(published)
 
     found = spark_rows(folders, tmp_path)

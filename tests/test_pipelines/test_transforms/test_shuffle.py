@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored
 from kbsource.runtime.regroup import merge_group, read_group, whole_runs, write_groups
 from pipelines.primitives.group_map import COUNTS, TOLD, By, GroupWork, map_groups
-from pipelines.primitives.shuffle import Checkpoint, Collected, CollectSorted, Found, Made, Regroup
+from pipelines.primitives.shuffle import Checkpoint, Collected, CollectSorted, Regroup, StepCollector, StepOutputs
 from tests.support.chunk_functions import NUMBERS
 from tests.support.examples import examples
 
@@ -118,14 +118,14 @@ def _keep(values: list[Any], path: Path) -> None:
 
 
 def _told(collected: Collected, *, path: Path) -> Iterable[None]:
-    found = Found(collected)
+    found = StepOutputs(collected)
     pairs = [[values(read_stored(batch)) for batch in step] for step in found.steps("pairs")]
     _keep([pairs, found.counts("numbers")], path)
     return ()
 
 
 def _run(folder: Path, ones: list[Any]) -> list[list[Any]]:
-    names, steps = ("sums", "even", COUNTS), Made()
+    names, steps = ("sums", "even", COUNTS), StepCollector()
     with TestPipeline(runner="FnApiRunner") as pipeline:
         more = pipeline | "more" >> beam.Create([1000])
         inputs = {

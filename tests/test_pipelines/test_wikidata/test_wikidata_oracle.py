@@ -22,10 +22,10 @@ from kbsource.files import join
 from kbsource.release.manifest import InputFile
 from kbsource.release.verify import verify
 from kbsource.runtime.beat import Beat
-from kbsource.runtime.chunks import BatchRef, ChunkKey, Work, chunk_path, read_stored, with_numbers, write_chunk
+from kbsource.runtime.chunks import BatchRef, ChunkKey, Work, chunk_path, numbered_batches, read_stored, write_chunk
 from kbsource.wikidata.assemble import find_superseded
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
-from kbsource.wikidata.lines import plan_lines
+from kbsource.wikidata.lines import plan_entities
 from kbsource.wikidata.parts import IDS, ORDINALS, planned_files, write_plan
 from pipelines.options import WikidataOptions
 from tests.support import mini_wikidata
@@ -44,13 +44,13 @@ def make_here(dump: Path, output: Path, *, range_bytes: int = 1 << 40, **given: 
     options = WikidataOptions((str(dump),), output=str(output), max_rejects=1.0, allow_truncated=True, **given)
     staging = str(output / "_staging")
     hashed = {str(dump): hash_file(str(dump))}
-    ranges = plan_lines([str(dump)], range_bytes=range_bytes)
+    ranges = plan_entities([str(dump)], range_bytes=range_bytes)
     write_plan(ranges, hashed, staging)
     function = planned_files(staging, reader(languages=options.languages))
 
     def read(key: ChunkKey, rows: Iterable[pa.RecordBatch]) -> tuple[ChunkKey, BatchRef]:
         work = Work(key, Beat.unshared())
-        made = function(with_numbers(rows), work)
+        made = function(numbered_batches(rows), work)
         path = chunk_path(join(staging, job.READ), key)
         return key, write_chunk(made, function.schema, work.report, path=path)
 
@@ -60,7 +60,7 @@ def make_here(dump: Path, output: Path, *, range_bytes: int = 1 << 40, **given: 
         chunks.append(read(ChunkKey(part, 1), [pa.record_batch({"ordinal": ordinals}, schema=ORDINALS)]))
     inputs = [InputFile(dump.name, dump.stat().st_size, hashed[str(dump)].sha256)]
     folders = {"output": str(output), "staging": staging}
-    assert list(job.finish_release(sorted(chunks), options=options, inputs=tuple(inputs), **folders)) == [str(output)]
+    assert list(job.finish_wikidata(sorted(chunks), options=options, inputs=tuple(inputs), **folders)) == [str(output)]
 
 
 def tables_of(release: Path) -> dict[str, list[dict[str, Any]]]:
