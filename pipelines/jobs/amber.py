@@ -136,7 +136,7 @@ def finish_release(
 
 
 def _merged(found: Found, name: str, n_keys: int) -> Iterator[tuple[Any, ...]]:
-    """Yields the rows of one kind ordered by their first columns; each chunk is already in this order."""
+    """Yields the rows of a kind ordered by their first columns; each chunk is already in this order."""
 
     def rows(stored: BatchRef) -> Iterator[tuple[Any, ...]]:
         return value_rows(read_stored(stored))

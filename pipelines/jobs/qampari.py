@@ -104,7 +104,7 @@ def finish_release(
 
 
 def _merged(found: Found, name: str) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of one kind, step by step and in order, without the columns that define the order."""
+    """Yields the rows of a kind, step by step and in order, without the columns that define the order."""
     for chunks in found.steps(name):
         for batch in merge_group(chunks, ORDER):
             yield batch.select(batch.schema.names[len(ORDER) :])
