@@ -262,7 +262,7 @@ def with_choices(tokens: Sequence[str], type_: type, choices: Choices) -> list[s
 
 
 def paths_of(options: Any) -> Iterator[tuple[str, str]]:
-    """Yields the files and folders that options name, each with its field, including those of nested options."""
+    """Yields the files and folders that options name, each with its field, including files of nested options."""
     hints = get_type_hints(type(options), include_extras=True)
     for field in fields(options):
         value = getattr(options, field.name)

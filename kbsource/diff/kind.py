@@ -299,7 +299,7 @@ MEASURES = (
         section=_BY_KIND,
         page="measures",
         needs=("page_changes", "old.pages"),
-        if_missing="To see the text kept by kind of page, open the older release too.",
+        if_missing="Open the older release too, to see the text kept by kind of page.",
     ),
 )
 """All measures of a diff."""

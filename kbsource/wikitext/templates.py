@@ -322,7 +322,8 @@ def fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str, bool] | None]:
         rule = find(name)
         if rule.function is not None or rule.outcome == "infobox":
             return None
-        return name, rule.outcome, rule.outcome == "dropped" and name in ends_paragraph
+        ends = name in ends_paragraph
+        return name, "dropped" if ends else rule.outcome, ends
 
     return fixed_outcome
 
@@ -331,9 +332,9 @@ def _paragraph_ends(lang: str) -> frozenset[str]:
     """Returns the names of templates that show no text and end the paragraph: lists of notes, and templates that
     clear floats.
     """
-    notes = read_rules("citations")["notes"]
+    notes, magic = read_rules("citations")["notes"], read_rules("magic")
     lists = [name for code in ("en", lang) for name in notes.get(code, {}).get("list", ())]
-    return frozenset((*lists, *read_rules("magic")["clearing_templates"]))
+    return frozenset((*lists, *magic["note_list_templates"], *magic["clearing_templates"]))
 
 
 @cache

@@ -215,8 +215,8 @@ def simple_answers(
 
     Each type of a typed relation makes a query for the subjects of this type. A subject can be in several queries, or
     in no query if it has none of the types. The limits apply to the typed query, with one exception: if there are too
-    many subjects over all types, property and value are skipped altogether. Typed queries of one property and value
-    that have the same answers are all returned.
+    many subjects over all types, property and value are skipped altogether. Typed queries of the same property and
+    value are all returned, even if their answers are the same.
 
     Args:
         facts: rows of FACTS by value, property and subject. All rows of a value and property are in the same batch.
@@ -263,7 +263,7 @@ def pairs_of_queries(answers: Iterable[pa.RecordBatch], family_bits: int) -> Ite
 
     Args:
         answers: rows of ANSWERS by subject and query; all rows of a subject are in the same batch.
-        family_bits: low bits of a query's number; queries that differ only in these, such as the types of one property
+        family_bits: low bits of a query's number; queries that differ only in these, such as the types of a property
             and value, make no pair.
     """
     for batch in answers:

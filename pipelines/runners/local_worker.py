@@ -1,6 +1,6 @@
 """A worker of the local runner in a separate process: Beam's worker, but quiet, and ending as soon as its driver does.
 
-Workers are forks of one process that imports Beam, which takes seconds, at the same time as the driver. This process
+Workers are forks of a process that imports Beam at the same time as the driver; the import takes seconds. This process
 has one thread and never opens a channel, so forking it is safe.
 """
 
