@@ -299,7 +299,7 @@ LAWS = (
         proof_law(
             _FACTS,
             f"""select item_id || ', ' || property_id as key,
-                unnest([one.proof for one in {side}_answers if one.proof is not null]) as proof from facts""",
+                unnest([answer.proof for answer in {side}_answers if answer.proof is not null]) as proof from facts""",
             side,
             further="when pages.revision_id <> proof.revision_id then format('page {} has another revision', page_id)",
         )

@@ -159,7 +159,7 @@ TRAINING_DATA = ListingKind(
         Law(
             "example_law",
             "an example is not numbered in order, or has a passage without a role",
-            f"""case when len([one for one in passages if one.role not in ({_ROLES})]) > 0
+            f"""case when len([passage for passage in passages if passage.role not in ({_ROLES})]) > 0
                 then [dataset || ', ' || query_id] end""",
             of=EXAMPLES,
         ),

@@ -114,19 +114,19 @@ def _submission(files: KiltFiles, options: KiltEvaluation, output: str) -> Summa
                 raise SetupError(f"{flag}: --submission computes no scores; leave one of the two out.")
     faults: list[BadRecord | str] = []
     tasks, missing = write_submission(files, output, reject=faults.append)
-    rejected = {name: rejected_json(one.rejected) for name, one in tasks.items()}
+    rejected = {name: rejected_json(scores.rejected) for name, scores in tasks.items()}
     return Summary(
         f"Written to {output}.",
-        rows=[(f"{name}: {label}", n) for name, one in tasks.items() for label, n in one.counts()],
+        rows=[(f"{name}: {label}", n) for name, scores in tasks.items() for label, n in scores.counts()],
         values={
             "output": output,
             "files": {
                 name: {
-                    "records": len(one.ids),
-                    "without_prediction": one.without_prediction,
+                    "records": len(scores.ids),
+                    "without_prediction": scores.without_prediction,
                     "rejected": rejected[name],
                 }
-                for name, one in tasks.items()
+                for name, scores in tasks.items()
             },
         },
         faults=[*faults, *(f"{name}: no predictions" for name in missing)],

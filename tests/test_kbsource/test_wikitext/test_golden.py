@@ -31,3 +31,23 @@ def test_golden_case(case: dict[str, Any], is_direct: bool) -> None:
         assert counts.get(kind) == pieces, kind
     for anchor in parsed.anchors:
         assert parsed.elements[anchor.element].text[anchor.start : anchor.end] == anchor.text
+
+
+@pytest.mark.parametrize(
+    ("lang", "name"),
+    [
+        ("vi", "Tham khảo"),
+        ("ar", "مراجع"),
+        ("ko", "각주|2"),
+        ("uk", "Примітки"),
+        ("ja", "脚注リスト"),
+        ("ja", "クリア"),
+        ("he", "ש"),
+        ("tr", "Temiz"),
+        ("es", "clr"),
+    ],
+)
+def test_templates_that_end_a_paragraph_do_so_in_languages_without_rules_for_them(lang: str, name: str) -> None:
+    parsed = WikitextParser(Site(lang=lang)).parse(f"nineteen{{{{{name}}}}}twenty", title="T")
+    assert [shown(element) for element in parsed.elements[1:]] == ["p nineteen", "p twenty"]
+    assert parsed.losses == ()

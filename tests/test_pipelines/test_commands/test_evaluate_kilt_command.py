@@ -70,7 +70,7 @@ SUBMITTED = [
 
 def _write(path: Path, records: list[dict[str, object]]) -> str:
     path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return str(path)
 
 

@@ -135,7 +135,7 @@ def test_passages_are_found_by_their_vectors(tmp_path: Path, corpus: Path, capsy
 @pytest.mark.slow  # that processes, each with its model, give the same vectors
 def test_blinks_path_is_the_same_by_one_worker_and_by_two(tmp_path: Path, corpus: Path) -> None:
     passages = _passages(corpus)
-    texts = [f"{one.title} {one.text}" for one in passages]
+    texts = [f"{passage.title} {passage.text}" for passage in passages]
     marks = [f"[unused{number}]" for number in range(3)]
     entities, mentions = (
         tiny_encoder(tmp_path / name, texts=texts, further_tokens=marks, seed=seed)
@@ -156,7 +156,7 @@ def test_blinks_path_is_the_same_by_one_worker_and_by_two(tmp_path: Path, corpus
         assert main([*search, *models, *output]) == 0
     assert contents(tmp_path / "vectors-1") == contents(tmp_path / "vectors-2")
     assert (tmp_path / "found-1.jsonl").read_bytes() == (tmp_path / "found-2.jsonl").read_bytes()
-    found = [one["output"][0]["provenance"] for one in read_lines(tmp_path / "found-1.jsonl")]
+    found = [line["output"][0]["provenance"] for line in read_lines(tmp_path / "found-1.jsonl")]
     assert [sorted(hit["wikipedia_id"] for hit in own) for own in found] == [["3", "5"], ["3", "5"], ["3", "5"]]
 
 
