@@ -88,6 +88,11 @@ class Kind(Generic[M]):
     measures: Sequence[Measure] = ()  #: views of its tables, in the order shown
 
     @property
+    def with_article(self) -> str:
+        """The name after its article: ``an index of passages``."""
+        return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
+
+    @property
     def owned(self) -> tuple[str, ...]:
         """Paths of everything that a release of the kind may contain besides its manifest."""
         return (*self.tables, *self.files)
@@ -195,13 +200,13 @@ class Kind(Generic[M]):
             yield f"table {missing[0]} is missing"
         for table, entries in manifest.tables.items():
             if table not in self.tables:
-                yield f"a {self.name} has no table {shown_value(table)}"
+                yield f"{self.with_article} has no table {shown_value(table)}"
             for entry in entries:
                 if not is_shard(entry.file, table):
                     yield f"{shown_value(entry.file)} is no file of the table {table}"
         folders = {part.folder for part in manifest.parts}
         if folders and self.parts is None:
-            yield f"a {self.name} has no releases in its folders"
+            yield f"{self.with_article} has no releases in its folders"
         for path in _paths(manifest):
             if above := next((folder for folder in parents(path) if folder in folders), None):
                 yield f"{shown_value(path)} lies in {shown_value(above)}, which is a release of its own"

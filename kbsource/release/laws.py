@@ -168,7 +168,7 @@ class Checking(Generic[M]):
             self.found.add(file, "missing", f"no {self.name} is without it")
         odd = sorted(set(self.listed) - wanted) if exactly else []
         for file in odd:
-            self.found.add(MANIFEST, "manifest", f"{file} is no part of a {self.name}")
+            self.found.add(MANIFEST, "manifest", f"{file} is not one of its files")
         return not odd and wanted <= {*self.sound}
 
     def lines(self, file: str) -> Generator[bytes]:

@@ -106,7 +106,9 @@ def _check_sources(
         raise SetupError(f"{path}: {flags}: for {takers}, not for this kind ({kind.name}); leave it out.")
     if sources and len(sources) < len(kind.made_from):
         flags = " and ".join(f"--{name}" for name in kind.made_from)
-        raise SetupError(f"{path}: {flags} are for a {kind.name}; give both of what these were made from, or none.")
+        raise SetupError(
+            f"{path}: {flags} are for {kind.with_article}; give both of what these were made from, or none."
+        )
     for name, folder in sources.items():
         of, fact, hashed = kind.made_from[name]
         source = of.read(folder)
@@ -298,7 +300,8 @@ class _Files:
             except (AttributeError, KeyError, TypeError, ValueError, SetupError) as error:
                 file = join(folder, MANIFEST)
                 if not self.found.has(file, "counts"):  # the count check already reports missing counts
-                    self.found.add(file, "manifest", f"options and counts are not those of a {kind.name} ({error!r})")
+                    detail = f"options and counts are not those of {kind.with_article} ({error!r})"
+                    self.found.add(file, "manifest", detail)
                 return False
         add_settings(db, settings)
         return True

@@ -201,7 +201,7 @@ def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) ->
     from mapping.amber.kind import AMBER_SETS
 
     if not kind.shown_by:
-        raise SetupError(f"{path}: a {kind.name} has no rows with ids; kbsource info says what it holds.")
+        raise SetupError(f"{path}: {kind.with_article} has no rows with ids; kbsource info says what it holds.")
     found = {name: rows for name, rows in _rows_named(path, kind, manifest, asked) if rows}
     if not found:
         names = ", ".join(dict.fromkeys(f"{column} in {table}" for table, column in kind.shown_by))

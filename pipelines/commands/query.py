@@ -246,7 +246,7 @@ def _schema(release: str, queried: Sequence[_Queried]) -> Summary:
     for queried_release in queried:
         prefix = f"{queried_release.name}." if queried_release.name else ""
         if not queried_release.source.tables:
-            parts.append(f"{queried_release.source.path}: a {queried_release.kind.name} has no tables.")
+            parts.append(f"{queried_release.source.path}: {queried_release.kind.with_article} has no tables.")
             continue
         described = {table: list(_columns(queried_release.kind, table)) for table in queried_release.source.tables}
         for table, columns in described.items():

@@ -154,3 +154,8 @@ def test_a_manifest_without_its_counts_is_damaged(tmp_path: Path, counts: Mappin
     (tmp_path / "manifest.json").write_bytes(ZOO.listing([], {"limit": 3, "counts": counts}).to_bytes())
     with pytest.raises(DataError, match=re.escape(said)):
         ZOO.read(str(tmp_path))
+
+
+def test_the_name_of_a_kind_has_its_article() -> None:
+    articles = {kind.with_article for kind in KINDS}
+    assert {"an alignment", "an index of passages", "a QAMPARI release", "a diff of releases"} <= articles
