@@ -365,6 +365,7 @@ def open_index(passages: str, folder: str | None, note: Callable[[str], None] | 
     """Opens the index of passages, by default beside them; makes it if it is missing and ``note`` is given."""
     folder = folder or f"{passages.rstrip('/')}-bm25"
     if note is not None and not Folder.of(folder).exists(MANIFEST):
+        PASSAGES_CORPUS.read(passages)  # refuses another kind of release before anything is said
         note(f"indexing {passages} into {folder}")
         note(f"{make_index(passages, folder):,} passages indexed")
     return PassageIndex(passages, folder)
