@@ -394,7 +394,7 @@ LAWS = (
     ),
     Law(
         "evidence_unnamed",
-        "a piece of evidence has not one row for every release",
+        "a piece of evidence does not have exactly one row for every release",
         """select min(_file), format('record {}, evidence {}, {}', example_id, output, evidence) from fates
         group by dataset, ordinal, example_id, output, evidence
         having count(*) <> (select n from settings where name = 'releases') or count(distinct release) <> count(*)""",
@@ -439,7 +439,7 @@ class _Report(msgspec.Struct):
     def __post_init__(self) -> None:
         for name, groups in self.groups.items():
             if any({len(group.fates), len(group.standing)} != {len(self.releases)} for group in groups):
-                raise ValueError(f"a group of {name!r} has not as many numbers as there are releases")
+                raise ValueError(f"a group of {name!r} does not have as many numbers as there are releases")
 
 
 AGE = ListingKind(

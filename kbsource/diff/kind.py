@@ -171,7 +171,7 @@ def doubts(values: Mapping[str, Any]) -> Iterator[str]:
         name = f"The {'newer' if side == 'new' else 'older'} release, {snapshot},"
         rejected = dict(facts.get("rejected") or {})
         if rejected.pop(TRUNCATED, 0):
-            yield f"{name} was made of a dump that breaks off: pages behind the break count as {taken_for}."
+            yield f"{name} was made of a dump that breaks off: pages after the break count as {taken_for}."
         if n_lost := sum(rejected.values()):
             pages = "1 record was rejected" if n_lost == 1 else f"{n_lost:,} records were rejected"
             yield f"{name} lacks pages: {pages}, and what they were counts as {taken_for}."

@@ -464,7 +464,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     kept = f"{text['kept_chars']:,} of {text['old_chars']:,} characters"
     yield f"\n{100 * text['kept_share']:.2f} % of the old text is kept: {kept}."
     yield f"Text changed on {flags['text_changed']:,} pages, title on {flags['title_changed']:,};"
-    yield f"{flags['qid_moved']:,} items are now those of other pages."
+    yield f"{flags['qid_moved']:,} items now belong to other pages."
     for table, (_, head, meanings) in _QUERIES.items():
         yield f"\n## {head}\n\n| outcome | number | meaning |\n| --- | ---: | --- |"
         yield from (f"| {name} | {n:,} | {meanings[name]} |" for name, n in report["counts"][table].items())

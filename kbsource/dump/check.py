@@ -179,7 +179,7 @@ def _check_head(name: str, header: DumpHeader, dump_range: DumpRange) -> Iterato
         yield DumpFinding("warning", name, "no_root", message, "Use the file as published.")
     if not header.has_siteinfo:
         site = header.site
-        message = f"It has no <siteinfo>: namespaces are taken to be those of {site.dbname or site.lang}."
+        message = f"It has no <siteinfo>: the namespaces of {site.dbname or site.lang} are assumed."
         yield DumpFinding("warning", name, "no_siteinfo", message, "Use the file as published, or check the language.")
     if header.schema_version is None:
         yield DumpFinding("info", name, "no_schema_version", "It does not name its export schema.")

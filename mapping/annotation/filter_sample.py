@@ -204,7 +204,7 @@ def report_filter(
 def _pair(line: Json, folder: str) -> Pair:
     premise, first = line["premise"], line["sentence_char"]
     if first > len(premise):
-        raise DataError(f"{folder}: the sentence of {line['task_id']!r} begins behind its text; {DAMAGED}")
+        raise DataError(f"{folder}: the sentence of {line['task_id']!r} begins after its text; {DAMAGED}")
     return Pair(premise, line["hypothesis"], (first, len(premise)))
 
 

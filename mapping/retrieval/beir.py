@@ -66,7 +66,7 @@ def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> Li
     """
     aligned, corpus = ALIGNMENT.read(alignment), PASSAGES_CORPUS.read(passages)
     if aligned.made_from() != corpus.made_from():
-        raise SetupError(f"{alignment} and {passages} are made from different releases; give those of one release.")
+        raise SetupError(f"{alignment} and {passages} are made from different releases; give files of one release.")
     check_hashes(alignment, aligned.entries())
     check_hashes(passages, corpus.tables["passages"])
     split = str(aligned.facts["split"])

@@ -273,7 +273,7 @@ class _OnnxEncoder(OnnxComputer, _Transformer):
         super().__init__(folder, options.device)
         if odd := sorted({*self._names} - {"input_ids", "attention_mask", "token_type_ids"}):
             raise SetupError(
-                f"{options.model}: its model.onnx wants {odd[0]!r}, which no text gives; export the encoder alone."
+                f"{options.model}: its model.onnx wants {odd[0]!r}, which no text gives; export only the encoder."
             )
         pools_itself = len(self._session.get_outputs()[0].shape) == 2
         if options.pooling == "pooler" and not pools_itself:
@@ -284,7 +284,7 @@ class _OnnxEncoder(OnnxComputer, _Transformer):
     def _computed(self, arrays: Arrays) -> Outputs:
         found = super()._computed(arrays)
         if found.ndim != (2 if self.pooling == "model" else 3) or len(found) != len(arrays["input_ids"]):
-            raise SetupError(f"{self._path}: its first output has no vector for each text; export the encoder alone.")
+            raise SetupError(f"{self._path}: its first output has no vector for each text; export only the encoder.")
         pooled: Outputs = self._pooled(found, arrays["attention_mask"].astype(np.float32))
         return pooled
 
@@ -409,7 +409,7 @@ def _pooling(folder: str, options: EncoderOptions) -> Pooling:
     """Returns how tokens are pooled, by the options or else by the model's files."""
     if _dpr_class(folder):
         if options.pooling not in (None, "pooler"):
-            raise SetupError(f"{options.model}: DPR's vectors are those of its pooler; leave out --pooling.")
+            raise SetupError(f"{options.model}: DPR uses the vectors of its pooler; leave out --pooling.")
         return "pooler"
     if options.pooling is not None:
         return options.pooling

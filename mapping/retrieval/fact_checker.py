@@ -124,7 +124,7 @@ def checked(
         if refused is None:
             yield _line(asked, hits, [verdict if isinstance(verdict, Verdict) else None for verdict in verdicts])
         elif refused.reason == "hypothesis_too_long":
-            yield RecordError("prompt_too_long", f"{asked.query_id}: the claim alone has {refused.detail}")
+            yield RecordError("prompt_too_long", f"{asked.query_id}: the claim by itself has {refused.detail}")
         else:
             yield RecordError("wrong_type", f"{asked.query_id}: the input is empty")
 

@@ -155,7 +155,7 @@ def read_prompt(path: str | None, form: ReadForm) -> Prompt:
         if missing := needed - fields:
             raise SetupError(f"{path}: {key} lacks {{{min(missing)}}}.")
         if key == "prompt" and not fields & _QUERY_FIELDS:
-            raise SetupError(f"{path}: prompt lacks {{input}}, the record's input; {{question}} is its words alone.")
+            raise SetupError(f"{path}: prompt lacks {{input}}, the record's input; {{question}} has only its words.")
     return Prompt(**own)
 
 
@@ -255,7 +255,7 @@ def _planned(asked: Query, model: WritingModel, form: ReadForm, prompt: Prompt, 
     contexts = () if form == "closed" else asked.contexts[:top]
     n_question = model.count([prompt.text(asked, ())])[0]
     if n_question > model.max_tokens - bool(contexts):
-        why = f"{asked.query_id}: the question alone has {n_question:,} tokens; {model.max_tokens:,} fit"
+        why = f"{asked.query_id}: the question by itself has {n_question:,} tokens; {model.max_tokens:,} fit"
         return _Plan(asked, (), [], RecordError("prompt_too_long", why))
     together = [(hit,) for hit in contexts] if form in _BY_PASSAGE else [contexts]
     fitting = [_fitting(asked, own, model, prompt) for own in together]

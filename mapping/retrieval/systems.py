@@ -331,7 +331,7 @@ def open_system(
         if options.linking is not None:
             if ENTITY_LINKING.read(options.linking).made_from() != PASSAGES_CORPUS.read(passages).made_from():
                 raise SetupError(
-                    f"{options.linking} and {passages} are made from different releases; give those of one release."
+                    f"{options.linking} and {passages} are made from different releases; give files of one release."
                 )
             table = stack.enter_context(closing(AliasTable(options.linking)))
         if options.model is not None or options.query_model is not None:

@@ -252,7 +252,7 @@ def _read_dataset(
         return _read_qampari(folder, passages, corpus, options, stack)
     aligned = ALIGNMENT.read(folder)
     if aligned.made_from() != corpus.made_from():
-        raise SetupError(f"{folder} and {passages} are made from different releases; give those of one release.")
+        raise SetupError(f"{folder} and {passages} are made from different releases; give files of one release.")
     check_hashes(folder, aligned.entries())
     add_release(db, ALIGNMENT, folder)
     records = records_file(aligned)

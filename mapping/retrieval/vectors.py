@@ -78,8 +78,8 @@ def check_precision(precision: VectorPrecision, encoder: Mapping[str, Any]) -> N
     """Raises SetupError if the vectors of an encoder cannot be stored with this precision."""
     if precision != "float16" and encoder["normalisation"] != "l2":
         raise SetupError(
-            f"--precision {precision} keeps the directions of vectors alone, and those of {encoder['name']} have "
-            "lengths that count; leave it out."
+            f"--precision {precision} keeps only the directions of vectors, and in {encoder['name']} their lengths "
+            "count; leave it out."
         )
     if precision == "bits" and encoder["dimension"] % 8:
         raise SetupError(f"--precision bits packs 8 numbers; {encoder['name']} gives {encoder['dimension']}.")
@@ -205,7 +205,9 @@ class VectorIndex(StoredVectors):
     def __init__(self, passages: str, vectors: str, model: str, neighbours: Neighbours | None = None) -> None:
         super().__init__(vectors)
         if self.manifest.made_from("passages") != PASSAGES_CORPUS.read(passages).sha256:
-            raise SetupError(f"{vectors} has the vectors of other passages than {passages}; make those of these.")
+            raise SetupError(
+                f"{vectors} has vectors of other passages than {passages}; make the vectors of these passages."
+            )
         self._nearest = self.best if neighbours is None else neighbours.best
         made = query_encoder(self.manifest.facts)
         #: its encoder reads a mention between markers

@@ -486,5 +486,5 @@ def _part(elements: Iterable[tuple[int, Element]], first: int) -> Json:
         place = {"element": number, "start_char": 0, "end_char": len(element.text)}
         chosen.append({**place, "kind": element.kind, "section": element.section, "text": element.text})
     if first and not chosen:
-        raise RecordError("unknown_element", f"{first} is behind the last element that can be read here")
+        raise RecordError("unknown_element", f"{first} is after the last element that can be read here")
     return {"elements": chosen, "next": None}

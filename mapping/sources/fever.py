@@ -215,12 +215,12 @@ def _places(written: object) -> list[tuple[str, int]] | None:
     names_all = True
     for item in written:
         if not isinstance(item, list) or len(item) != 4:
-            raise RecordError("wrong_type", f"an evidence is a list of four, found {repr(item)[:80]}")
+            raise RecordError("wrong_type", f"a piece of evidence is a list of four, found {repr(item)[:80]}")
         page, sentence = item[2:]
         if page is None:
             names_all = False
         elif not isinstance(page, str) or not is_integer(sentence):
-            raise RecordError("wrong_type", f"an evidence names page and sentence, found {repr(item)[:80]}")
+            raise RecordError("wrong_type", f"a piece of evidence names page and sentence, found {repr(item)[:80]}")
         else:
             places.append((page, sentence))
     return places if names_all else None

@@ -110,7 +110,7 @@ def evidence_text(written: Json, text_keys: Sequence[str]) -> str | None:
     """
     named = [key for key in text_keys if key in written]
     if len(named) > 1:
-        raise RecordError("ambiguous_text", f"an evidence has its text as {' and '.join(named)}")
+        raise RecordError("ambiguous_text", f"a piece of evidence has its text as {' and '.join(named)}")
     return optional_text(written, named[0]) if named else None
 
 
@@ -118,9 +118,9 @@ def _evidence(written: Json, text_keys: Sequence[str]) -> Evidence:
     only_known(written, frozenset({*_PAGE_KEYS, *text_keys, "meta"}))
     kinds = [key for key in _PAGE_KEYS if key in written]
     if not kinds:
-        raise RecordError("missing_field", f"an evidence names its page by one of {', '.join(_PAGE_KEYS)}")
+        raise RecordError("missing_field", f"a piece of evidence names its page by one of {', '.join(_PAGE_KEYS)}")
     if len(kinds) > 1:
-        raise RecordError("ambiguous_page", f"an evidence names its page by {' and '.join(kinds)}")
+        raise RecordError("ambiguous_page", f"a piece of evidence names its page by {' and '.join(kinds)}")
     (kind,) = kinds
     value = digits_or_text(written, kind) if kind == "page_id" else text_at(written, kind)
     return Evidence(PageKey(kind, value), evidence_text(written, text_keys), optional_object(written, "meta"))

@@ -71,8 +71,8 @@ class WizardOfWikipedia(Source[WizardOptions]):
             name = without_suffix(base_name(path))
             if name != _FILES[self.split] and name in (*_FILES.values(), *_OTHER_FILES):
                 raise SetupError(
-                    f"{path}: {self.split} of wow is {_FILES[self.split]} (dev and test have the topics that train has"
-                    " not). Give that file, or another --split; a file of your own needs another name."
+                    f"{path}: {self.split} of wow is {_FILES[self.split]} (dev and test have topics that train lacks"
+                    "). Give that file, or another --split; a file of your own needs another name."
                 )
             check_shape(
                 path,

@@ -223,7 +223,7 @@ def _nothing_kept(report: Mapping[str, Any]) -> list[str]:
     if any(counts.get("kept", 0) for counts in funnel):
         return []
     if any(counts.get("queries", 0) for counts in funnel):
-        return ["No query became a question: the table queries/ has each of them, and what became of it."]
+        return ["No query became a question: the table queries/ has each of them, and its outcome."]
     return [
         "No query was found, so there is no question: nothing has enough subjects in Wikidata, and no list page has a "
         "usable table. Are both releases whole, and of the same wiki?"

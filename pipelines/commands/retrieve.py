@@ -312,7 +312,7 @@ def trec(file: File, /, *, output: NewFile, queries: File | None = None) -> Summ
     _check_found(output, None if is_run(file) else "trec")
     if not is_run(file):
         if queries is not None:
-            raise SetupError(f"--queries: {file} has predictions, of which no more is needed; leave it out.")
+            raise SetupError(f"--queries: {file} has predictions, which need no queries; leave it out.")
         return _converted(ranked, trec_lines, output, "")
     texts = {} if queries is None else {query.query_id: query.input for query in read_queries(queries)}
     evaluated = command_line("evaluate", "kilt", queries or "GOLD", output)

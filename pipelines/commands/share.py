@@ -270,7 +270,7 @@ def export_kilt(release: Release, /, *, output: NewFileOrPipe) -> Summary:
         n_pages, has_terms = len(source), TABLE in source.manifest.tables
         terms = PageItemsReader(release, source.manifest).terms if has_terms else None
         n_written = write_kilt(source, sink, terms=terms, on_progress=lambda n_done: see(n_done, n_pages))
-    called = "" if has_terms else " Items have their ids alone; a release built with --wikidata has their names too."
+    called = "" if has_terms else " Items have only their ids; a release built with --wikidata has their names too."
     said = f"{counted(n_written, 'pages')} written to {'the standard output' if is_piped else output}.{called}"
     if is_piped:
         sys.stderr.write(f"{said}\n")

@@ -213,7 +213,7 @@ def in_order_of_dates(releases: Sequence[str]) -> list[tuple[str, PagesManifest]
             as_date(manifest.dump.date or "")
         except ValueError:
             raise SetupError(
-                f"{path} does not say of which day its dump is; name dumps as Wikimedia does, with the date in it."
+                f"{path} does not name the day of its dump; name dumps as Wikimedia does, with the date in the name."
             ) from None
         found.append((path, manifest))
     found.sort(key=lambda release: str(release[1].dump.date))

@@ -155,7 +155,7 @@ def test_what_makes_pages_look_gone_is_said_first(client: TestClient) -> None:
     limited = {**whole, "limits": {"limit_pages": 100}}
     assert list(doubts({"old": whole, "new": whole})) == []
     assert list(doubts({"old": limited, "new": cut})) == [
-        "The newer release, enwiki of 20261001, was made of a dump that breaks off: pages behind the break count as "
+        "The newer release, enwiki of 20261001, was made of a dump that breaks off: pages after the break count as "
         "gone or merged.",
         "The newer release, enwiki of 20261001, lacks pages: 2 records were rejected, and what they were counts as "
         "gone or merged.",

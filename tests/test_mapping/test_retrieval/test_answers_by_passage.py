@@ -27,7 +27,7 @@ class FakeSpans:
 
     def check(self, question: str) -> None:
         if question == "long":
-            raise RecordError("prompt_too_long", "the question alone has 9 tokens; 3 fit")
+            raise RecordError("prompt_too_long", "the question by itself has 9 tokens; 3 fit")
 
     def spans(self, pairs: Sequence[QuestionPassage]) -> list[BestSpan | None]:
         found = []
@@ -43,7 +43,7 @@ def _extracted(*hits: Hit, benchmark: str = "kilt", top: int = 9, prompt: str | 
     model: Any = FakeSpans()
     refused, line = extracted(asked, model, prompt=read_prompt(prompt, "extractive"), top=top)
     assert isinstance(refused, RecordError)
-    assert (refused.reason, refused.detail) == ("prompt_too_long", "a: the question alone has 9 tokens; 3 fit")
+    assert (refused.reason, refused.detail) == ("prompt_too_long", "a: the question by itself has 9 tokens; 3 fit")
     assert isinstance(line, bytes)
     return json.loads(line)
 
@@ -140,7 +140,7 @@ def test_passages_come_in_the_order_of_the_answers_probability() -> None:
 
 def test_a_claim_that_cannot_be_judged_is_refused() -> None:
     for found, expected in (
-        (_checked(YES, text="long"), ("prompt_too_long", "a: the claim alone has 9 tokens; 3 fit")),
+        (_checked(YES, text="long"), ("prompt_too_long", "a: the claim by itself has 9 tokens; 3 fit")),
         (_checked(YES, benchmark="qampari"), ("no_claim", "a: a question for a list is no claim")),
     ):
         assert (found.reason, found.detail) == expected

@@ -134,7 +134,7 @@ def test_passages_that_do_not_fit_are_left_out_and_a_first_one_is_cut() -> None:
 
 def test_a_question_that_is_too_long_is_refused() -> None:
     refused = _answered(SORN, text="one two three four five", most=4)
-    assert (refused.reason, refused.detail) == ("prompt_too_long", "a: the question alone has 5 tokens; 4 fit")
+    assert (refused.reason, refused.detail) == ("prompt_too_long", "a: the question by itself has 5 tokens; 4 fit")
 
 
 @pytest.mark.parametrize(
