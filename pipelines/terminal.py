@@ -141,7 +141,7 @@ def styled(text: str, style: Style, stream: TextIO | None = None) -> str:
 def shortened(line: str, columns: int | None) -> str:
     """Returns a line without colour, cut to a number of columns, with an ellipsis if it was cut.
 
-    >>> cut("Halvane Isles", 8), cut("東京都庁舎", 7), cut("Halvane", 7), cut("Halvane", None)
+    >>> shortened("Halvane Isles", 8), shortened("東京都庁舎", 7), shortened("Halvane", 7), shortened("Halvane", None)
     ('Halvane…', '東京都…', 'Halvane', 'Halvane')
     """
     if columns is None or (line.isascii() and len(line) <= columns) or _width(line) <= columns:

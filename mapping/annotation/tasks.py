@@ -331,7 +331,7 @@ def highlight_span(highlight: str, text: str) -> tuple[int, int]:
     Raises:
         RecordError: ``highlight_not_found``.
 
-    >>> place_of("a  lake", "It is a lake.")
+    >>> highlight_span("a  lake", "It is a lake.")
     (6, 12)
     """
     pattern = r"\s+".join(map(re.escape, highlight.split()))

@@ -102,7 +102,7 @@ def draw(groups: Sequence[Numbers], sampling: Sampling) -> DrawnLinks:
 
     >>> few = Sampling(2, 1, "kilt", ContextOptions())
     >>> draw([np.array([0, 1, 2, 0]), np.array([1, 0, 1, 1])], few)
-    Drawn(n_dev_buckets=2, found={'train': 4, 'dev': 2}, groups=[{'train': 2, 'dev': 1}, {'train': 0, 'dev': 0}])
+    DrawnLinks(n_dev_buckets=2, found={'train': 4, 'dev': 2}, groups=[{'train': 2, 'dev': 1}, {'train': 0, 'dev': 0}])
     """
     total = np.sum([np.zeros(N_BUCKETS, np.int64)] if not len(groups) else groups, axis=0)
     least = -(-sampling.dev * int(total.sum()) // max(1, sampling.train + sampling.dev))

@@ -134,7 +134,7 @@ def cut_context(text: str, start: int, end: int, options: ContextOptions) -> Men
     split.
 
     >>> cut_context("The Big Blue is a tributary of it.", 18, 27, ContextOptions(context_tokens=2))
-    Context(left='is a', mention='tributary', right='of it.')
+    MentionContext(left='is a', mention='tributary', right='of it.')
     """
     n_tokens = options.context_tokens
     left, right = text[:start].rsplit(None, n_tokens)[-n_tokens:], text[end:].split(None, n_tokens)[:n_tokens]

@@ -26,7 +26,7 @@ each prefix are compared, and the minimum similarity in per cent."""
 def folded_title(text: str) -> str:
     """Returns a title in the form that is compared: case and accents are removed.
 
-    >>> folded("Zürich") == folded("ZURICH") == "zurich"
+    >>> folded_title("Zürich") == folded_title("ZURICH") == "zurich"
     True
     """
     if text.isascii():

@@ -66,7 +66,7 @@ class Marker(NamedTuple):
 def spans_query(spans: Sequence[MarkedRange]) -> list[str]:
     """Returns spans as values of ``hl`` in a URL.
 
-    >>> spans_query([Span(3, 0, 3, 12, "answer")])
+    >>> spans_query([MarkedRange(3, 0, 3, 12, "answer")])
     ['3:0-3:12,answer']
     """
     return [
@@ -176,8 +176,8 @@ def changed_words(old: str, new: str) -> tuple[list[TextPiece], list[TextPiece]]
 
     Words are compared as in alignments: case and punctuation are ignored. The pieces of a text, joined, are the text.
 
-    >>> changed_words("The big lake.", "the lake")[0]
-    [Piece(text='The ', is_marked=False), Piece(text='big', is_marked=True), Piece(text=' lake.', is_marked=False)]
+    >>> [(piece.text, piece.is_marked) for piece in changed_words("The big lake.", "the lake")[0]]
+    [('The ', False), ('big', True), (' lake.', False)]
     """
     words = list(_words(old)), list(_words(new))
     forms = [word.form for word in words[0]], [word.form for word in words[1]]

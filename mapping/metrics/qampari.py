@@ -144,7 +144,7 @@ def gold_names(listed: list[Json]) -> tuple[GoldNames, ...]:
 def question_kind(qid: str) -> str | None:
     """Returns the kind of question that a qid names; None if it names none.
 
-    >>> kind_of("7__wikidata_comp__dev"), kind_of("nq_7")
+    >>> question_kind("7__wikidata_comp__dev"), question_kind("nq_7")
     ('wikidata_comp', None)
     """
     parts = qid.split("__")

@@ -122,7 +122,7 @@ def parse_cell_number(text: str) -> Decimal | None:
 
     Texts that begin with a zero, have a unit or are a range are not numbers.
 
-    >>> [parse_number(text) for text in ("1,250", "12.5", "−3", "1,25", "007", "12 km")]
+    >>> [parse_cell_number(text) for text in ("1,250", "12.5", "−3", "1,25", "007", "12 km")]
     [Decimal('1250'), Decimal('12.5'), Decimal('-3'), None, None, None]
     """
     if _NUMBER.fullmatch(text) is None:

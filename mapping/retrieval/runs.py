@@ -174,7 +174,7 @@ def page_and_number(document: str) -> tuple[int, int | None]:
     Raises:
         RecordError: ``wrong_type`` for a document that is neither a passage nor a page.
 
-    >>> place_of("12__3"), place_of("12")
+    >>> page_and_number("12__3"), page_and_number("12")
     ((12, 3), (12, None))
     """
     if (place := _PASSAGE_ID.fullmatch(document)) is None:

@@ -185,7 +185,7 @@ def answer_span(
         n_most: maximum tokens of a span.
 
     >>> scores = np.array([[9, 9], [1, 0], [0, 2], [0, 9]], np.float32)
-    >>> best_span(scores, [None, (0, 3), (4, 6), (7, 8)], 2)
+    >>> answer_span(scores, [None, (0, 3), (4, 6), (7, 8)], 2)
     (4, 8, 9.0)
     """
     known = np.array([span is not None for span in spans])

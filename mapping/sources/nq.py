@@ -237,7 +237,7 @@ class NqDocument:
 def joined_tokens(tokens: Iterable[NqToken], *, strips_html: bool) -> str:
     """Joins tokens with single spaces; tags are removed on request.
 
-    >>> joined([NqToken("<Li>", True), NqToken("Lake", False), NqToken("Miravel", False)], strips_html=True)
+    >>> joined_tokens([NqToken("<Li>", True), NqToken("Lake", False), NqToken("Miravel", False)], strips_html=True)
     'Lake Miravel'
     """
     return " ".join(token.text for token in tokens if not (strips_html and token.is_html)).strip()
