@@ -22,6 +22,7 @@ from tests.support import make_demo, mini_wiki
 from tests.support.builds import build_mini, contents
 from tests.support.demo_datasets import chunks_in_this_process
 from tests.support.dumps import dump_xml, header_xml, page_xml
+from tests.support.examples import examples
 from tests.support.moody_parser import LOST, MOODS, TOO_DEEP
 from tests.support.random_edits import EditedWiki
 from tests.support.real_data import real_path
@@ -69,8 +70,8 @@ def test_a_build_from_a_base_makes_the_bytes_of_a_full_one(tmp_path: Path, way: 
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("way", WAYS)
-def test_after_each_of_two_hundred_edits_the_bytes_are_those_of_a_full_build(tmp_path: Path, way: str) -> None:
-    parsed = follow_edits(tmp_path, way, 50, **WAYS[way])
+def test_after_each_of_a_hundred_edits_the_bytes_are_those_of_a_full_build(tmp_path: Path, way: str) -> None:
+    parsed = follow_edits(tmp_path, way, examples(25), **WAYS[way])
 
     assert 0 < sum(n for how, n in parsed.items() if how != "all") < 0.2 * parsed["all"]
 
