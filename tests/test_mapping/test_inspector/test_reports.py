@@ -62,7 +62,7 @@ def test_outcomes_scores_and_the_paper_stand_beside_each_other(tmp_path: Path) -
     assert "- in the KILT paper (figure 5): 26.0 %" in text
     assert [f"| {row} |" in text for row in ("0.10 | 1", "0.50 | 1", "0.95 | 0", "1.00 | 1")] == [True] * 4
     assert "| near | 2 |" in text
-    assert "| \u2003weak | 1 | 25.0 % | the text" in text
+    assert "| \u2003weak | 1 | 25.0 % | the most similar text" in text
 
 
 def test_the_worst_spans_come_first_with_what_changed_marked(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ from kbsource.errors import SetupError
 from kbsource.records import Page
 from kbsource.sentences import sentence_spans
 from mapping.contexts.export import ContextsFiles, export_contexts
+from mapping.contexts.gold import ProofSpot
 from mapping.contexts.proof_finder import ReleaseProofs
-from mapping.contexts.questions import PUBLISHED_REASONS, ProofSpot, check_published
+from mapping.contexts.questions import PUBLISHED_REASONS, check_published
 from mapping.contexts.records import ContextsOptions
 from mapping.passages.cut import CutOptions
 from mapping.qampari.evidence import released_case
