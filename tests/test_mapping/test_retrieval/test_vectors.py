@@ -99,7 +99,7 @@ def test_fewer_bits_keep_the_direction() -> None:
 
 def test_vectors_belong_to_their_passages_and_their_encoder(tmp_path: Path, folder: Path) -> None:
     other = write_corpus(tmp_path / "other", [passage(1, 0, "One", "ada")])
-    with pytest.raises(SetupError, match="has the vectors of other passages"):
+    with pytest.raises(SetupError, match="has vectors of other passages"):
         VectorIndex(str(other), str(folder / "corpus-vectors"), str(folder / "tiny"))
     model = tiny_encoder(tmp_path / "other-model", texts=["further words"])
     with pytest.raises(SetupError, match=r"is not tiny, which .* was made for: its weights_sha256 differs"):
