@@ -6,8 +6,9 @@ A small file may claim a window of gigabytes, or decode to gigabytes of zeros; b
 from __future__ import annotations
 
 import lzma
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, BinaryIO, ClassVar, Protocol
+from typing import Any, BinaryIO, ClassVar
 
 from kbsource.dump.compressed.damage import TRAILING_GARBAGE, TRUNCATED, BrokenStreamError
 from kbsource.errors import SetupError
@@ -15,12 +16,18 @@ from kbsource.errors import SetupError
 _PIECE_BYTES = 1 << 18
 
 
-class FrameDecoder(Protocol):
+class FrameDecoder(ABC):
     """Decodes one frame of a file."""
 
     name: ClassVar[str]  #: name of the format
+    damage: ClassVar[str]  #: reason slug of a frame that cannot be decoded
     magics: ClassVar[frozenset[bytes]]  #: how frames begin; all have the same length
     step_bytes: ClassVar[int]  #: number of bytes read at once
+    no_memory: ClassVar[tuple[str, str]]
+    """What the message about a frame that needs too much memory contains, and what is told instead."""
+
+    def __init__(self, decoder: Any, error: type[Exception]) -> None:
+        self._decoder, self._error = decoder, error
 
     def decode(self, data: bytes) -> Iterator[bytes]:
         """Yields the content of the next bytes of the frame.
@@ -28,24 +35,35 @@ class FrameDecoder(Protocol):
         Raises:
             BrokenStreamError: the rest cannot be decoded, or only with too much memory.
         """
-        ...
+        try:
+            yield from self._steps(data)
+        except self._error as error:
+            sign, remedy = self.no_memory
+            why = remedy if sign in str(error) else str(error)
+            raise BrokenStreamError(self.damage, f"{why}; what follows cannot be decoded") from error
 
     def rest(self) -> bytes | None:
         """Returns the bytes after the frame; None as long as it has not ended."""
-        ...
+        return self._decoder.unused_data if self._decoder.eof else None
+
+    @abstractmethod
+    def _steps(self, data: bytes) -> Iterator[bytes]:
+        """Yields the content of the next bytes, a bounded number of bytes at a time."""
 
 
-class ZstdFrame:
+class ZstdFrame(FrameDecoder):
     """A frame of Zstandard. Source: RFC 8878."""
 
-    name: ClassVar[str] = "Zstandard"
-    # There are frames with data, and frames that decoders skip.
-    magics: ClassVar[frozenset[bytes]] = frozenset(
-        {b"\x28\xb5\x2f\xfd", *(bytes([first, 0x2A, 0x4D, 0x18]) for first in range(0x50, 0x60))}
-    )
-    # A block of 128 KiB takes at least 4 bytes, so that a step decodes 32 MiB at most.
-    step_bytes: ClassVar[int] = 1 << 10
+    name = "Zstandard"
     damage = "damaged_zstd"
+    # There are frames with data, and frames that decoders skip.
+    magics = frozenset({b"\x28\xb5\x2f\xfd", *(bytes([first, 0x2A, 0x4D, 0x18]) for first in range(0x50, 0x60))})
+    # A block of 128 KiB takes at least 4 bytes, so that a step decodes 32 MiB at most.
+    step_bytes = 1 << 10
+    no_memory = (
+        "too much memory",
+        "it takes more than 128 MiB of memory, so write it anew with zstd -dc --long=31 FILE | bzip2 > FILE.bz2",
+    )
     _window_bytes = 1 << 27  # as much as zstd takes without --long
 
     def __init__(self) -> None:
@@ -55,48 +73,36 @@ class ZstdFrame:
             raise SetupError(
                 "Zstandard files are read by zstandard, which is not installed: pip install 'kbsource[build]'"
             ) from error
-        self._error = zstandard.ZstdError
-        self._decoder: Any = zstandard.ZstdDecompressor(max_window_size=self._window_bytes).decompressobj()
+        decompressor = zstandard.ZstdDecompressor(max_window_size=self._window_bytes)
+        super().__init__(decompressor.decompressobj(), zstandard.ZstdError)
 
-    def decode(self, data: bytes) -> Iterator[bytes]:
-        try:
-            yield self._decoder.decompress(data)
-        except self._error as error:
-            is_large = "too much memory" in str(error)
-            why = _too_large("128 MiB", "zstd -dc --long=31") if is_large else str(error)
-            raise BrokenStreamError(self.damage, f"{why}; what follows cannot be decoded") from error
-
-    def rest(self) -> bytes | None:
-        return self._decoder.unused_data if self._decoder.eof else None
+    def _steps(self, data: bytes) -> Iterator[bytes]:
+        yield self._decoder.decompress(data)
 
 
-class XzFrame:
+class XzFrame(FrameDecoder):
     """A stream of xz."""
 
-    name: ClassVar[str] = "xz"
-    magics: ClassVar[frozenset[bytes]] = frozenset({b"\xfd7zXZ\x00"})
-    step_bytes: ClassVar[int] = 1 << 16
+    name = "xz"
     damage = "damaged_xz"
+    magics = frozenset({b"\xfd7zXZ\x00"})
+    step_bytes = 1 << 16
+    no_memory = (
+        "Memory usage limit",
+        "it takes more than 192 MiB of memory, so write it anew with xz -dc FILE | bzip2 > FILE.bz2",
+    )
     _memory_bytes = 192 << 20  # what xz -9 wrote takes 65 MiB
 
     def __init__(self) -> None:
-        self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=self._memory_bytes)
+        super().__init__(lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=self._memory_bytes), lzma.LZMAError)
 
-    def decode(self, data: bytes) -> Iterator[bytes]:
-        try:
-            yield self._decoder.decompress(data, _PIECE_BYTES)
-            while not (self._decoder.eof or self._decoder.needs_input):
-                yield self._decoder.decompress(b"", _PIECE_BYTES)
-        except lzma.LZMAError as error:
-            is_large = "Memory usage limit" in str(error)
-            why = _too_large("192 MiB", "xz -dc") if is_large else str(error)
-            raise BrokenStreamError(self.damage, f"{why}; what follows cannot be decoded") from error
-
-    def rest(self) -> bytes | None:
-        return self._decoder.unused_data if self._decoder.eof else None
+    def _steps(self, data: bytes) -> Iterator[bytes]:
+        yield self._decoder.decompress(data, _PIECE_BYTES)
+        while not (self._decoder.eof or self._decoder.needs_input):
+            yield self._decoder.decompress(b"", _PIECE_BYTES)
 
 
-def decode_frames(file: BinaryIO, form: type[FrameDecoder]) -> Iterator[bytes]:
+def decode_frames(file: BinaryIO, form: type[ZstdFrame] | type[XzFrame]) -> Iterator[bytes]:
     """Yields the content of all frames of a file. Zeros between frames, and after them, are skipped.
 
     Raises:
@@ -106,6 +112,7 @@ def decode_frames(file: BinaryIO, form: type[FrameDecoder]) -> Iterator[bytes]:
     """
     frame: FrameDecoder | None = None
     n_magic = max(map(len, form.magics))
+    garbage = BrokenStreamError(TRAILING_GARBAGE, f"the bytes after the data are not {form.name}")
     begin = b""  # of the next frame, while it is shorter than a magic
     while data := file.read(form.step_bytes):
         while data:
@@ -115,14 +122,12 @@ def decode_frames(file: BinaryIO, form: type[FrameDecoder]) -> Iterator[bytes]:
                     break
                 data, begin = begin, b""
                 if data[:n_magic] not in form.magics:
-                    raise BrokenStreamError(TRAILING_GARBAGE, f"the bytes after the data are not {form.name}")
+                    raise garbage
                 frame = form()
             yield from frame.decode(data)
             rest = frame.rest()
             data, frame = (b"", frame) if rest is None else (rest, None)
-    if frame is not None or begin:
+    if frame is not None or any(magic.startswith(begin) for magic in form.magics if begin):
         raise BrokenStreamError(TRUNCATED, f"the file ends inside {form.name} data")
-
-
-def _too_large(limit: str, command: str) -> str:
-    return f"it takes more than {limit} of memory, so write it anew with {command} FILE | bzip2 > FILE.bz2"
+    if begin:
+        raise garbage

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Literal
 
 from kbsource.dump.compressed import bzip2, gzip
 from kbsource.dump.compressed.damage import BrokenStreamError, Damage
-from kbsource.dump.compressed.frames import FrameDecoder, XzFrame, ZstdFrame, decode_frames
+from kbsource.dump.compressed.frames import XzFrame, ZstdFrame, decode_frames
 from kbsource.errors import SetupError
 
 Compression = Literal["bzip2", "gzip", "zstd", "xz", "none"]
@@ -159,8 +159,9 @@ def _streamed(decode: Callable[[BinaryIO], Iterator[bytes]], file: BinaryIO, sta
         n_bytes = 0
         try:
             while n_bytes < _PIECE_BYTES and (part := next(decoded, None)) is not None:
-                parts.append(part)
-                n_bytes += len(part)
+                if part:  # nothing comes of frames that are skipped, however long
+                    parts.append(part)
+                    n_bytes += len(part)
         except BrokenStreamError as error:
             broken = error
         if not n_bytes and broken is None:
@@ -205,10 +206,6 @@ class _DecodedFile(io.RawIOBase):
         self._left = self._left[len(found) :]
         self._at += len(found)
         return len(found)
-
-
-def _framed(form: type[FrameDecoder]) -> Callable[[BinaryIO], Iterator[bytes]]:
-    return partial(decode_frames, form=form)
 
 
 def _converted(pieces: Iterable[Piece | Damage], encoding: str) -> Iterator[Piece | Damage]:
@@ -259,6 +256,17 @@ def _plain_tail(file: BinaryIO, size: int, count: int) -> tuple[bytes, str | Non
     return read_up_to(file, count), None
 
 
+def _of_frames(suffix: str, form: type[ZstdFrame] | type[XzFrame]) -> Codec:
+    decode = partial(decode_frames, form=form)
+    return Codec(
+        suffix=suffix,
+        magics=form.magics,
+        damage=form.damage,
+        pieces=partial(_streamed, decode),
+        opened=lambda file: io.BufferedReader(_DecodedFile(decode, file)),
+    )
+
+
 CODECS: dict[Compression, Codec] = {
     "bzip2": Codec(
         suffix=".bz2",
@@ -275,20 +283,8 @@ CODECS: dict[Compression, Codec] = {
         pieces=partial(_streamed, gzip.decode),
         opened=lambda file: python_gzip.GzipFile(fileobj=file),
     ),
-    "zstd": Codec(
-        suffix=".zst",
-        magics=ZstdFrame.magics,
-        damage=ZstdFrame.damage,
-        pieces=partial(_streamed, _framed(ZstdFrame)),
-        opened=lambda file: io.BufferedReader(_DecodedFile(_framed(ZstdFrame), file)),
-    ),
-    "xz": Codec(
-        suffix=".xz",
-        magics=XzFrame.magics,
-        damage=XzFrame.damage,
-        pieces=partial(_streamed, _framed(XzFrame)),
-        opened=lambda file: io.BufferedReader(_DecodedFile(_framed(XzFrame), file)),
-    ),
+    "zstd": _of_frames(".zst", ZstdFrame),
+    "xz": _of_frames(".xz", XzFrame),
     "none": Codec(
         suffix="",
         magics=frozenset(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import codecs
 import lzma
+import sys
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
@@ -276,7 +277,21 @@ def test_streams_follow_on_each_other(compression: Compression) -> None:
     pack = PACKS[compression]
     packed = b"".join(pack(XML[start : start + 777]) for start in range(0, len(XML), 777))
     assert read(packed + bytes(100), read_bytes=64) == read(pack(XML))
-    assert reasons(read(packed + b"garbage"))[-1] == ("trailing_garbage", "")
+    for garbage in (b"garbage", b"\n"):
+        assert reasons(read(packed + garbage))[-1] == ("trailing_garbage", "")
+
+
+@pytest.mark.parametrize("compression", STREAMED)
+def test_a_file_that_ends_after_the_first_bytes_of_a_stream_is_truncated(compression: Compression) -> None:
+    packed = PACKS[compression](XML)
+    assert reasons(read(packed + packed[:1]))[-1] == ("truncated_dump", "")
+
+
+def test_a_file_of_zstandard_without_its_package_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored({"a.xml": PACKS["zstd"](XML)})
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(SetupError, match=r"pip install 'kbsource\[build\]'"):
+        read_header("a.xml")
 
 
 def test_frames_for_other_programs_are_skipped() -> None:
