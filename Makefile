@@ -21,7 +21,7 @@ MODELS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kbsource/models
 help:
 	@echo "make demo        build, verify and show the embedded mini-wiki, align datasets to it, make questions and passages"
 	@echo "make test        the tests between two edits: every invariant, every job once; about 5 minutes on two cores"
-	@echo "make test-all    those, and kills, clusters, browsers, buckets, installations, long properties"
+	@echo "make test-all    those, and kills, clusters, browsers, buckets, installations, changed inputs, long properties"
 	@echo "make fuzz        the property tests with new examples, twenty times as many"
 	@echo "make spark-test  every job on real Spark and Flink clusters (Java 11 or 17, Maven; fetches 500 MB once)"
 	@echo "make models      two sentence encoders for make retrieval-test (fetches 45 MB once)"

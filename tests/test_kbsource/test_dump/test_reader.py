@@ -300,6 +300,7 @@ def test_frames_for_other_programs_are_skipped() -> None:
     assert read(skipped + packed + skipped) == read(packed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compression", STREAMED)
 def test_a_small_file_that_decodes_to_much_takes_little_memory(compression: Compression) -> None:
     packed = PACKS[compression](dump_xml([page_xml(1, "A", "x")])) + PACKS[compression](bytes(300_000_000))

@@ -64,6 +64,7 @@ def answers_or_fault(path: Path) -> list[Any] | str:
         return str(error)
 
 
+@pytest.mark.slow
 def test_a_changed_bit_gives_no_other_answer(release: Path) -> None:
     index, known = release / "index", list(answers(release))
     assert sorted(path.name for path in index.iterdir()) == FILES

@@ -338,6 +338,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lua", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_module_costs_its_page_and_no_more(lua: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lua_modules, "MAX_SECONDS", math.inf)  # so that no clock decides

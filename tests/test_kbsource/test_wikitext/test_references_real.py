@@ -10,6 +10,8 @@ import pytest
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 from tests.test_kbsource.test_wikitext.test_real import SLICES, articles
 
+pytestmark = pytest.mark.slow  # every page of the real slices, twice
+
 # What holds no tags; comments first. Attributes may hold "/", so a tag that closes itself has it last.
 NO_TAGS = re.compile(
     r"<!--.*?(?:-->|\Z)|<(nowiki|pre|math|chem|ce|source|syntaxhighlight|templatedata|timeline|score)\b[^<>]*"

@@ -29,6 +29,8 @@ from mapping.entail.signal import Pair, Refused, Verdict
 from tests.support.qampari import drawn, question, write_qampari
 from tests.support.strangers import entry_of_file, sealed
 
+pytestmark = pytest.mark.slow  # every command over changed tasks
+
 Read = Callable[[str, str], Any]
 """Reads a folder, and may write into another one that is empty."""
 OTHERS: list[Any] = [

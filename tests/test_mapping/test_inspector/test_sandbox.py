@@ -182,6 +182,7 @@ def test_what_eats_memory_is_stopped(box: Sandbox, opened: Opened, query: str) -
     assert ask(box, opened, "select 1").rows == [[1]]
 
 
+@pytest.mark.slow
 def test_what_does_not_end_is_ended(opened: Opened) -> None:
     box, begun = Sandbox([opened.path], Limits(longest_s=6.0)), time.monotonic()
     found = ask(
@@ -240,6 +241,7 @@ def test_its_process_writes_nothing_but_its_spill(opened: Opened, tmp_path: Path
     assert succeeded == ["write to the scratch folder", "read the release"]
 
 
+@pytest.mark.slow
 def test_spills_are_bounded_and_removed(opened: Opened) -> None:
     box = Sandbox([opened.path], Limits(longest_s=6.0))
     large = "select count(*) from (select hash(range) h, repeat('x', 200) t from range(100000000) order by h)"
@@ -336,6 +338,7 @@ def test_the_stop_button_stops_nothing_of_another_page(client: TestClient) -> No
     assert "no query of this page runs" in stopped.text
 
 
+@pytest.mark.slow
 def test_other_views_answer_while_queries_run(opened: Opened) -> None:
     """Eight at once: as many run or wait as may, the others are told so, and one that is left is stopped."""
     with served(inspector_app([opened])) as url, ThreadPoolExecutor(8) as threads:

@@ -248,6 +248,7 @@ def test_the_openapi_description_says_what_is_answered(client: TestClient) -> No
     assert reasons == set(STATUS)
 
 
+@pytest.mark.slow
 def test_a_long_request_does_not_keep_others_waiting_and_ends_when_it_is_given_up(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

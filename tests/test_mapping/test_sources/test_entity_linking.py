@@ -71,6 +71,7 @@ def sentences(text: str) -> Iterator[tuple[str, list[str]]]:
 UNKNOWN = re.compile(r"''|``|[’‘“”„«»…]|(?:^|[\s(\[\"])'\w|[:,]{2}|\w&\w")
 
 
+@pytest.mark.slow
 def test_real_sentences_have_the_tokens_that_nltk_gives_them() -> None:
     texts = [path.read_text("utf-8") for path in sorted(real_path("datasets/wned-wiki/RawText").iterdir())]
     pages = sorted(real_path("datasets/fever/wiki-pages").iterdir())

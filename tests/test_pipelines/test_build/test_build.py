@@ -265,6 +265,7 @@ def test_pages_that_fall_back_are_named(tmp_path: Path, monkeypatch: pytest.Monk
     assert f"{pages[0]['title']} (page {pages[0]['page_id']}, fallback_error)" in report.remarks[0]
 
 
+@pytest.mark.slow
 def test_a_build_whose_pages_fall_back_ends_at_the_ceiling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KBSOURCE_TEST_DIGITS", "0123456789")
     with pytest.raises(DataError, match=r"66 of 66 articles fell back .* The first: .*, fallback_error\)") as caught:
@@ -273,6 +274,7 @@ def test_a_build_whose_pages_fall_back_ends_at_the_ceiling(tmp_path: Path, monke
     build_mini(tmp_path / "allowed", parser=FALLING, max_fallbacks=1.0)
 
 
+@pytest.mark.slow
 def test_a_page_that_ends_the_process_is_parsed_without_references_first(tmp_path: Path) -> None:
     parser = "tests.support.moody_parser:MoodyReferencesParser"
     made = build_mini(tmp_path / "release", parser=parser, references=True, page_timeout_s=0.5)
@@ -296,6 +298,7 @@ def test_parts_of_two_dumps_without_a_date_are_refused_and_leave_no_release(
     assert not (tmp_path / "release" / "manifest.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compression", ["zstd", "xz"])
 def test_whatever_the_compression_of_a_dump_its_pages_are_the_same(tmp_path: Path, compression: Compression) -> None:
     name = mini_wiki.XML.name + CODECS[compression].suffix

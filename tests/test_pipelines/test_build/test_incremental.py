@@ -64,7 +64,7 @@ def follow_edits(folder: Path, seed: str, n_edits: int, **options: Any) -> Count
 @pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("way", ["lua with references"])
 def test_a_build_from_a_base_makes_the_bytes_of_a_full_one(tmp_path: Path, way: str) -> None:
-    follow_edits(tmp_path, "a few", 8, **WAYS[way])
+    follow_edits(tmp_path, "a few", 3, **WAYS[way])
 
 
 @pytest.mark.slow
@@ -286,6 +286,7 @@ def _props(path: Path, rows: list[make_demo.PropRow]) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_this_process")
 def test_exactly_the_pages_that_rest_on_what_changed_are_made_again(tmp_path: Path) -> None:
     pytest.importorskip("lupa", reason="needs kbsource[lua]")

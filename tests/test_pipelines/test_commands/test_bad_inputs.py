@@ -119,6 +119,7 @@ def test_a_path_that_leads_out_of_a_release_is_refused(path: str, release: Path,
         PAGES_RELEASE.read(str(tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["cut", "emptied", "swapped", "flipped"])
 @pytest.mark.parametrize("pattern", ["index/*", "pages/*"])
 def test_a_damaged_file_of_a_release_is_told_in_a_line(

@@ -17,6 +17,8 @@ from pipelines.cli import main
 from pipelines.terminal import told
 from tests.support import mini_wiki
 
+pytestmark = pytest.mark.slow  # every option of every command
+
 VALUES = {
     "empty": "",
     "blank": " ",

@@ -19,6 +19,8 @@ from tests.support.every_kind import REPORTS_OF, write_every_kind
 from tests.support.inspected import client_of
 from tests.support.strangers import Way, changed, entry_of_file, sealed, ways
 
+pytestmark = pytest.mark.slow  # hundreds of changed manifests
+
 Capsys = pytest.CaptureFixture[str]
 DOCUMENTS = [(kind, name) for kind in KINDS for name in kind.documents]
 OTHERS: list[Any] = [..., 7, -1, 2**80, 1.5, 1e300, True, None, "", "x", [], [None], {}, {"a": None}, {"a": [1]}]

@@ -26,6 +26,8 @@ from pipelines.commands.benchmark import _Config
 from pipelines.commands.map import read_alignments
 from tests.support.strangers import Way, changed, ways
 
+pytestmark = pytest.mark.slow  # every command over changed inputs
+
 OTHERS: list[Any] = [
     ..., 7, -1, 2**80, 1.5, 1e300, True, None, "", "x", "\0", "a\nb", "x" * 5000, "\ud800", [], [None], [[1]], {},
     {"a": None}, {"a": [1]},

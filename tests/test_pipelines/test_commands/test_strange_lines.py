@@ -13,6 +13,8 @@ from pipelines.cli import main
 from tests.support.every_kind import write_every_kind
 from tests.support.strangers import entry_of_file, sealed
 
+pytestmark = pytest.mark.slow  # every command over changed lines
+
 STRANGE = [
     b"{\n",
     b"[]\n",

@@ -44,6 +44,8 @@ from tests.support.examples import examples
 from tests.support.inspected import client_of
 from tests.support.strangers import LOOT, Way, changed, copied, hostile_name, sealed, ways
 
+pytestmark = pytest.mark.slow  # every command over changed manifests of every kind
+
 FORMATS = [kind.format for kind in KINDS]
 LOOT_PLACE = Path(gettempdir()) / LOOT
 LOOT_NAME = hostile_name(LOOT_PLACE)

@@ -23,6 +23,8 @@ from tests.support.stores import options_of_stores, put, put_folder
 from tests.support.tiny_encoder import tiny_encoder
 from tests.support.tiny_nli import overlap_model
 
+pytestmark = pytest.mark.slow  # every job
+
 for library in ("onnxruntime", "onnx", "transformers", "tantivy"):
     pytest.importorskip(library, reason="needs kbsource[nli] and kbsource[search]")
 
