@@ -15,6 +15,7 @@ from cyclopts.exceptions import MissingArgumentError, UnknownOptionError, Valida
 from kbsource import __version__
 from kbsource.errors import SetupError
 from kbsource.files import use_options
+from mapping.hub import allow_downloads
 from mapping.options import DEFAULTS, LONGEST_PATH, Short, check_new, with_choices, without_unknown, written_files
 from pipelines.commands import GROUPS
 from pipelines.runners.fork_server import fork_server
@@ -30,6 +31,7 @@ class _Common(NamedTuple):
     as_json: bool
     stores: tuple[str, ...]
     force: bool
+    download: bool
 
 
 def _common(
@@ -40,6 +42,7 @@ def _common(
         Parameter(group=_COMMON, metavar="KEY=VALUE", consume_multiple=False, validator=Short(LONGEST_PATH)),
     ] = (),
     force: Annotated[bool, Parameter(group=_COMMON)] = False,
+    download: Annotated[bool, Parameter(group=_COMMON)] = False,
 ) -> _Common:
     """Options of every command.
 
@@ -47,8 +50,10 @@ def _common(
         json: print the result as one JSON object.
         storage: storage option, such as aws_endpoint_url=http://store:9000; may be repeated.
         force: overwrite existing files; for commands that write a file.
+        download: download models that are named OWNER/NAME and are not in the cache of this machine; for commands that
+            use a model. No other option opens a connection to a model hub.
     """
-    return _Common(tokens, json, storage, force)
+    return _Common(tokens, json, storage, force, download)
 
 
 def make_app() -> App:
@@ -131,6 +136,9 @@ def _parsed(given: Sequence[str]) -> Typed | None:
     common: _Common = app.meta(given, result_action="return_value")
     if common.stores:
         use_options(dict(map(_setting, common.stores)))
+    if common.download and not _takes_model(command):
+        raise SetupError(f"--download: kbsource {' '.join(names)} uses no model; leave it out.")
+    allow_downloads(common.download)
     options, tokens, of_beam = option_names(command), list(common.tokens), list[str]()
     if takes_beam := "run" in signature(command.default_command).parameters:
         tokens, of_beam = without_unknown(tokens, options)
@@ -166,6 +174,12 @@ def option_names(command: App) -> set[str]:
     """Returns the names of a command's options."""
     arguments = command.assemble_argument_collection()
     return {name for argument in arguments for name in argument.names if name.startswith("--")}
+
+
+def _takes_model(command: App) -> bool:
+    """Returns whether a command takes a model, or a configuration that may name one."""
+    arguments = command.assemble_argument_collection()
+    return any(argument.parameter.metavar == "MODEL" or "--config" in argument.names for argument in arguments)
 
 
 def docstring_examples(function: Callable[..., Any] | None) -> str:

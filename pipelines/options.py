@@ -29,6 +29,7 @@ from mapping.options import (
     FolderPath,
     FoundForm,
     Like,
+    Model,
     Name,
     NewFile,
     Release,
@@ -514,9 +515,9 @@ class VectorsOptions(Checked):
     _: KW_ONLY
     encoder: Annotated[EncoderOptions, FLAT]
     output: Output
-    query_model: File | None = None
-    """Folder of an encoder for queries that was trained together with the passage encoder, such as DPR's question
-    encoder. By default, one encoder encodes both."""
+    query_model: Model | None = None
+    """Encoder for queries, as a folder or a name on the hub, that was trained together with the passage encoder, such
+    as DPR's question encoder. By default, one encoder encodes both."""
     precision: VectorPrecision = "float16"
     """Precision of a vector's numbers: float16; int8, half as large; or bits, a sixteenth as large."""
     base: Release | None = None

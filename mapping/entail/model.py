@@ -22,12 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kbsource.errors import SetupError
-from kbsource.files import is_local
 from mapping.entail.signal import (
     DECIMALS,
     MAX_PAIR_TOKENS,
     MAX_TOKENS,
-    ONNX_FILES,
     ModelLabels,
     ModelOptions,
     Pair,
@@ -42,6 +40,7 @@ from mapping.entail.signal import (
     read_labels,
     weight_files,
 )
+from mapping.hub import ONNX_FILES, model_name
 
 Arrays = dict[str, npt.NDArray[np.int64]]
 """Inputs of a model by name, each pairs × tokens."""
@@ -587,9 +586,8 @@ def model_facts(options: ModelOptions) -> dict[str, Any]:
     files = read_model_files(options)
     is_torch = options.backend == "torch"
     form = _ANY if is_torch else OnnxComputer(files.folder, "cpu").form
-    is_folder = not is_local(options.model) or os.path.isdir(options.model)
     return {
-        "model": os.path.basename(os.path.normpath(options.model)) if is_folder else options.model,
+        "model": model_name(options.model),
         "weights_sha256": digest_of(weight_files(files.folder, options.backend)),
         "backend": options.backend,
         "precision": options.precision,

@@ -19,7 +19,8 @@ from cyclopts import Parameter
 from kbsource.errors import SetupError
 from kbsource.files import Folder, is_local
 from kbsource.local_copies import local_copy
-from mapping.options import Checked, File, Like, Name, Text, Words, check_options
+from mapping.hub import CONFIG_FILES, ONNX_FILES, WEIGHTS, Backend, local_model
+from mapping.options import Checked, Like, Model, Name, Text, Words, check_options
 
 DEFAULT_MODEL = "ynie/roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"
 """Source: the released code of QAMPARI (2022), which validates with this cross-encoder."""
@@ -31,7 +32,6 @@ BATCH_PAIRS = 32
 DECIMALS = 6
 """Decimals of stored probabilities: the last digits of a float32 depend on the batch, the threads and the backend."""
 
-Backend = Literal["torch", "onnx"]
 Precision = Literal["float32", "bfloat16"]
 Device = Annotated[Name, Parameter(validator=Like(r"auto|cpu|cuda(?::[0-9]+)?", "auto, cpu, cuda or cuda:N"))]
 Accelerator = Annotated[
@@ -107,7 +107,7 @@ class EntailmentModel(Protocol):
 class PlacedModel(Checked):
     """A model, and the requirements for the machines that run it."""
 
-    model: Annotated[File, Parameter(metavar="MODEL")]
+    model: Model
     _: KW_ONLY
     device: Device = "auto"
     """auto (a GPU if there is one), cpu, cuda or cuda:N."""
@@ -121,12 +121,10 @@ class PlacedModel(Checked):
 class ModelOptions(PlacedModel):
     """A model, and how it is run."""
 
-    model: Annotated[File, Parameter(metavar="MODEL")]
+    model: Model
     """Judge with an NLI model: folder of a Hugging Face cross-encoder with safetensors weights, local or in a store, or
-    its name on the hub."""
+    its name on the hub, OWNER/NAME or OWNER/NAME@REVISION; see --download."""
     _: KW_ONLY
-    revision: Name | None = None
-    """Branch, tag or commit of a model on the hub."""
     backend: Backend = "torch"
     """Backend that runs the model; onnx needs the model.onnx that kbsource nli --export-onnx makes."""
     precision: Precision = "float32"
@@ -153,9 +151,9 @@ class ModelOptions(PlacedModel):
 class UsualModelOptions(ModelOptions):
     """The same options with a default model."""
 
-    model: Annotated[File, Parameter(metavar="MODEL")] = DEFAULT_MODEL
+    model: Model = DEFAULT_MODEL
     """NLI model: folder of a Hugging Face cross-encoder with safetensors weights, local or in a store, or its name on
-    the hub."""
+    the hub, OWNER/NAME or OWNER/NAME@REVISION; see --download."""
 
 
 _NAMES = {
@@ -215,16 +213,7 @@ def _example(n_outputs: int) -> str:
     return "entailment,not_entailment" if n_outputs == 2 else "entailment,neutral,contradiction"
 
 
-_CONFIG = ("config.json", "*token*", "*_tokenizer/*", "vocab.*", "merges.txt", "*.model")
-_WEIGHTS: dict[Backend, tuple[str, ...]] = {
-    "torch": ("*.safetensors", "*.safetensors.index.json"),
-    "onnx": ("model.onnx*", "onnx/model.onnx*"),
-}
-
 _LONGEST_FAULT = 300
-
-ONNX_FILES = ("model.onnx", os.path.join("onnx", "model.onnx"))
-"""Possible paths of an exported model in its folder; the first existing one is used."""
 
 
 def load_library(name: str, *, purpose: str) -> Any:
@@ -261,16 +250,15 @@ def opening(model: str, what: str) -> Iterator[None]:
 
 
 def model_folder(options: ModelOptions) -> str:
-    """Returns a local folder with the model's files. Files on the hub are downloaded into its cache; files in a bucket
-    are copied, once for all processes of a machine.
+    """Returns a local folder with the model's files. A name on the hub stands for its folder in the cache; files in a
+    bucket are copied, once for all processes of a machine.
 
     Raises:
         SetupError: the model does not exist, or has no weights that this backend can read without running code.
     """
-    if is_local(options.model):
-        folder = options.model if os.path.isdir(options.model) else _fetched(options)
-    else:
-        folder = _copied(options)
+    folder = local_model(options.model, options.backend) if is_local(options.model) else _copied(options)
+    if is_local(folder) and not os.path.isdir(folder):
+        raise SetupError(f"{options.model}: no such folder.")
     if not os.path.isfile(os.path.join(folder, "config.json")):
         raise SetupError(f"{options.model}: holds no config.json; give the folder of a Hugging Face model.")
     if options.backend == "torch" and not weight_files(folder, "torch"):
@@ -306,27 +294,11 @@ def model_sha256(folder: str, backend: Backend) -> str:
 
 def _copied(options: ModelOptions) -> str:
     remote = Folder.of(options.model)
-    names = {name for pattern in (*_CONFIG, *_WEIGHTS[options.backend]) for name in remote.files(pattern)}
+    patterns = (*CONFIG_FILES, *WEIGHTS[options.backend])
+    names = {name for pattern in patterns for name in remote.files(pattern)}
     if not names:
         raise SetupError(f"{options.model}: no such folder, or no model in it.")
     return local_copy(remote, sorted(names))
-
-
-def _fetched(options: ModelOptions) -> str:
-    if options.model.startswith((".", "/", "~")) or options.model.count("/") > 1:
-        raise SetupError(f"{options.model}: no such folder.")
-    hub = load_library("huggingface_hub", purpose=f"{options.model} is no folder here, and a model of the hub")
-    try:
-        folder: str = hub.snapshot_download(
-            options.model, revision=options.revision, allow_patterns=[*_CONFIG, *_WEIGHTS[options.backend]]
-        )
-    except (OSError, ValueError, hub.errors.HfHubHTTPError) as error:
-        raise SetupError(
-            f"{options.model}: neither a folder here nor fetched from the hub ({type(error).__name__}: "
-            f"{str(error).splitlines()[0] if str(error) else ''}). Download the model where there is a network and "
-            "give its folder."
-        ) from error
-    return folder
 
 
 def onnx_path(folder: str) -> str | None:

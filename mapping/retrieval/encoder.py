@@ -28,10 +28,11 @@ import numpy as np
 import numpy.typing as npt
 
 from kbsource.errors import SetupError
-from kbsource.files import Folder, base_name, is_local
+from kbsource.files import Folder, is_local
 from kbsource.local_copies import local_copy
 from mapping.entail.model import Arrays, Computer, OnnxComputer, Outputs, TorchComputer, like_lengths
 from mapping.entail.signal import digest_of, model_sha256, onnx_path, opening, weight_files
+from mapping.hub import local_model, model_name
 from mapping.retrieval.queries import MENTION
 from mapping.retrieval.system_options import EncoderOptions, Pooling, TextForm
 
@@ -199,7 +200,7 @@ def open_encoder(options: EncoderOptions) -> Encoder:
     text_form: TextForm = options.text_form or ("pair" if _dpr_class(folder) else "plain")
     query, passage = options.query_prefix, options.passage_prefix
     facts = {
-        "name": base_name(options.model.rstrip("/")),
+        "name": model_name(options.model),
         "tokenizer_sha256": digest_of([os.path.join(folder, _TOKENIZER)]),
         "text_form": text_form,
         "normalisation": "l2"
@@ -367,6 +368,7 @@ def _static(folder: str, tokenizer: Any, options: EncoderOptions) -> tuple[_Comp
 
 def _local_folder(model: str) -> str:
     """Returns a local folder of the model; a model in a store is copied, once for all processes of a machine."""
+    model = local_model(model)
     if not is_local(model):
         remote = Folder.of(model)
         names = {name for pattern in _FILES for name in remote.files(pattern)}
@@ -374,7 +376,9 @@ def _local_folder(model: str) -> str:
             names.discard(_STATIC)
         model = local_copy(remote, sorted(names)) if _TOKENIZER in names else model
     if not os.path.isfile(os.path.join(model, _TOKENIZER)):
-        raise SetupError(f"{model}: no such folder, or no {_TOKENIZER} in it; give the folder of an encoder.")
+        raise SetupError(
+            f"{model}: no such folder, or no {_TOKENIZER} in it; give the folder of an encoder, or its name on the hub."
+        )
     return model
 
 

@@ -75,7 +75,6 @@ def _model_options(options: ReaderOptions, max_tokens: int = MAX_PAIR_TOKENS) ->
     return ModelOptions(
         options.model,
         device=options.device,
-        revision=options.revision,
         backend="torch" if options.precision != "float32" else backend_of(options.model),
         precision=options.precision,
         labels=options.labels,

@@ -273,7 +273,7 @@ class Generator:
 def _located(options: ReaderOptions) -> tuple[str, dict[str, str]]:
     """Returns the folder of a model, and for GGUF the name of its file."""
     if not options.model.endswith(".gguf"):
-        return model_folder(ModelOptions(options.model, revision=options.revision)), {}
+        return model_folder(ModelOptions(options.model)), {}
     if not os.path.isfile(options.model):
         raise SetupError(f"{options.model}: no such file here.")
     with open(options.model, "rb") as file:

@@ -20,6 +20,7 @@ import numpy as np
 from kbsource.errors import SetupError
 from mapping.entail.model import Arrays, Computer, OnnxComputer, TorchComputer, like_lengths, read_model_files
 from mapping.entail.signal import Device, ModelOptions, load_library, onnx_path, opening
+from mapping.hub import local_model
 from mapping.retrieval.system_options import backend_of
 
 GPU_BATCH = 64
@@ -51,6 +52,7 @@ def open_mention_finder(model: str, *, device: Device = "auto") -> MentionFinder
     Raises:
         SetupError: it is neither, or cannot be opened.
     """
+    model = local_model(model)
     if os.path.isfile(os.path.join(model, "config.cfg")):
         return _SpacyFinder(model)
     if os.path.isfile(os.path.join(model, "meta.json")) and not os.path.isfile(os.path.join(model, "config.json")):

@@ -52,7 +52,7 @@ def read_config(options: ReaderOptions) -> Any:
     Raises:
         SetupError: the model does not exist, or its config cannot be read.
     """
-    folder = model_folder(ModelOptions(options.model, revision=options.revision, backend=backend_of(options.model)))
+    folder = model_folder(ModelOptions(options.model, backend=backend_of(options.model)))
     transformers = load_library("transformers", purpose="kbsource read")
     transformers.logging.set_verbosity_error()
     with opening(options.model, "its config.json cannot be read"):

@@ -171,7 +171,7 @@ class SpanReader:
 
 
 def _model_options(options: ReaderOptions) -> ModelOptions:
-    return ModelOptions(options.model, revision=options.revision, max_tokens=MAX_PAIR_TOKENS)
+    return ModelOptions(options.model, max_tokens=MAX_PAIR_TOKENS)
 
 
 def answer_span(

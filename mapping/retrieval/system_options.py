@@ -10,9 +10,7 @@ from cyclopts import Parameter
 from kbsource.files import Folder
 from mapping.entail.signal import (  # noqa: F401  # types of inherited fields, looked up here
     MAX_PAIR_TOKENS,
-    ONNX_FILES,
     Accelerator,
-    Backend,
     Device,
     ModelOptions,
     PlacedModel,
@@ -20,7 +18,8 @@ from mapping.entail.signal import (  # noqa: F401  # types of inherited fields, 
     Ram,
 )
 from mapping.entity_linking.records import LinkerOptions
-from mapping.options import FLAT, AtLeast1, Checked, File, FolderPath, Name, Text, Tokens, Words
+from mapping.hub import ONNX_FILES, Backend, local_model
+from mapping.options import FLAT, AtLeast1, Checked, FolderPath, Model, Text, Tokens, Words
 
 DEPTH = 100
 Pooling = Literal["cls", "mean", "pooler"]
@@ -37,9 +36,10 @@ or a claim with each passage."""
 class EncoderOptions(PlacedModel):
     """Options of an encoder."""
 
-    model: Annotated[File, Parameter(metavar="MODEL")]
-    """Folder of an encoder, local or in a store, in the layout of sentence-transformers or without it: model.onnx runs
-    on ONNX Runtime; without it, model.safetensors runs on PyTorch; or static vectors of model2vec."""
+    model: Model
+    """Folder of an encoder, local or in a store, or its name on the hub, in the layout of sentence-transformers or
+    without it: model.onnx runs on ONNX Runtime; without it, model.safetensors runs on PyTorch; or static vectors of
+    model2vec."""
     _: KW_ONLY
     pooling: Pooling | None = None
     """The vector of a text: of its first token (cls), the mean over all tokens, or the output of the model's pooler; by
@@ -60,12 +60,10 @@ class EncoderOptions(PlacedModel):
 class ReaderOptions(PlacedModel):
     """Options of a reader."""
 
-    model: Annotated[File, Parameter(metavar="MODEL")]
+    model: Model
     """Folder of a model with safetensors weights, local or in a store, its name on the hub, or a local GGUF file:
     seq2seq or causal, RAG, for question answering (extractive), or a classifier of pairs (fact-checking)."""
     _: KW_ONLY
-    revision: Name | None = None
-    """Branch, tag or commit of a model on the hub."""
     precision: Precision = "float32"
     """Precision of weights and products; bfloat16 halves the memory, and may change the output."""
     max_tokens: Tokens = 1024
@@ -84,7 +82,7 @@ class ReaderOptions(PlacedModel):
 class RerankerOptions(PlacedModel):
     """Options of a cross-encoder."""
 
-    model: Annotated[File, Parameter(metavar="MODEL")]
+    model: Model
     """Cross-encoder: folder of a Hugging Face model, local or in a store, or its name on the hub; its model.onnx runs
     on ONNX Runtime; without it, its safetensors run on PyTorch."""
     _: KW_ONLY
@@ -98,7 +96,7 @@ class RerankerOptions(PlacedModel):
 
 def backend_of(model: str) -> Backend:
     """Returns the backend of a model: ONNX Runtime if its folder has an export, otherwise PyTorch."""
-    return "onnx" if any(Folder.of(model).exists(name) for name in ONNX_FILES) else "torch"
+    return "onnx" if any(Folder.of(local_model(model)).exists(name) for name in ONNX_FILES) else "torch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,17 +113,19 @@ class SystemOptions(Checked):
     """Folder that kbsource entity-linking wrote, for aliases."""
     vectors: FolderPath | None = None
     """Folder that kbsource vectors wrote, for dense; by default PASSAGES-vectors, beside the passages."""
-    model: File | None = None
-    """Folder of the encoder with which the vectors were made."""
-    mention_model: File | None = None
-    """Model that finds the mentions of a query for aliases, and for dense with BLINK's vectors: folder of a token
-    classifier of transformers, or of a spaCy pipeline. By default aliases finds the mentions in its own table."""
-    query_model: File | None = None
-    """Folder of the encoder of queries, if the vectors were made with a separate one; replaces --model."""
+    model: Model | None = None
+    """Encoder with which the vectors were made: its folder, or its name on the hub."""
+    mention_model: Model | None = None
+    """Model that finds the mentions of a query for aliases, and for dense with BLINK's vectors: a token classifier of
+    transformers, as a folder or a name on the hub, or the folder of a spaCy pipeline. By default aliases finds the
+    mentions in its own table."""
+    query_model: Model | None = None
+    """Encoder of queries, as a folder or a name on the hub, if the vectors were made with a separate one; replaces
+    --model."""
     approximate: bool = False
     """Search the nearest vectors in a graph, which may miss some of them: for many millions of passages. kbsource
     search makes it, in VECTORS-usearch."""
-    reranker: Annotated[File | None, Parameter(metavar="MODEL")] = None
+    reranker: Model | None = None
     """Cross-encoder, for rerank, as kbsource rerank takes it."""
     depth: AtLeast1 | None = None
     """Number of first passages or pages of each system that are fused, and of first passages that a cross-encoder

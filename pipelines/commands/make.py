@@ -196,7 +196,9 @@ def qampari(
         for flag in flags:
             raise SetupError(f"{flag} is for a model, and --model none judges nothing.")
         options = replace(options, model=None)
-    elif is_usual and os.path.basename(os.path.normpath(model.model)) != os.path.basename(DEFAULT_MODEL):
+    elif is_usual and os.path.basename(os.path.normpath(model.model)).partition("@")[0] != os.path.basename(
+        DEFAULT_MODEL
+    ):
         sys.stderr.write(
             f"kbsource qampari: warning: --model {model.model} is judged by the threshold of "
             f"{os.path.basename(DEFAULT_MODEL)}, {LEAST_ENTAILMENT}; choose its own with --least-entailment.\n"

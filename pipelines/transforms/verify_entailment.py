@@ -13,6 +13,7 @@ from apache_beam.options.pipeline_options import StandardOptions
 
 from kbsource.files import options_in_use, use_options
 from mapping.entail.signal import ModelOptions, Pair, PlacedModel, Refused, Verdict
+from mapping.hub import local_model
 from pipelines.runners.counters import count
 from pipelines.runners.running import check_paths
 
@@ -83,7 +84,8 @@ class RunModel(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     def expand(self, elements: Any) -> Any:
         runner = elements.pipeline.options.view_as(StandardOptions).runner
-        check_paths([f"--runner={runner}"], *([self._options.model] if os.path.isdir(self._options.model) else []))
+        if os.path.isdir(model := local_model(self._options.model)):
+            check_paths([f"--runner={runner}"], model)
         asked = {"accelerator": self._options.accelerator, "min_ram": self._options.ram}
         hints = {name: hint for name, hint in asked.items() if hint}
         return elements | "judge" >> RunInference(self._handler).with_resource_hints(**hints)
