@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from polars import DataFrame
     from pyarrow.compute import Expression
 
-    from kbsource.release.side_index import SideIndex
+    from kbsource.release.side_index import OrderedRows, SideIndex
 
 
 class Found(NamedTuple):
@@ -58,7 +58,7 @@ class KnowledgeSource:
         self._locations = locations
         self._folder = folder
         self._reader = PagesReader(folder, (entry.file for entry in manifest.tables["pages"]))
-        self._inlinks: SideIndex | None = None
+        self._inlinks: SideIndex[OrderedRows] | None = None
         self._turn = RLock()
 
     @classmethod

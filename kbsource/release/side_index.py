@@ -1,17 +1,19 @@
 """Indexes made from a release on first use; they are stored in the cache folder, never in the release.
 
-An index is a Parquet file of sorted rows, in a folder named by the hash of the release's manifest.
+An index is a folder of files, most often one Parquet file of sorted rows, below a folder named by the hash of the
+release's manifest.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Event, RLock, Thread
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 import duckdb
 
@@ -33,7 +35,7 @@ def cache_folder(sha256: str) -> Path:
     return Path(base) / "kbsource" / "inspector" / sha256
 
 
-_FILE, _SHA256 = "rows.parquet", "rows.sha256"
+_FILE, _SHA256 = "rows.parquet", "index.sha256"
 ORDER_MB = 200
 """Memory for sorting an index, in MB; larger data is spilled to disk."""
 
@@ -55,20 +57,40 @@ class OrderedRows:
         self._open.close()
 
 
-class SideIndex:
+class OpenedIndex(Protocol):
+    """An open index of any form."""
+
+    def close(self) -> None:
+        """Closes its files."""
+        ...
+
+
+Form = TypeVar("Form", bound=OpenedIndex)
+
+
+class SideIndex(Generic[Form]):
     """An index that is opened if it exists, and otherwise made in a thread of its own. Any thread may use it.
 
     Args:
         folder: folder of the complete index.
-        make: writes its file to a folder, and reports the amount done and the total.
+        make: writes its files to a folder, and reports the amount done and the total.
+        opens: opens the folder; by default as ``OrderedRows``.
     """
 
-    def __init__(self, folder: Path, make: Callable[[str, OnProgress], None]) -> None:
-        self._folder, self._make = folder, make
+    @overload
+    def __init__(self: SideIndex[OrderedRows], folder: Path, make: Callable[[str, OnProgress], None]) -> None: ...
+
+    @overload
+    def __init__(self, folder: Path, make: Callable[[str, OnProgress], None], opens: Callable[[str], Form]) -> None: ...
+
+    def __init__(
+        self, folder: Path, make: Callable[[str, OnProgress], None], opens: Callable[[str], Any] = OrderedRows
+    ) -> None:
+        self._folder, self._make, self._opens = folder, make, opens
         self._turn = RLock()
         self._stopped = Event()
         self._thread: Thread | None = None
-        self._opened: OrderedRows | None = None
+        self._opened: Form | None = None
         self._done, self._total = 0, 0
         self.fault: str | None = None
 
@@ -79,18 +101,18 @@ class SideIndex:
             return 100
         return 100 * self._done // self._total if self._total else 0
 
-    def get(self) -> OrderedRows | None:
+    def get(self) -> Form | None:
         """Returns the index; None while it is being made, or if it has a ``fault``. The first call starts making it."""
         with self._turn:
             if self._opened is None and self._thread is None and self.fault is None:
                 if _is_whole(self._folder):
-                    self._opened = OrderedRows(str(self._folder))
+                    self._opened = self._opens(str(self._folder))
                 else:
                     self._thread = Thread(target=self._run, name=self._folder.name, daemon=True)
                     self._thread.start()
             return self._opened
 
-    def wait(self) -> OrderedRows | None:
+    def wait(self) -> Form | None:
         """Waits until the index is made, and returns it; None if it has a ``fault``."""
         self.get()
         if (thread := self._thread) is not None:
@@ -112,11 +134,11 @@ class SideIndex:
                 made = os.path.join(scratch, "made")
                 os.mkdir(made)
                 self._make(made, self._see)
-                Path(made, _SHA256).write_text(Folder.of(made).sha256(_FILE))
+                Path(made, _SHA256).write_text(_digest(made))
                 if not _is_whole(self._folder):  # another process may have been faster
                     shutil.rmtree(self._folder, ignore_errors=True)
                     os.rename(made, self._folder)
-            opened = OrderedRows(str(self._folder))
+            opened = self._opens(str(self._folder))
         except (OSError, SetupError, duckdb.Error) as error:
             with self._turn:
                 self.fault, self._thread = str(error), None
@@ -135,9 +157,19 @@ class SideIndex:
 def _is_whole(folder: Path) -> bool:
     """Returns whether an index exists and is unchanged; a damaged index is made again."""
     try:
-        return (folder / _SHA256).read_text() == Folder.of(folder).sha256(_FILE)
+        return (folder / _SHA256).read_text() == _digest(str(folder))
     except (OSError, ValueError):
         return False
+
+
+def _digest(folder: str) -> str:
+    """Returns a hash of the names and contents of the files of an index."""
+    files = Folder.of(folder)
+    digest = hashlib.sha256()
+    for name in sorted(files.files()):
+        if name != _SHA256:
+            digest.update(f"{name} {files.sha256(name)}\n".encode())
+    return digest.hexdigest()
 
 
 def write_ordered(db: duckdb.DuckDBPyConnection, table: str, folder: str) -> None:

@@ -1,4 +1,4 @@
-"""Finds pages of a release: by typed text, by links to a page, and at random."""
+"""Finds pages of a release: by typed text, by words, by links to a page, and at random."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from kbsource.release.pages.kind import PagesManifest
 from kbsource.release.pages.locations import Locations, index_folder
 from kbsource.release.side_index import ORDER_MB, OnProgress, OrderedRows, SideIndex, cache_folder, write_ordered
 from kbsource.release.sql import connected
+from mapping.inspector.full_text import full_text
 
 _SHORTER, _MOST_COMPARED, _LIKE = 3, 200, 60
 """Limits for similar titles: by how many letters the common prefix may be shorter than possible, how many titles of
@@ -76,11 +77,13 @@ class PageFinder:
         self._locations = Locations(folder)
         self.titles = SideIndex(cache_folder(manifest.sha256) / "titles-2", partial(write_title_order, self._index))
         self.backlinks = inlinks_index(path, manifest)
+        self.texts = full_text(path, manifest)
 
     def close(self) -> None:
         """Stops building side indexes and closes them."""
         self.titles.close()
         self.backlinks.close()
+        self.texts.close()
 
     def title(self, page_id: int) -> str | None:
         """Returns the title of a page, or None if the release does not have the page."""

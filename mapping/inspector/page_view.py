@@ -19,7 +19,8 @@ from kbsource.rendering import ElementPiece, HtmlPage, Links
 from kbsource.web_addresses import web_address
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 from mapping.inspector.finder import FoundTitle, PageFinder
-from mapping.inspector.frame import Crumb, View, number_asked, paging, render_view
+from mapping.inspector.frame import Crumb, Paging, View, number_asked, paging, render_view
+from mapping.inspector.full_text import MOST_RESULTS
 from mapping.inspector.marking import Mark, MarkedRange, Marker, TextLink, mark_text, read_spans, shown
 from mapping.inspector.opened import Opened, section_id
 
@@ -179,6 +180,8 @@ def _place(element: int, start: int, end: int) -> str:
 N_TYPED = 12
 """Number of titles that are suggested while a user types."""
 N_FOUND = 100
+N_RESULTS = 10
+"""Pages found by their text that are shown at once: the texts of all of them are read."""
 _N_LINKING = 8
 _N_HEADINGS = 500
 
@@ -278,6 +281,25 @@ class _Found(NamedTuple):
     is_sorted: bool  #: the index of title prefixes is available
 
 
+class _Result(NamedTuple):
+    """A page that was found by its text."""
+
+    page_id: int
+    title: str
+    text: Markup  #: the part that fits best, with the words of the query marked
+    url: str
+
+
+class _Results(NamedTuple):
+    """Pages of a release that were found by their text, or why there are none."""
+
+    opened: Opened
+    found: Sequence[_Result]
+    paging: Paging
+    percent: int  #: progress of the index
+    fault: str | None = None
+
+
 def _found(request: Request, opened: Opened, asked: str, n_titles: int) -> list[_Found]:
     """Returns the results of every open release of pages, this one first."""
     releases: Sequence[Opened] = request.app.state.releases
@@ -295,13 +317,47 @@ def _found(request: Request, opened: Opened, asked: str, n_titles: int) -> list[
 
 def show_search(request: Request, opened: Opened) -> Response:
     """Redirects to the page that a text identifies. Otherwise, shows pages whose titles start with it, including those
-    of the other open releases."""
+    of the other open releases, and pages of this release that have its words."""
     asked = request.query_params.get("q", "").strip()
     exact = opened.finder.exact(asked)
     if len(exact) == 1 and "all" not in request.query_params:
         return RedirectResponse(opened.page_url(exact[0].page_id), 303)
-    found = _found(request, opened, asked, N_FOUND)
-    return render_view(request, opened, "search.html", title="Search", asked=asked, found=found)
+    found, results = _found(request, opened, asked, N_FOUND), _results(request, opened, asked)
+    return render_view(request, opened, "search.html", title="Search", asked=asked, found=found, results=results)
+
+
+def tell_results(request: Request, opened: Opened) -> Response:
+    """Returns the pages of a release that have words of a text, as JSON: ten from ``from`` on, best first."""
+    results = _results(request, opened, request.query_params.get("q", "").strip())
+    rows = [{"page_id": row.page_id, "title": row.title, "url": row.url} for row in results.found]
+    is_ready = results.fault is None and results.percent == 100
+    return JSONResponse(
+        {
+            "ready": is_ready,
+            "percent": results.percent,
+            "fault": results.fault,
+            "n_found": results.paging.total,
+            "found": rows,
+        }
+    )
+
+
+def _results(request: Request, opened: Opened, asked: str) -> _Results:
+    source, finder = _of_pages(opened)
+    index = finder.texts.get() if asked else None
+    if index is None:
+        return _Results(opened, (), paging(request, 0), finder.texts.percent, finder.texts.fault)
+    start = number_asked(request, "from") or 0
+    found = index.search(asked, start, min(start + N_RESULTS, MOST_RESULTS))
+    rows = []
+    for page_id in found.ids:
+        if (page := source.by_id(page_id)) is not None:
+            snippet = index.snippet(page, asked)
+            marked = mark_text(snippet.text, marked=[Mark(begin, end, "") for begin, end in snippet.spans])
+            spans = [] if snippet.place is None else [snippet.place]
+            rows.append(_Result(page_id, page.title, marked, opened.page_url(page_id, spans)))
+    rows_asked = paging(request, min(found.n_pages, MOST_RESULTS), n_rows=N_RESULTS)
+    return _Results(opened, rows, rows_asked, 100)
 
 
 def tell_titles(request: Request, opened: Opened) -> Response:
@@ -375,5 +431,6 @@ PAGE_VIEWS = (
     View("/page/{page_id:int}/links", show_linking),
     View("/search", show_search),
     View("/titles.json", tell_titles),
+    View("/texts.json", tell_results),
     View("/random", lead_anywhere),
 )

@@ -18,9 +18,9 @@ def about_pages(opened: Opened) -> Iterator[Section]:
     """Yields the section that shows whether the counts of the manifest agree."""
     assert isinstance(opened.manifest, PagesManifest)
     faults = PAGES_RELEASE.count_faults(opened.manifest)
-    said = [Paragraph(f"A law is broken: {fault}.", is_warning=True) for fault in faults]
+    said = [Paragraph(f"The counts do not add up: {fault}.", is_warning=True) for fault in faults]
     agree = "All counts agree: files with their total, tables with the counts, parse statuses with both."
-    yield Section("Counts and their law", tuple(said) or (Paragraph(agree),))
+    yield Section("Counts", tuple(said) or (Paragraph(agree),))
 
 
 PAGES_VIEWS = KindViews(

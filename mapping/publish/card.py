@@ -177,7 +177,7 @@ def _counts(subject: Subject) -> Iterator[str]:
     """Yields what was read and its outcomes, by release."""
     laws = [(_place(part), prose(law)) for part in subject.parts if (law := law_of(part))]
     if laws:
-        yield "Everything that was read is accounted for:\n\n" + markdown_table(("part", "law"), laws)
+        yield "Everything that was read is accounted for:\n\n" + markdown_table(("part", "invariant"), laws)
     counts = subject.whole.values.get("counts")
     plain = [] if laws or not isinstance(counts, Mapping) else list(_flat(counts))
     if plain:

@@ -49,7 +49,7 @@ def opened_release(path: str) -> Iterator[Opened]:
     """Opens a release, and makes its side indexes."""
     releases = open_releases([path])
     try:
-        for index in (releases[0].finder.titles, releases[0].finder.backlinks):
+        for index in (releases[0].finder.titles, releases[0].finder.backlinks, releases[0].finder.texts):
             index.wait()
         yield releases[0]
     finally:

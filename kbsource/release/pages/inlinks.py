@@ -13,7 +13,7 @@ _ALL = 1 << 62
 """More pages than any wiki has."""
 
 
-def inlinks_index(path: str, manifest: Manifest) -> SideIndex:
+def inlinks_index(path: str, manifest: Manifest) -> SideIndex[OrderedRows]:
     """Returns the index of the links in a release of pages, with a row for each pair of a page and a page that links to
     it."""
     return SideIndex(cache_folder(manifest.sha256) / "backlinks-2", partial(_write_inlinks, path, manifest))

@@ -15,7 +15,7 @@ SAMPLED = 1000
 """Number of pages searched for leaked markup."""
 _WORST, _LEAKS = 20, 20
 
-_COUNTS, _LOST, _TEMPLATES = "Counts and their law", "What was not carried over", "Templates"
+_COUNTS, _LOST, _TEMPLATES = "Counts", "What was not carried over", "Templates"
 _REASONS = literals("reasons", ("reason", "meaning"), REASONS.items())
 _FINDINGS = "json_each(json($manifest), '$.findings')"
 _LOSSES = f"""losses as (
@@ -38,7 +38,7 @@ _OVERVIEW = (
     Measure(
         "Pages by input file",
         f"""select file, pages_read as "pages read", articles, redirects, other_namespaces as "other namespaces",
-            rejected, if(pages_read = articles + redirects + other_namespaces + rejected, 'holds', 'is broken') as law
+            rejected, if(pages_read = articles + redirects + other_namespaces + rejected, 'yes', 'no') as adds_up
         from (
             select file, place, coalesce((counts->>'pages_read')::bigint, 0) as pages_read,
                 coalesce((counts->>'articles')::bigint, 0) as articles,

@@ -55,6 +55,13 @@ function liveSearch(field) {
       row.textContent = answer.ready ? "No title begins like this" : `The titles are being sorted: ${answer.percent} %`;
       list.append(row);
     }
+    const text = document.createElement("li");
+    text.id = "title-text";
+    text.setAttribute("role", "option");
+    text.setAttribute("aria-selected", "false");
+    text.dataset.url = `${field.form.action}?q=${encodeURIComponent(field.value.trim())}&all=`;
+    text.textContent = "Search the text";
+    list.append(text);
     list.hidden = false;
     field.setAttribute("aria-expanded", "true");
     chosen = -1;

@@ -273,7 +273,7 @@ def test_search_names_its_release_and_asks_all_that_are_open(pages_path: str, tm
         client = client_of(*releases)
         assert 'URL in release-2 and 1 more"' in client.get("/r/release-2/").text
         text = client.get("/r/release/search?q=new").text
-        assert re.findall("<h2>(.*?)</h2>", text) == ["release", "release-2"]
+        assert re.findall("<h2>(.*?)</h2>", text) == ["release", "release-2", "In the text of release"]
         assert "/r/release-2/page/1" in text
         exact = client.get("/r/release-2/search", params={"q": f"New {title_of(3)}"})
         assert (exact.status_code, exact.headers["location"]) == (303, "/r/release-2/page/10")
