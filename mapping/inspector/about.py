@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kbsource.files import join
 from kbsource.release.kind import Kind
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mapping.inspector.opened import Opened
 
 _SHOWN_APART = {"format", "files", "tables", "index", "inputs", "code", "release", "alignments", "manifest_sha256"}
+_TABLES_OF_A_CARD = 3
 _FILES_OF_A_FOLDER = 20
 """Maximum number of files that are listed one by one. More files of a folder become one line."""
 
@@ -29,6 +30,33 @@ def release_name(kind: Kind[Any], values: Mapping[str, Any]) -> str:
         date = f"{old.get('dump_date') or 'unknown date'} to {date or 'unknown date'}"
     known = [values.get("dataset"), values.get("split"), wiki, date]
     return ", ".join(str(name) for name in (kind.name[0].upper() + kind.name[1:], *known) if name)
+
+
+class ReleaseCard(NamedTuple):
+    """What the list of open releases says about one of them."""
+
+    opened: Opened
+    snapshot: str  #: wiki and date, or dataset and split; empty if the manifest names none
+    tables: Sequence[tuple[str, int]]  #: the first of its tables, each with its rows
+    n_bytes: int  #: of all its files
+    made_from: Sequence[Opened]  #: open releases that it was made from
+    makes: Sequence[Opened]  #: open releases that were made from it
+
+
+def release_cards(releases: Sequence[Opened]) -> list[ReleaseCard]:
+    """Returns a card for each open release, in their order."""
+    sources = {opened.slug: list(dict.fromkeys(opened.sources.values())) for opened in releases}
+    cards = []
+    for opened in releases:
+        _, _, snapshot = release_name(opened.kind, opened.values).partition(", ")
+        entries = [entry for own in (opened, *opened.parts) for entry in own.manifest.entries()]
+        kind = opened.kind if opened.kind.parts is None else opened.kind.parts
+        own = ((name, opened.tables[name].n_rows) for name in kind.tables if name in opened.tables)
+        tables = [(name.replace("_", " "), n_rows) for name, n_rows in own if n_rows]
+        makes = [other for other in releases if opened.slug in {source.slug for source in sources[other.slug]}]
+        n_bytes = sum(entry.bytes for entry in entries)
+        cards.append(ReleaseCard(opened, snapshot, tables[:_TABLES_OF_A_CARD], n_bytes, sources[opened.slug], makes))
+    return cards
 
 
 def release_facts(kind: Kind[Any], manifest: Manifest) -> Iterator[tuple[str, str]]:

@@ -28,7 +28,15 @@ from mapping.age import AGE
 from mapping.amber.kind import AMBER_SETS
 from mapping.document import Code, Document, Paragraph, Section, to_json
 from mapping.facts import FACTS
-from mapping.inspector.about import holdings, next_commands, other_values, provenance, python_lines, release_name
+from mapping.inspector.about import (
+    holdings,
+    next_commands,
+    other_values,
+    provenance,
+    python_lines,
+    release_cards,
+    release_name,
+)
 from mapping.inspector.age import AGE_VIEWS
 from mapping.inspector.alignment import ALIGNMENT_VIEWS, ALIGNMENTS_VIEWS
 from mapping.inspector.amber import AMBER_VIEWS
@@ -118,7 +126,8 @@ def _route(path: str, show: Callable[[Request, Opened], Response], opened: Opene
 
 
 def _home(request: Request) -> Response:
-    return render_view(request, None, "home.html", title="Releases")
+    cards = release_cards(request.app.state.releases)
+    return render_view(request, None, "home.html", title="Releases", cards=cards)
 
 
 def _say_fault(request: Request, error: Exception) -> Response:

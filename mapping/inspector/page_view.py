@@ -323,7 +323,17 @@ def show_search(request: Request, opened: Opened) -> Response:
     if len(exact) == 1 and "all" not in request.query_params:
         return RedirectResponse(opened.page_url(exact[0].page_id), 303)
     found, results = _found(request, opened, asked, N_FOUND), _results(request, opened, asked)
-    return render_view(request, opened, "search.html", title="Search", asked=asked, found=found, results=results)
+    unsorted = [own for own in found if not own.is_sorted and own.opened.finder.titles.fault is None]
+    return render_view(
+        request,
+        opened,
+        "search.html",
+        title="Search",
+        asked=asked,
+        found=found,
+        results=results,
+        is_unfinished=bool(asked) and (bool(unsorted) or (results.percent < 100 and results.fault is None)),
+    )
 
 
 def tell_results(request: Request, opened: Opened) -> Response:

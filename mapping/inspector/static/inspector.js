@@ -93,6 +93,19 @@ function liveSearch(field) {
   });
 }
 
+// A part of a view whose content is computed in the background is replaced until it is there.
+async function replaceUnfinished(part) {
+  await new Promise((done) => setTimeout(done, 1500));
+  try {
+    const text = await (await fetch(location.href)).text();
+    const made = new DOMParser().parseFromString(text, "text/html").getElementById(part.id);
+    if (!made) return;
+    part.replaceWith(made);
+    if (made.matches("[data-unfinished]")) replaceUnfinished(made);
+  } catch { /* the server has gone */ }
+}
+document.querySelectorAll("[data-unfinished]").forEach(replaceUnfinished);
+
 // Keys: / to the search, j and k or arrows through a list, Escape out of it.
 function moveInList(step) {
   const rows = [...document.querySelectorAll("[data-list] a.row")];

@@ -14,6 +14,7 @@ from kbsource.errors import SetupError
 from mapping.inspector.app import inspector_app
 from mapping.inspector.frame import HEADERS
 from mapping.inspector.opened import Opened, close_releases, every_release, open_releases
+from tests.support.derived_releases import write_age, write_pages_release
 from tests.support.dumps import flip
 from tests.support.inspected import REDIRECT, client_of, inspected_pages, opened_release, write_inspected
 from tests.support.pages import title_of
@@ -120,3 +121,17 @@ def test_a_changed_bit_of_an_index_shows_no_other_page(tmp_path: Path, monkeypat
                 assert is_told or told == sound, (file.name, place)
         file.write_bytes(content)
     assert n_told > 20
+
+
+def test_the_first_page_says_what_each_release_is_and_what_it_was_made_from(tmp_path: Path) -> None:
+    manifest = write_pages_release(tmp_path, list(inspected_pages()))
+    ages = write_age(tmp_path / "age", ["First"], made_from=manifest)
+    releases = open_releases([str(tmp_path / "release"), str(ages)])
+    try:
+        text = client_of(*releases).get("/").text
+    finally:
+        close_releases(releases)
+    pages, age = re.findall(r'<li class="card">(.*?)</li>', text, re.DOTALL)
+    assert re.search(r"<p>release of pages, .*?</p>\s*<p>60 pages, .*?[\d.]+\xa0kB</p>", pages)
+    assert 'made from it: <a href="/r/age/">age</a>' in pages
+    assert 'made from <a href="/r/release/">release</a>' in age

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 from msgspec.structs import replace
 
 from kbsource.records import Infobox, InfoboxField
 from mapping.inspector.app import inspector_app
-from mapping.inspector.opened import Opened
+from mapping.inspector.full_text import _texts
+from mapping.inspector.opened import Opened, close_releases, open_releases
 from tests.support.browser import DESKTOP, PHONE, Browser, browser_on, is_too_wide, served
 from tests.support.hostile_pages import FIRST_ID, LONG_TABLE_ROWS, TITLES, hostile_pages
 from tests.support.inspected import inspected_pages, opened_release, write_inspected
@@ -182,3 +184,24 @@ def test_infoboxes_stand_one_below_the_other(browser: Browser, tmp_path: Path) -
     upper, lower = places
     assert lower["top"] >= upper["bottom"]
     assert lower["left"] == upper["left"]
+
+
+def test_what_is_made_in_the_background_appears_when_it_is_there(
+    shared: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    may_end = Event()
+    monkeypatch.setattr("mapping.inspector.full_text._texts", lambda texts: may_end.wait(30) and _texts(texts))
+    releases = open_releases([write_inspected(tmp_path, inspected_pages())])
+    try:
+        with served(inspector_app(releases)) as url:
+            browser = Browser(url, shared.chromium)
+            with browser.page("/r/release/search?q=article&all") as page:
+                page.get_by_text("The text is being indexed").wait_for()
+                assert page.locator(".results").count() == 0
+                may_end.set()
+                page.locator(".results li").first.wait_for()
+                assert page.locator("[data-unfinished]").count() == 0
+            assert browser.faults == []
+    finally:
+        close_releases(releases)
