@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import is_dataclass, replace
 from inspect import BoundArguments, cleandoc, signature
 from itertools import takewhile
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
@@ -14,15 +15,26 @@ from cyclopts.exceptions import MissingArgumentError, UnknownOptionError, Valida
 
 from kbsource import __version__
 from kbsource.errors import SetupError
-from kbsource.files import use_options
+from kbsource.files import Folder, is_local, use_options
 from mapping.hub import allow_downloads
-from mapping.options import DEFAULTS, LONGEST_PATH, Short, check_new, with_choices, without_unknown, written_files
+from mapping.options import (
+    DEFAULTS,
+    LONGEST_PATH,
+    Short,
+    check_new,
+    paths_of,
+    with_choices,
+    without_unknown,
+    written_files,
+)
 from pipelines.commands import GROUPS
 from pipelines.runners.fork_server import fork_server
-from pipelines.runners.presets import UnknownFlagError, quiet_beam
+from pipelines.runners.presets import UnknownFlagError, n_cores, quiet_beam
 from pipelines.terminal import Summary, nearest, text_width
 
 HELP = frozenset(("-h", "--help"))
+WORTH_CORES_BYTES = 100 << 20
+"""Size of local inputs from which several processes save time, although each takes seconds to start."""
 _COMMON = Group("Every command", sort_key=9)
 
 
@@ -92,6 +104,9 @@ def run_command(given: Sequence[str]) -> int:
     run = typed.arguments.arguments.get("run")
     if run is not None and run.runner == "local-multi" and not run.dry_run:
         fork_server()  # imports Beam at the same time as this process
+    uses_one_core = run is not None and run.runner == "local" and not run.dry_run and n_cores() > 1
+    if uses_one_core and _local_bytes(typed.arguments.arguments) >= WORTH_CORES_BYTES:
+        sys.stderr.write(f"One core is used; --runner local-multi uses all {n_cores()}.\n")
     try:
         if run is not None and run.dry_run:
             from pipelines.trial import dry_run  # imports Beam
@@ -103,6 +118,15 @@ def run_command(given: Sequence[str]) -> int:
         raise SetupError(f"{error}{nearest(error.flag, typed.options)}") from error
     summary.show(as_json=typed.as_json)
     return summary.code
+
+
+def _local_bytes(arguments: Mapping[str, Any]) -> int:
+    """Returns the size of the local files and folders that a command reads."""
+    named = [path for option in arguments.values() if is_dataclass(option) for _, path in paths_of(option)]
+    folders = [Folder.of(path) for path in dict.fromkeys(named) if is_local(path)]
+    return sum(folder.size(file) for folder in folders for file in folder.files()) + sum(
+        folder.size() for folder in folders if os.path.isfile(folder.url)
+    )
 
 
 def parse_command(given: Sequence[str]) -> Typed | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines import app
 from pipelines.cli import main
 from pipelines.commands.dumps import build_summary
 from pipelines.jobs.build import BuildSummary
@@ -89,6 +90,30 @@ def test_build_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert summary["counts"]["pages_read"] == 20
     assert summary["output"] == output
     assert "build: " in said.err
+
+
+@pytest.mark.parametrize(
+    ("runner", "cores", "worth", "is_told"),
+    [
+        ("local", 8, 1_000, True),
+        ("local", 1, 1_000, False),
+        ("local", 8, 1 << 40, False),
+        ("FnApiRunner", 8, 1_000, False),
+    ],
+)
+def test_large_inputs_on_one_core_are_told(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    runner: str,
+    cores: int,
+    worth: int,
+    is_told: bool,
+) -> None:
+    monkeypatch.setattr(app, "n_cores", lambda: cores)
+    monkeypatch.setattr(app, "WORTH_CORES_BYTES", worth)
+    assert main(["build", DUMP, "--output", str(tmp_path / "r"), "--limit-pages", "2", "--runner", runner]) == 0
+    assert ("One core is used; --runner local-multi uses all 8." in capsys.readouterr().err) == is_told
 
 
 def test_a_build_of_faulty_data_exits_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
