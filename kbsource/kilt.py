@@ -41,6 +41,7 @@ def section_name(path: Sequence[str]) -> str:
 
 _BULLET = "BULLET::::"
 _NO_HEADING = 7
+_TITLE = re.compile(r"(?<=[?&])title=[^&]*")
 _ONLY_MARKS = re.compile(r"[.\-\s]*")
 
 
@@ -102,14 +103,16 @@ def _drop_empty_sections(elements: tuple[Element, ...], kept: list[bool]) -> Non
             kept[index] = False
 
 
-def kilt_record(page: Page, terms: ItemTerms | None = None) -> dict[str, Any]:
+def kilt_record(page: Page, terms: ItemTerms | None = None, *, has_pre_dump: bool = False) -> dict[str, Any]:
     """Returns the KILT record of a page, with the keys in the released order.
 
     ``anchors`` have ``wikipedia_title`` and ``wikipedia_id`` if the target is an article of the snapshot.
     ``categories`` is one string joined by commas. Ids are strings. A page without an item has no ``wikidata_info``.
+    The title in the address of ``history`` is percent-encoded, with ``%20`` for spaces.
 
     Args:
         terms: label, description and aliases of the page's item; if None, ``wikidata_info`` has only the item's id.
+        has_pre_dump: whether ``history`` has ``pre_dump``, which KILT's documentation has and its records lack.
     """
     texts, places = kilt_texts(page)
     anchors: list[dict[str, Any]] = []
@@ -144,9 +147,9 @@ def kilt_record(page: Page, terms: ItemTerms | None = None) -> dict[str, Any]:
         "revid": page.revision_id,
         "timestamp": instant_text(page.timestamp),
         "parentid": page.parent_revision_id or 0,
-        "pre_dump": True,
+        **({"pre_dump": True} if has_pre_dump else {}),
         "pageid": page.page_id,
-        "url": page.url,
+        "url": _TITLE.sub(lambda _: f"title={urllib.parse.quote(page.title)}", page.url, count=1),
     }
     return record
 
@@ -172,16 +175,19 @@ def write_kilt(
     sink: BinaryIO,
     *,
     terms: Callable[[int], ItemTerms | None] | None = None,
+    has_pre_dump: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> int:
     """Writes one KILT record per line, and returns the number of pages.
 
     Args:
         terms: returns the label, description and aliases of a page's item, by page id; None if they are unknown.
+        has_pre_dump: as for ``kilt_record``.
     """
     n_pages = 0
     for page in pages:
-        sink.write(orjson.dumps(kilt_record(page, None if terms is None else terms(page.page_id))))
+        own_terms = None if terms is None else terms(page.page_id)
+        sink.write(orjson.dumps(kilt_record(page, own_terms, has_pre_dump=has_pre_dump)))
         sink.write(b"\n")
         n_pages += 1
         if on_progress is not None and n_pages % 1000 == 0:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from inspect import BoundArguments, cleandoc, signature
 from itertools import takewhile
+from shlex import quote
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 from cyclopts import App, CycloptsError, Group, Parameter
-from cyclopts.exceptions import MissingArgumentError, UnknownOptionError, ValidationError
+from cyclopts.exceptions import UnusedCliTokensError
 
 from kbsource import __version__
 from kbsource.errors import SetupError
@@ -27,6 +28,7 @@ from mapping.options import (
     without_unknown,
     written_files,
 )
+from pipelines.argument_faults import fault_text
 from pipelines.commands import GROUPS
 from pipelines.runners.fork_server import fork_server
 from pipelines.runners.presets import UnknownFlagError, n_cores, quiet_beam
@@ -235,26 +237,14 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> Summary:
 
 def parse_fault(error: CycloptsError) -> str:
     """Returns the message about an invalid command line."""
-    error.verbose = False
-    said = str(error)
-    if isinstance(error, MissingArgumentError) and error.argument is not None and not error.argument.tokens:
-        # For flattened options, the first required one.
-        parts = [part for part in error.argument.children_recursive if part.field_info.required and not part.has_tokens]
-        missing = parts[0] if parts else error.argument
-        said = f"{missing.name if missing.index is None else missing.name.lstrip('-').upper()} is needed."
-        if error.keyword is not None:
-            said = f"{error.keyword} needs a value."
-    elif isinstance(error, ValidationError) and error.argument is not None and error.argument.tokens:
-        typed = ",".join(token.value for token in error.argument.tokens)
-        said = f"{error.argument.name} is {typed or 'empty'}. {error.exception_message}"
-    elif isinstance(error, UnknownOptionError):
-        typed = error.token.keyword or error.token.value
-        known = {
-            "--json",
-            "--storage",
-            "--force",
-            "--help",
-            *(name for argument in error.argument_collection for name in argument.names),
-        }
-        said = f"there is no option {typed}.{nearest(typed, known)}"
-    return f"{said} See {' '.join(('kbsource', *(error.command_chain or ()), '--help'))}."
+    chain = error.command_chain or ()
+    said = fault_text(error)
+    if isinstance(error, UnusedCliTokensError):
+        arguments = make_app().parse_commands(list(chain))[1][-1].assemble_argument_collection()
+        names = [argument.name.lstrip("-").upper() for argument in arguments if argument.index is not None]
+        values = " ".join(map(quote, error.unused_tokens or ()))
+        said = (
+            f"{values}: kbsource {' '.join(chain)} takes {' and '.join(names) or 'options'} only. Give other values "
+            "with the name of their option, and put a value that contains spaces in quotes."
+        )
+    return f"{said} See {' '.join(('kbsource', *chain, '--help'))}."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
@@ -37,7 +38,7 @@ _SPAN = (
 
 def write_submission(
     files: KiltFiles, output: str, *, reject: Reject
-) -> tuple[Mapping[str, KiltScores], Sequence[str]]:
+) -> tuple[Mapping[str, SubmissionCounts], Sequence[str]]:
     """Writes the predictions for one or all files of test questions.
 
     Returns the counts of each file, and the files of KILT's tasks without predictions. The order is that of the
@@ -61,7 +62,9 @@ def write_submission(
         for task in tasks:
             name = f"{base_name(task.gold).partition('.jsonl')[0]}.jsonl"
             with opened(name) as file:
-                counts[name] = evaluate(_Submission(task, file), reject=reject)
+                submission = _Submission(task, file)
+                evaluate(submission, reject=reject)
+                counts[name] = submission.scores
     return counts, missing
 
 
@@ -86,12 +89,28 @@ def _opener(target: BinaryIO, *, is_zip: bool) -> Iterator[Callable[[str], Any]]
         yield member
 
 
+@dataclass
+class SubmissionCounts(KiltScores):
+    """Counts of the questions of a submission."""
+
+    empty_answers: int = 0  # predictions without an answer, which score 0
+
+    def counts(self) -> Iterator[tuple[str, int]]:
+        """Yields the number of records, and of those without a prediction or with an empty answer."""
+        yield from super().counts()
+        if self.empty_answers:
+            yield "with an empty answer, which scores 0", self.empty_answers
+
+
 class _Submission(KiltMetrics):
-    """Writes the prediction for each question, and counts questions without one."""
+    """Writes the prediction for each question, and counts questions without one and empty answers."""
+
+    scores: SubmissionCounts
 
     def __init__(self, files: KiltFiles, file: BinaryIO) -> None:
         super().__init__(files, KiltEvaluation(), None, files.predictions)
         self._file = file
+        self.scores = SubmissionCounts()
 
     def expected(self, role: str) -> str:
         return "questions of KILT with id" if role == GOLD else super().expected(role)
@@ -119,5 +138,7 @@ class _Submission(KiltMetrics):
             for span in prediction.provenance or ()
             if span.get("wikipedia_id") is not None
         ]
-        output = {"answer": prediction.answer or "", "provenance": spans}
+        answer = prediction.answer or ""
+        self.scores.empty_answers += kept is not None and not answer.strip()
+        output = {"answer": answer, "provenance": spans}
         self._file.write(orjson.dumps({"id": record_id, "output": [output]}, option=orjson.OPT_APPEND_NEWLINE))

@@ -181,6 +181,7 @@ class PublishedScore(NamedTuple):
     value: float
     source: str
     is_further: bool = False  # whether it is shown only if there is no other
+    row: int = 0  # number of the system in the table, from 0
 
 
 @cache
@@ -189,11 +190,11 @@ def published() -> Mapping[tuple[str, str], Sequence[PublishedScore]]:
     text = (resources.files("mapping.retrieval") / "published.toml").read_text("utf-8")
     found: defaultdict[tuple[str, str], list[PublishedScore]] = defaultdict(list)
     for table in tomllib.loads(text)["table"]:
-        for system, figures in table["systems"].items():
+        for row, (system, figures) in enumerate(table["systems"].items()):
             places = product(table["metrics"], table["datasets"])
             for (metric, dataset), figure in zip(places, figures, strict=True):
                 if not isnan(figure):
-                    score = PublishedScore(system, figure, table["source"], table.get("further", False))
+                    score = PublishedScore(system, figure, table["source"], table.get("further", False), row)
                     found[dataset, metric].append(score)
     return dict(found)
 

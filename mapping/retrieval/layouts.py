@@ -177,14 +177,14 @@ def _own(
 
 
 def _published_rows(layout: Layout) -> Iterator[tuple[str | float | None, ...]]:
-    """Yields the rows of the paper, in order."""
-    figures: dict[str, dict[int, PublishedScore]] = {}
+    """Yields the rows of the paper, in its order."""
+    figures: dict[tuple[int, str], dict[int, PublishedScore]] = {}
     for place, column in enumerate(layout.columns):
         dataset, metric, source = column.figures or (column.dataset, column.metric, layout.source)
         for figure in published().get((dataset, metric), ()):
             if figure.source == source:
-                figures.setdefault(figure.system, {})[place] = figure
-    for system, own in figures.items():
+                figures.setdefault((figure.row, figure.system), {})[place] = figure
+    for (_, system), own in sorted(figures.items()):
         cells = (own[place].value if place in own else None for place in range(len(layout.columns)))
         yield (f"{system} (paper)", *cells)
 

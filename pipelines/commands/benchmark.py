@@ -30,6 +30,7 @@ from kbsource.files import absolute, join
 from kbsource.records import BadRecord
 from kbsource.temporary import TemporaryFolder
 from mapping.options import DEFAULTS, AtLeast0, File, FolderPath, Release, Releases, System
+from pipelines.argument_faults import fault_text
 from pipelines.commands.config import ConfigFile, ConfigItem, Items
 from pipelines.commands.retrieve import TOP, read, search
 from pipelines.options import ReadOptions, RunOptions
@@ -210,8 +211,7 @@ class _Config(ConfigFile):
         try:
             return _system(passages, name, tokens, of_reader)
         except CycloptsError as error:
-            error.verbose = False
-            self.fail(item.key, f"system {name!r}: {str(error).rstrip('.')}")
+            self.fail(item.key, f"system {name!r}: {fault_text(error).rstrip('.')}")
 
     def _tokens(self, command: Literal["search", "read"], items: Items) -> list[str]:
         return [part for key, value in items.items() for part in self.typed(_options(command)[key], key, value)]

@@ -124,6 +124,7 @@ def _submission(files: KiltFiles, options: KiltEvaluation, output: str) -> Summa
                 name: {
                     "records": len(scores.ids),
                     "without_prediction": scores.without_prediction,
+                    "empty_answers": scores.empty_answers,
                     "rejected": rejected[name],
                 }
                 for name, scores in tasks.items()

@@ -29,6 +29,7 @@ from kbsource.files import join
 from mapping.options import DEFAULTS, FLAT, File, FolderPath, Release, path_like
 from mapping.sources import all_sources
 from mapping.sources.source import SPLIT_WORDS, SPLITS, SourceOptions, Split
+from pipelines.argument_faults import fault_text
 from pipelines.commands.config import ConfigFile, ConfigItem, Items
 from pipelines.commands.dumps import Run, made_summary
 from pipelines.options import USUAL_MEMORY, AlignOptions, MapOptions, Memory, Output, Planned, RunOptions
@@ -278,9 +279,8 @@ class _Config(ConfigFile):
             _, bound, _ = app[dataset].parse_args(typed, exit_on_error=False, print_error=False)
             return dataset_options(dataset, **bound.arguments)
         except CycloptsError as error:
-            error.verbose = False
             named = error.argument.name.removeprefix("--") if error.argument is not None else ""
-            self.fail(items[named].value if named in items else at, str(error).rstrip("."))
+            self.fail(items[named].value if named in items else at, fault_text(error).rstrip("."))
         except SetupError as error:
             self.fail(at, str(error).rstrip("."))
 

@@ -237,7 +237,7 @@ def export(
     )
 
 
-def export_kilt(release: Release, /, *, output: NewFileOrPipe) -> Summary:
+def export_kilt(release: Release, /, *, output: NewFileOrPipe, pre_dump: bool = False) -> Summary:
     """Write a release in the format of KILT's knowledge source.
 
     Writes one JSON record a line, in the order of the release, with the fields of the KILT knowledge source.
@@ -248,6 +248,7 @@ def export_kilt(release: Release, /, *, output: NewFileOrPipe) -> Summary:
         release: folder of a release of pages.
         output: JSON Lines file; appears when it is complete, and is compressed if its name ends in .gz, .zst or .bz2. -
             writes to the standard output.
+        pre_dump: write history.pre_dump, which KILT's documentation describes and its published records lack.
 
     Examples:
         kbsource export-kilt releases/enwiki-20261001 --output kilt_knowledgesource.jsonl
@@ -269,7 +270,9 @@ def export_kilt(release: Release, /, *, output: NewFileOrPipe) -> Summary:
     ):
         n_pages, has_terms = len(source), TABLE in source.manifest.tables
         terms = PageItemsReader(release, source.manifest).terms if has_terms else None
-        n_written = write_kilt(source, sink, terms=terms, on_progress=lambda n_done: see(n_done, n_pages))
+        n_written = write_kilt(
+            source, sink, terms=terms, has_pre_dump=pre_dump, on_progress=lambda n_done: see(n_done, n_pages)
+        )
     called = "" if has_terms else " Items have only their ids; a release built with --wikidata has their names too."
     said = f"{counted(n_written, 'pages')} written to {'the standard output' if is_piped else output}.{called}"
     if is_piped:

@@ -121,6 +121,18 @@ def t5(folder: Path, *, seed: int = 3) -> Path:
     return _saved(T5ForConditionalGeneration(own), folder, seed=seed)
 
 
+def llama(folder: Path, *, seed: int = 3) -> Path:
+    """Writes a Llama, a model without an encoder."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    tokenizer = write_tokenizer(folder, texts=WORDS, max_tokens=MAX_TOKENS)
+    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    marks = {"pad_token_id": 0, "eos_token_id": 3, "bos_token_id": 2, "vocab_size": len(tokenizer)}
+    return _saved(
+        LlamaForCausalLM(LlamaConfig(**sizes, **marks, max_position_embeddings=MAX_TOKENS)), folder, seed=seed
+    )
+
+
 def rag(folder: Path, kind: str = "Sequence", *, seed: int = 3) -> Path:
     """Writes a RAG, Sequence or Token, with its two tokenizers."""
     import transformers

@@ -124,10 +124,20 @@ def test_the_record_has_the_released_keys_in_order_and_string_ids() -> None:
         "revid": 11,
         "timestamp": "2020-01-02T03:04:05Z",
         "parentid": 0,
-        "pre_dump": True,
         "pageid": 3,
         "url": "https://en.wikipedia.org/w/index.php?title=T&oldid=11",
     }
+    documented = kilt_record(page_of("x"), has_pre_dump=True)["history"]
+    assert list(documented) == ["revid", "timestamp", "parentid", "pre_dump", "pageid", "url"]
+    assert documented["pre_dump"] is True
+
+
+def test_the_address_of_a_revision_has_the_title_percent_encoded() -> None:
+    url = "https://en.wikipedia.org/w/index.php?title=AC%2FDC_%26_title%3D&oldid=11"
+    page = structs.replace(page_of("x"), title="AC/DC & title=", url=url)
+    assert kilt_record(page)["history"]["url"] == (
+        "https://en.wikipedia.org/w/index.php?title=AC/DC%20%26%20title%3D&oldid=11"
+    )
 
 
 @pytest.mark.parametrize(

@@ -227,6 +227,10 @@ def test_scores_have_the_layout_of_the_papers() -> None:
         f"{name} (paper)" for name in ("DPR + BERT", "DPR", "Multi-task DPR", "Tf-idf", "RAG", "BLINK + flair")
     ]
     assert pages.rows[-1][7] == 24.52
+    assert [row[0] for row in answers.rows if "(paper)" in str(row[0])] == [
+        f"{name} (paper)"
+        for name in ("NSMN", "BERT + DPR", "BLINK", "Trans MemNet", "BART (large)", "T5 (base)", "BART + DPR", "RAG")
+    ]
     assert answers.rows[0][:8] == ("t5, dev", *[None] * 6, 12.5)
     lists = tables["QAMPARI, table 3: answers"]
     assert lists.columns == ("system", "recall", "precision", "F1", "recall >= 0.8", "F1 >= 0.5", "NQ EM")

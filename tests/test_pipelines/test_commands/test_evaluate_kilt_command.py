@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from pathlib import Path
 
@@ -55,16 +56,18 @@ def test_what_is_needed_is_said(files: tuple[str, str], capsys: pytest.CaptureFi
     assert "PREDICTIONS is needed" in capsys.readouterr().err
 
 
-QUESTIONS = [{"id": name, "input": f"{name}?"} for name in ("b", "a", "none")]
+QUESTIONS = [{"id": name, "input": f"{name}?"} for name in ("b", "a", "none", "empty")]
 PREDICTIONS = [
     {"id": "a", "output": [{"answer": "Brack", "provenance": [{"wikipedia_id": 3, "title": "Sorn", "text": "…"}]}]},
     {"id": "b", "output": [{"answer": "Tey", "provenance": [{"title": "no page"}, {"wikipedia_id": "5", "score": 2}]}]},
     {"id": "other", "output": [{"answer": "x"}]},
+    {"id": "empty", "output": [{"answer": " ", "provenance": [{"wikipedia_id": "7"}]}]},
 ]
 SUBMITTED = [
     {"id": "b", "output": [{"answer": "Tey", "provenance": [{"wikipedia_id": "5"}]}]},
     {"id": "a", "output": [{"answer": "Brack", "provenance": [{"wikipedia_id": "3", "title": "Sorn"}]}]},
     {"id": "none", "output": [{"answer": "", "provenance": []}]},
+    {"id": "empty", "output": [{"answer": " ", "provenance": [{"wikipedia_id": "7"}]}]},
 ]
 
 
@@ -82,12 +85,15 @@ def test_a_submission_has_one_answer_for_every_question(tmp_path: Path, capsys: 
     said = capsys.readouterr()
     (counts,) = json.loads(said.out)["files"].values()
     assert counts == {
-        "records": 3,
+        "records": 4,
         "without_prediction": 1,
+        "empty_answers": 1,
         "rejected": {"predictions": {"missing_field": 1, "unknown_id": 1}},
     }
     assert "without wikipedia_id" in said.err
     assert "unknown_id" in said.err
+    assert main([*(flag for flag in flags if flag != "--json"), str(tmp_path / "out.jsonl"), "--force"]) == 1
+    assert re.search(r"with an empty answer, which scores 0 +1$", capsys.readouterr().out, re.MULTILINE)
     assert [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()] == SUBMITTED
 
     _write(tmp_path / "test" / "wow-test_without_answers-kilt.jsonl", QUESTIONS)

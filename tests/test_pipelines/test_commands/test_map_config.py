@@ -136,5 +136,5 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
 def test_a_choice_of_another_dataset_is_refused_and_a_wrong_one_named(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"line 1: split 'dev': 'window' is for aidayago2, wned, cweb, not for fever"):
         _read(tmp_path / "c.yaml", "datasets: {fever: {splits: {dev: {input: a, window: released}}}}")
-    with pytest.raises(SetupError, match=r'line 1: Invalid value "left" for --window. Choose from: "right"'):
+    with pytest.raises(SetupError, match=r"line 1: --window is left. Choose one of right, "):
         _read(tmp_path / "c.yaml", "datasets: {wned: {splits: {dev: {input: a, window: left}}}}")

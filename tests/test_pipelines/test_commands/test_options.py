@@ -93,7 +93,7 @@ def test_a_value_that_cannot_be_is_refused_on_the_command_line_and_in_python(
 
 def test_memory_is_typed_in_megabytes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["build", "x", "--output", "out", "--worker-memory", "255"]) == 2
-    assert "--worker-memory: A worker needs at least 256 MB." in capsys.readouterr().err
+    assert "--worker-memory is 255. A worker needs at least 256 MB." in capsys.readouterr().err
     assert build().worker_memory_bytes == 4096 << 20
     with pytest.raises(SetupError, match=r"^--worker-memory is 1\. A worker needs at least 256 MB\.$"):
         build(worker_memory_bytes=1)
@@ -129,7 +129,24 @@ def test_one_of_several_values_is_checked() -> None:
         (["map", "all", "kb", "--config", "c", "--output", "y", "--threshold", "0.5"], "--threshold belongs into c,"),
         (["map", "all", "kb", "--output", "y"], "--config is needed"),
         (["map", "fever", "kb", "--input", "x", "--output", "y", "--config", "c"], "has an option --config"),
-        (["info", "x", "y"], "Unused Tokens: ['y']"),
+        (["info", "x", "y"], "y: kbsource info takes RELEASE only. "),
+        (
+            ["evaluate", "qampari", "GOLD", "a b", "c"],
+            "'a b' c: kbsource evaluate qampari takes GOLD only. Give other ",
+        ),
+        (["show", "r", "Alan", "Turing"], "Turing: kbsource show takes RELEASE and PAGE only. "),
+        (["demo", "x"], "x: kbsource demo takes options only. "),
+        (
+            ["search", "p", "--top", "3", "--top", "4"],
+            "--top is given twice; give it once. See kbsource search --help.",
+        ),
+        (["search", "p", "--top", "two"], "--top is two. Give a whole number. See kbsource search --help."),
+        (["verify", "r", "--json=7"], "--json is 7. Give it without a value. See kbsource --help."),
+        (["evaluate", "kilt", "a", "b", "--k", "x"], "--k is x. Give whole numbers, such as 10,100. See kbsource "),
+        (
+            ["export", "r", "--output", "o", "--format", "markdow"],
+            "--format is markdow. Choose one of text, markdown, html, jsonl. Did you mean markdown? See ",
+        ),
     ],
 )
 def test_what_is_mistyped_or_missing_is_named_with_the_nearest(

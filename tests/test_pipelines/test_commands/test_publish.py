@@ -234,7 +234,7 @@ def test_what_cannot_be_published_is_said(release: Path, tmp_path: Path, capsys:
         assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     for flags, said in (
-        (["--licence", "mine"], 'Invalid value "mine" for --licence. Choose from'),
+        (["--licence", "mine"], "--licence is mine. Choose one of "),
         (["--repo-id", "lab"], "--repo-id is lab. Write it like OWNER/NAME."),
         (["--date", "soon"], "--date is soon. Write it like 2026-12-01."),
         (["--link", "--copy"], "--link and --copy exclude each other"),

@@ -65,6 +65,8 @@ def _model(name: str, folder: Path) -> Path:
         ("bart", "closed"),
         ("bart", "fid"),
         ("t5", "best"),
+        ("t5", "pig"),
+        ("llama", "pig"),
         ("rag-Sequence", None),
         ("rag-Token", None),
     ],

@@ -135,7 +135,7 @@ def test_flags_of_stores_are_for_every_command_and_others_for_none(
         (["--storage"], "--storage needs a value. See kbsource --help."),
         (["--storage", "color=red"], "--storage color: the names of options of stores begin with aws_"),
         (["--runner", "spark"], "there is no option --runner. See kbsource show --help."),
-        (["more"], "Unused Tokens: ['more']. See kbsource show --help."),
+        (["more"], "more: kbsource show takes RELEASE and PAGE only. "),
     ):
         assert main(["show", str(tmp_path), "x", *wrong]) == 2
         assert capsys.readouterr().err.startswith(f"kbsource show: {said}")
