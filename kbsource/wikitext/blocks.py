@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kbsource.records import Element
 from kbsource.wikitext.markers import (
+    BLOCK,
     BREAK,
     CUT,
     CUTS,
@@ -59,6 +60,7 @@ class RawTable:
     caption: str | None = None
     rows: list[list[RawCell]] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)  # numbers of what was cut from it
+    is_interrupted: bool = False  # while it is read: a block is in the line of cells, which goes on after it
 
 
 def cut_tables(text: str, tables: list[RawTable], losses: Counter[str]) -> str:
@@ -167,7 +169,7 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
     stack: list[RawTable] = []
     in_caption = False
     is_numbered = has_numbers(source)
-    has_cuts = CUT in source
+    has_cuts, has_blocks = CUT in source, BLOCK in source
     n_hidden = 0  # number of open tables in a caption, which are not shown
     last_closer = source.count("\n", 0, max(source.rfind("]]"), 0))
     for number, line in enumerate(source.split("\n")):
@@ -190,6 +192,13 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
             in_caption = False
             continue
         table = stack[-1]
+        if has_blocks:
+            if table.is_interrupted and first == BLOCK and table.rows and table.rows[-1]:
+                table.is_interrupted = stripped[-1] == BLOCK
+                _resume_cells(table, stripped.strip(BLOCK))
+                continue
+            if first in _CELL_MARKS:
+                table.is_interrupted = stripped[-1] == BLOCK
         if first == "|":
             second = stripped[1:2]
             if second == "}":
@@ -250,6 +259,17 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
             row.append(RawCell(content, is_header, **spans))
         else:
             row.append(RawCell(content, is_header))
+
+
+def _resume_cells(table: RawTable, line: str) -> None:
+    """Adds the rest of a line of cells after a block."""
+    is_header = table.rows[-1][-1].is_header
+    if is_header and "!!" in line:
+        line = line.replace("!!", "||")
+    rest, bars, cells = line.partition("||")
+    _continue_cell(table, rest)
+    if bars:
+        _add_cells(table, cells, is_header=is_header)
 
 
 def _end_open_link(table: RawTable, content: str, end: int) -> str:

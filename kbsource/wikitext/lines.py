@@ -274,6 +274,7 @@ def _put_back(out: list[str], place: int, digits: str) -> None:
 
 
 _ENDED = re.compile(f" *{BLOCK}[{BLOCK} \\t]*")
+_MARK_AFTER_BREAK = re.compile(r"\n(?=[*#:;=-])")
 _LINK_WITH_BLOCK = re.compile(rf"\[\[[^\[\]{BLOCK}]*{BLOCK}[^\[\]]*\]\]")
 _WHOLE_LINES = frozenset("*#:;=")
 _KEPT_LABEL = EMPTY_LABEL.replace(BLOCK, NUMBER)
@@ -295,6 +296,7 @@ def end_paragraphs(text: str) -> str:
             line = _LINK_WITH_BLOCK.sub(lambda link: link[0].replace(BLOCK, " "), line)
         is_whole = line.lstrip(CUTS)[:1] in _WHOLE_LINES
         line = _ENDED.sub(" " if is_whole else "\n\n", line).replace(_KEPT_LABEL, EMPTY_LABEL)
+        line = _MARK_AFTER_BREAK.sub(f"\n{CUT}", line)  # it is inside the line, so no list and no heading
         out += (text[position:start], line)
         position = end
     out.append(text[position:])

@@ -269,6 +269,8 @@ class PagePreparation:
             self.shown[template.name, "rendered"] += visible_chars(_without_places(text))
         if rendering.is_block:  # an empty block keeps a list after it at the beginning of a line
             text = f"\n\n{text}\n\n" if text else f"{CUT}\n\n"
+            if not depth:
+                text = f"{BLOCK}{text}{BLOCK}"
         return mark_separators(text) if depth else text
 
     def _expand(self, inner: str, name: str, depth: int, *, has_rule: bool = False) -> str | None:
