@@ -248,7 +248,10 @@ class NoteKinds:
 
 
 def _cut_citations(text: str, shown: dict[int, str]) -> str:
-    """Returns the text without the citations that it shows, whose addresses are part of them; ``shown`` is by number."""
+    """Returns the text without the citations that it shows, whose addresses are part of them.
+
+    ``shown`` has the text of each citation by its number.
+    """
     pieces, position = [], 0
     for mark in NUMBERED.finditer(text) if shown else ():
         citation = shown.get(mark_numbers(mark[0])[0])
