@@ -22,7 +22,6 @@ from kbsource.wikitext.markers import (
     FRAGMENT,
     HEADING,
     LIST,
-    PIPE,
     PLACE,
     PRE,
     has_numbers,
@@ -37,6 +36,7 @@ _TABLE_LINE = re.compile(
     rf"\n[ \t:*#\x02{DIGIT}]*\{{\|[^\n]*|\n[ \t\x02{DIGIT}]*\|\}}|\n=[^\n]*=[ \t\x02{DIGIT}]*(?=\n|\Z)"
 )
 _CELL_MARKS = frozenset("|!")
+_NO_ROW = frozenset(("=", PLACE))
 _LONGEST_LINK = 10  # in cells
 _LONGEST_CAPTION = 4000
 _LINKS_IN_CAPTION = 6
@@ -131,8 +131,6 @@ def _cut_orphans(text: str, tables: list[RawTable], losses: Counter[str]) -> str
     """Returns the text with the rows outside tables replaced by placeholder lines, and adds them as tables."""
     if not _ORPHAN.search(text):
         return text
-    # Lines of a file's caption are not rows.
-    text = LINK_OF_LINES.sub(lambda link: link[0].replace("\n", PIPE), text) if "[[" in text else text
     out: list[str] = []
     rows: list[str] = []  # of the current table, or lines that may turn out to begin a table
     is_table = False
@@ -143,25 +141,29 @@ def _cut_orphans(text: str, tables: list[RawTable], losses: Counter[str]) -> str
             out.extend(rows)
         elif any(line.lstrip(_LINE_ENDS)[:2] not in ("|}", "|-") for line in rows):
             out.append(f"{PLACE}T{len(tables)}")
-            parse_table("\n".join(("{|", *rows)).replace(PIPE, "\n"), tables)
+            parse_table("\n".join(("{|", *rows)), tables)
             losses["broken_markup"] += 1
         is_table = False
         rows.clear()
 
+    position = 0
     for line in text.split("\n"):
+        start, position = position, position + len(line) + 1
         mark = line.lstrip(_LINE_ENDS)[:2]
+        if mark[:1] in _CELL_MARKS and _is_in_link(text, max(start - _LONGEST_CAPTION, 0), start):
+            mark = ""  # lines of a file's caption are not rows
         if mark in ("|-", "|}", "|+"):
             is_table = True
             rows.append(line)
             if mark == "|}":
                 end()
-        elif mark[:1] in _CELL_MARKS or (rows and is_table and line.strip(_LINE_ENDS) and mark[0] not in "=" + PLACE):
+        elif mark[:1] in _CELL_MARKS or (rows and is_table and line.strip(_LINE_ENDS) and mark[:1] not in _NO_ROW):
             rows.append(line)
         else:
             end()
             out.append(line)
     end()
-    return "\n".join(out).replace(PIPE, "\n")
+    return "\n".join(out)
 
 
 def parse_table(source: str, tables: list[RawTable]) -> None:
@@ -249,8 +251,8 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
         content, attributes = _without_attributes(piece) if "|" in piece else (piece, "")
         if "=" in content and not attributes and CUT in content and (alone := _ATTRIBUTES_ALONE.match(content)):
             content, attributes = content[alone.end() :], alone[0]
-        if "]]" in content and (end := _find_closer(content)) >= 0:
-            content = _end_open_link(table, content, end)
+        if "]]" in content and not 0 <= content.find("[[") < content.find("]]"):
+            content = _end_open_link(table, content, content.find("]]"))
         content = content.strip()
         if content and content[0] in _LINE_MARKS:
             content = CUT + content  # not at the start of a line, so no list and no heading

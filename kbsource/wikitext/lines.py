@@ -134,7 +134,8 @@ def remove_switches(text: str, losses: Counter[str], switches: set[str], pattern
         # A heading may begin after it; a space there must not become an indent.
         return CUT if match.string[match.end() : match.end() + 1] == " " else ""
 
-    text = pattern.sub(replace, text)
+    if not pattern.pattern.startswith("__") or ("_" in text and "__" in text):
+        text = pattern.sub(replace, text)
     if "~" in text and "~~~" in text:  # one character is found many times as fast as three
         text, n_signatures = _SIGNATURE.subn(CUT, text)
         losses["signature"] += n_signatures
@@ -334,7 +335,6 @@ def strip_quotes(text: str) -> str:
     out: list[str] = []
     position = 0
     found = text.find("''")
-    quoted = _QUOTES_IN_LINK.search(text, text.rfind("\n", 0, found) + 1)  # the next link that holds quotes
     while found >= 0:
         start = text.rfind("\n", position, found) + 1 or position
         end = text.find("\n", found)
@@ -342,9 +342,8 @@ def strip_quotes(text: str) -> str:
             end = len(text)
         out.append(text[position:start])
         line = text[start:end]
-        if quoted is not None and quoted.start() < end:
+        if "[[" in line and _QUOTES_IN_LINK.search(line):
             line = _strip_links(line)
-            quoted = _QUOTES_IN_LINK.search(text, end)
         out.append(_strip_line(line))
         position = end
         found = text.find("''", end)

@@ -58,12 +58,16 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
     """
     if "<" not in text:
         return text
+    if len(text) < _SHORT:  # such as a value of an infobox: line breaks are often its only tags
+        text = _BREAK_TAG.sub(BREAK, text)
+        if "<" not in text:
+            return text
     closed = {name.lower() for name in _CLOSED.findall(text)}
     if "sup" in closed:
         text = _RAISED.sub(_raised, text)
     if not _HEADINGS.isdisjoint(closed):
         text = _HEADING_OF_LINES.sub(lambda heading: heading[0].replace("\n", " "), text)
-    if not closed <= _RAISING:
+    if not closed <= _RAISING and ("\n;" in text or text[:1] == ";"):
         text = _TAGGED_TERM.sub(_with_plain_colons, f"\n{text}")[1:]
     if ">]]" in text:
         text = _TAGS_AS_LABEL.sub(EMPTY_LABEL, text)
@@ -118,6 +122,8 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
     return _TAG.sub(replace, text).replace("<", _LESS_THAN)
 
 
+_SHORT = 500
+_BREAK_TAG = re.compile("<[bB][rR] ?/?>")
 _TAGS_AS_LABEL = re.compile(r"\|</?[A-Za-z][^<>\n]*>(?:</?[A-Za-z][^<>\n]*>)*\]\]")
 _CLOSED = re.compile(r"</([A-Za-z][A-Za-z0-9]*)")
 _OPENED = re.compile(r"<([A-Za-z][A-Za-z0-9]*)")
@@ -404,7 +410,7 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
             out.append(kept)
     out.append(text[position:])
     text = "".join(out)
-    return _NOTHING_AS_LABEL.sub(rf"{EMPTY_LABEL}\1", text) if has_kept else text
+    return _NOTHING_AS_LABEL.sub(rf"{EMPTY_LABEL}\1", text) if has_kept and f"|{CUT}" in text else text
 
 
 # what remains of removed content as a label
