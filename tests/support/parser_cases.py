@@ -126,7 +126,7 @@ class _Text(HTMLParser):
             or kind.startswith(("mw:File", "mw:Error"))
             or facts.get("id") == "toc"
             or ("new" in classes and facts.get("title", "").partition(":")[0] in _TEMPLATE)
-            or ("new" in classes and facts.get("title", "").startswith("File:"))
+            or ("Special:Upload" in facts.get("href", "") and facts.get("title", "").startswith("File:"))
         )
         self._stack.append((tag, hidden))
 
