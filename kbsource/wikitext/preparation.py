@@ -90,7 +90,6 @@ _BLANK_IN_ADDRESS = re.compile(r"(\[https?://[^\s\[\]<>\"&]*+)&(?:nbsp|#(?:x20|3
 # A tag, a character reference or a switch that what follows the template may complete.
 _OPENED_TOKEN = re.compile(r"(?:</?[A-Za-z][^<>]*|&#?\w{0,40}|__\w{0,40})\Z")
 _FRACTION = re.compile("[0-9]+[⁄/][0-9]+")
-_LONGEST_FRACTION = 20
 _FRACTION_AFTER_NUMBER = re.compile(rf"(?<=[0-9]){CUT}{CUT}(?=[0-9]+[⁄/][0-9])")
 _LONGEST_LABEL = 500
 _OPENED_ARGUMENT = re.compile(r"\A[^|\n\[\]]*\|[^\n\[\]]*=[ \t]*(?=\n)")
@@ -267,7 +266,7 @@ class PagePreparation:
             text = mark_links(text, inner)
         if "'" in text and template.name[0] != "#":
             text = _apart(text)
-        elif len(text) < _LONGEST_FRACTION and _FRACTION.fullmatch(text):
+        elif ("⁄" in text or "/" in text) and _FRACTION.fullmatch(text):
             self._has_fractions = True
             text = f"{CUT}{CUT}{text}"  # separated from a number before it, because it is added to that number
         if not depth:
