@@ -167,7 +167,7 @@ class Kind(Generic[M]):
         return Values(value, file.url, DAMAGED_FILE)
 
     def lines(self, folder: str, manifest: Manifest, name: str) -> Iterator[dict[str, Any]]:
-        """Reads the records of a file listed in ``records``, with one in memory; such a file may be empty.
+        """Reads the records of a JSON Lines file, with one in memory; their shape is checked if ``records`` has it.
 
         Raises:
             SetupError: the manifest does not list the file; a DataError if a line is not JSON, or has a value of
@@ -186,7 +186,7 @@ class Kind(Generic[M]):
                         f"{where}: longer than {MOST_BYTES >> 20} MB, the most that is read; {DAMAGED_FILE}"
                     )
                 value = parsed_json(line, where, remedy=DAMAGED_FILE)
-                typed_value(value, self.records[name], where, remedy=DAMAGED_FILE)
+                typed_value(value, self.records.get(name, dict[str, Any]), where, remedy=DAMAGED_FILE)
                 yield Values(value, where, DAMAGED_FILE)
 
     def _faults(self, manifest: M) -> Iterator[str]:

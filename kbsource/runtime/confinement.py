@@ -32,6 +32,8 @@ _ALL_TCP, _ALL_SCOPES = 0b11, 0b11
 """Rights to bind and connect; abstract sockets and signals to other processes."""
 _SYSTEM = ("/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev")
 """Folders that the interpreter and the libraries read."""
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+"""Folder of ``kbsource``, whose files are read; an editable installation has it outside of ``sys.path``."""
 
 
 class Confinement(Struct, frozen=True, kw_only=True):
@@ -94,7 +96,7 @@ def forbid_reading(allowed: Confinement) -> None:
         SetupError: the kernel has Landlock but refuses to apply it.
     """
     if landlock_version() and allowed.reads is not None:
-        own = (sys.prefix, sys.base_prefix, *filter(None, sys.path), *_SYSTEM)
+        own = (sys.prefix, sys.base_prefix, *filter(None, sys.path), _PACKAGE, *_SYSTEM)
         handled = _READ_FILE | _READ_DIR
         _restrict(struct.pack("QQQ", handled, 0, 0), handled, (*allowed.reads, *allowed.writes, *own))
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kbsource.records import Element
 from kbsource.wikitext.markers import (
+    BLOCK,
     BREAK,
     CUT,
     CUTS,
@@ -21,7 +22,6 @@ from kbsource.wikitext.markers import (
     FRAGMENT,
     HEADING,
     LIST,
-    PIPE,
     PLACE,
     PRE,
     has_numbers,
@@ -36,6 +36,7 @@ _TABLE_LINE = re.compile(
     rf"\n[ \t:*#\x02{DIGIT}]*\{{\|[^\n]*|\n[ \t\x02{DIGIT}]*\|\}}|\n=[^\n]*=[ \t\x02{DIGIT}]*(?=\n|\Z)"
 )
 _CELL_MARKS = frozenset("|!")
+_NO_ROW = frozenset(("=", PLACE))
 _LONGEST_LINK = 10  # in cells
 _LONGEST_CAPTION = 4000
 _LINKS_IN_CAPTION = 6
@@ -59,6 +60,7 @@ class RawTable:
     caption: str | None = None
     rows: list[list[RawCell]] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)  # numbers of what was cut from it
+    is_interrupted: bool = False  # while it is read: a block is in the line of cells, which goes on after it
 
 
 def cut_tables(text: str, tables: list[RawTable], losses: Counter[str]) -> str:
@@ -129,8 +131,6 @@ def _cut_orphans(text: str, tables: list[RawTable], losses: Counter[str]) -> str
     """Returns the text with the rows outside tables replaced by placeholder lines, and adds them as tables."""
     if not _ORPHAN.search(text):
         return text
-    # Lines of a file's caption are not rows.
-    text = LINK_OF_LINES.sub(lambda link: link[0].replace("\n", PIPE), text) if "[[" in text else text
     out: list[str] = []
     rows: list[str] = []  # of the current table, or lines that may turn out to begin a table
     is_table = False
@@ -141,25 +141,29 @@ def _cut_orphans(text: str, tables: list[RawTable], losses: Counter[str]) -> str
             out.extend(rows)
         elif any(line.lstrip(_LINE_ENDS)[:2] not in ("|}", "|-") for line in rows):
             out.append(f"{PLACE}T{len(tables)}")
-            parse_table("\n".join(("{|", *rows)).replace(PIPE, "\n"), tables)
+            parse_table("\n".join(("{|", *rows)), tables)
             losses["broken_markup"] += 1
         is_table = False
         rows.clear()
 
+    position = 0
     for line in text.split("\n"):
+        start, position = position, position + len(line) + 1
         mark = line.lstrip(_LINE_ENDS)[:2]
+        if mark[:1] in _CELL_MARKS and _is_in_link(text, max(start - _LONGEST_CAPTION, 0), start):
+            mark = ""  # lines of a file's caption are not rows
         if mark in ("|-", "|}", "|+"):
             is_table = True
             rows.append(line)
             if mark == "|}":
                 end()
-        elif mark[:1] in _CELL_MARKS or (rows and is_table and line.strip(_LINE_ENDS) and mark[0] not in "=" + PLACE):
+        elif mark[:1] in _CELL_MARKS or (rows and is_table and line.strip(_LINE_ENDS) and mark[:1] not in _NO_ROW):
             rows.append(line)
         else:
             end()
             out.append(line)
     end()
-    return "\n".join(out).replace(PIPE, "\n")
+    return "\n".join(out)
 
 
 def parse_table(source: str, tables: list[RawTable]) -> None:
@@ -167,7 +171,7 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
     stack: list[RawTable] = []
     in_caption = False
     is_numbered = has_numbers(source)
-    has_cuts = CUT in source
+    has_cuts, has_blocks = CUT in source, BLOCK in source
     n_hidden = 0  # number of open tables in a caption, which are not shown
     last_closer = source.count("\n", 0, max(source.rfind("]]"), 0))
     for number, line in enumerate(source.split("\n")):
@@ -190,6 +194,13 @@ def parse_table(source: str, tables: list[RawTable]) -> None:
             in_caption = False
             continue
         table = stack[-1]
+        if has_blocks:
+            if table.is_interrupted and first == BLOCK and table.rows and table.rows[-1]:
+                table.is_interrupted = stripped[-1] == BLOCK
+                _resume_cells(table, stripped.strip(BLOCK))
+                continue
+            if first in _CELL_MARKS:
+                table.is_interrupted = stripped[-1] == BLOCK
         if first == "|":
             second = stripped[1:2]
             if second == "}":
@@ -240,8 +251,8 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
         content, attributes = _without_attributes(piece) if "|" in piece else (piece, "")
         if "=" in content and not attributes and CUT in content and (alone := _ATTRIBUTES_ALONE.match(content)):
             content, attributes = content[alone.end() :], alone[0]
-        if "]]" in content and (end := _find_closer(content)) >= 0:
-            content = _end_open_link(table, content, end)
+        if "]]" in content and not 0 <= content.find("[[") < content.find("]]"):
+            content = _end_open_link(table, content, content.find("]]"))
         content = content.strip()
         if content and content[0] in _LINE_MARKS:
             content = CUT + content  # not at the start of a line, so no list and no heading
@@ -250,6 +261,17 @@ def _add_cells(table: RawTable, line: str, *, is_header: bool) -> None:
             row.append(RawCell(content, is_header, **spans))
         else:
             row.append(RawCell(content, is_header))
+
+
+def _resume_cells(table: RawTable, line: str) -> None:
+    """Adds the rest of a line of cells after a block."""
+    is_header = table.rows[-1][-1].is_header
+    if is_header and "!!" in line:
+        line = line.replace("!!", "||")
+    rest, bars, cells = line.partition("||")
+    _continue_cell(table, rest)
+    if bars:
+        _add_cells(table, cells, is_header=is_header)
 
 
 def _end_open_link(table: RawTable, content: str, end: int) -> str:

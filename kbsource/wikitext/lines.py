@@ -134,7 +134,8 @@ def remove_switches(text: str, losses: Counter[str], switches: set[str], pattern
         # A heading may begin after it; a space there must not become an indent.
         return CUT if match.string[match.end() : match.end() + 1] == " " else ""
 
-    text = pattern.sub(replace, text)
+    if not pattern.pattern.startswith("__") or ("_" in text and "__" in text):
+        text = pattern.sub(replace, text)
     if "~" in text and "~~~" in text:  # one character is found many times as fast as three
         text, n_signatures = _SIGNATURE.subn(CUT, text)
         losses["signature"] += n_signatures
@@ -274,6 +275,7 @@ def _put_back(out: list[str], place: int, digits: str) -> None:
 
 
 _ENDED = re.compile(f" *{BLOCK}[{BLOCK} \\t]*")
+_MARK_AFTER_BREAK = re.compile(r"\n(?=[*#:;=-])")
 _LINK_WITH_BLOCK = re.compile(rf"\[\[[^\[\]{BLOCK}]*{BLOCK}[^\[\]]*\]\]")
 _WHOLE_LINES = frozenset("*#:;=")
 _KEPT_LABEL = EMPTY_LABEL.replace(BLOCK, NUMBER)
@@ -295,6 +297,7 @@ def end_paragraphs(text: str) -> str:
             line = _LINK_WITH_BLOCK.sub(lambda link: link[0].replace(BLOCK, " "), line)
         is_whole = line.lstrip(CUTS)[:1] in _WHOLE_LINES
         line = _ENDED.sub(" " if is_whole else "\n\n", line).replace(_KEPT_LABEL, EMPTY_LABEL)
+        line = _MARK_AFTER_BREAK.sub(f"\n{CUT}", line)  # it is inside the line, so no list and no heading
         out += (text[position:start], line)
         position = end
     out.append(text[position:])
@@ -332,7 +335,6 @@ def strip_quotes(text: str) -> str:
     out: list[str] = []
     position = 0
     found = text.find("''")
-    quoted = _QUOTES_IN_LINK.search(text, text.rfind("\n", 0, found) + 1)  # the next link that holds quotes
     while found >= 0:
         start = text.rfind("\n", position, found) + 1 or position
         end = text.find("\n", found)
@@ -340,9 +342,8 @@ def strip_quotes(text: str) -> str:
             end = len(text)
         out.append(text[position:start])
         line = text[start:end]
-        if quoted is not None and quoted.start() < end:
+        if "[[" in line and _QUOTES_IN_LINK.search(line):
             line = _strip_links(line)
-            quoted = _QUOTES_IN_LINK.search(text, end)
         out.append(_strip_line(line))
         position = end
         found = text.find("''", end)

@@ -67,6 +67,7 @@ _CUTS_IN_A_ROW = re.compile(f"{CUT}{CUT}+")
 _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}{BLOCK}]")  # what _settle looks for
 # A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
 _LISTED_WORK = re.compile(r"(\n[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
+_LIST_MARKS = frozenset("*#:")
 _MONEY_IN_BRACKETS = re.compile(rf"\([^()\n{NUMBER}]{{0,200}}{NUMBER}[^()\n]{{0,200}}\)")
 _MONEY_WITHOUT_NUMBER = re.compile(rf"[^(,;{NUMBER}]*{NUMBER}(?=[ ,;.)])(?! ?[0-9])[^,;)]*")
 _SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
@@ -81,8 +82,9 @@ _REST_OF_BLOCKS = (
     rf"//[^\s\[\]<>\"|\x00-\x1f]++([^\[\]\n<{BLOCK}]*+(?:<(?!{_BLOCK_TAG})[^\[\]\n<{BLOCK}]*+)*+[<{BLOCK}]"
     r"(?:[^\[\]\n]|\[\[[^\[\]\n]*\]\])*+)\]"
 )
-_LABEL_OF_BLOCKS = re.compile(rf"\[https?:{_REST_OF_BLOCKS}")
-_RELATIVE_LABEL_OF_BLOCKS = re.compile(rf"\[{_REST_OF_BLOCKS}")
+_OPENED_BLOCK = re.compile(f"<{_BLOCK_TAG}")
+_LONGEST_LABEL_OF_BLOCKS = 4000
+_LABEL_OF_BLOCKS = re.compile(rf"\[(?:https?:)?{_REST_OF_BLOCKS}")
 # A character reference to a space, which does not end an address.
 _BLANK_IN_ADDRESS = re.compile(r"(\[https?://[^\s\[\]<>\"&]*+)&(?:nbsp|#(?:x20|32|160|x[aA]0));")
 # A tag, a character reference or a switch that what follows the template may complete.
@@ -126,7 +128,9 @@ class PagePreparation:
         text = strip_extensions(wikitext, self.losses, references)
         if self._facts.code in VARIANT_LANGS:
             text = choose_variants(text)
-        text = _LISTED_WORK.sub(rf"\1{CUT}", "\n" + text)[1:]
+        text = _LISTED_WORK.sub(rf"\1{CUT}", text)
+        if text[:1] in _LIST_MARKS:
+            text = _LISTED_WORK.sub(rf"\1{CUT}", f"\n{text}", count=1)[1:]
         on_template = self._on_template if references is None else self._on_noted
         text = expand_braces(text, on_template=on_template, on_parameter=self._on_parameter, on_broken=self._on_broken)
         if references is not None:
@@ -157,11 +161,10 @@ class PagePreparation:
             text = _PLACE_TO_SETTLE.sub(_own_line, text)
         if "[http" in text:
             text = drop_addresses(text, self.losses)
-            text = _LABEL_OF_BLOCKS.sub(rf"{CUT}\1{CUT}", text)
             if "&" in text:
-                text = _BLANK_IN_ADDRESS.sub(r"\1%20", text)
-        if "[//" in text:
-            text = _RELATIVE_LABEL_OF_BLOCKS.sub(rf"{CUT}\1{CUT}", text)
+                text = _end_addresses(text)
+        if _has_block_after_slashes(text):
+            text = _LABEL_OF_BLOCKS.sub(rf"{CUT}\1{CUT}", text)
         if self._has_fractions:
             text = _FRACTION_AFTER_NUMBER.sub("+", text)
         if ERROR in text:
@@ -254,7 +257,8 @@ class PagePreparation:
             return self._leave_out(inner, template.name, rendering.outcome)
         self.templates[template.name, "rendered"] += 1
         text = rendering.wikitext
-        if PLACE in text:
+        has_places = PLACE in text
+        if has_places:
             text = _with_places(text, inner)
         if not text and not rendering.is_block:
             return CUT
@@ -262,13 +266,15 @@ class PagePreparation:
             text = mark_links(text, inner)
         if "'" in text and template.name[0] != "#":
             text = _apart(text)
-        elif text[-1:].isdigit() and _FRACTION.fullmatch(text):
+        elif ("⁄" in text or "/" in text) and _FRACTION.fullmatch(text):
             self._has_fractions = True
             text = f"{CUT}{CUT}{text}"  # separated from a number before it, because it is added to that number
         if not depth:
-            self.shown[template.name, "rendered"] += visible_chars(_without_places(text))
+            self.shown[template.name, "rendered"] += visible_chars(_without_places(text) if has_places else text)
         if rendering.is_block:  # an empty block keeps a list after it at the beginning of a line
             text = f"\n\n{text}\n\n" if text else f"{CUT}\n\n"
+            if not depth:
+                text = f"{BLOCK}{text}{BLOCK}"
         return mark_separators(text) if depth else text
 
     def _expand(self, inner: str, name: str, depth: int, *, has_rule: bool = False) -> str | None:
@@ -436,6 +442,33 @@ def _address(found: re.Match[str], losses: Counter[str]) -> str:
         return found[0]
     losses["external_link_unlabelled"] += 1
     return cut_out(found)
+
+
+def _has_block_after_slashes(text: str) -> bool:
+    """Returns whether a line has a block element after two slashes, which an address may begin with."""
+    position = text.find(BLOCK)
+    while position >= 0:
+        if _has_slashes_before(text, position):
+            return True
+        position = text.find(BLOCK, position + 1)
+    return "<" in text and any(_has_slashes_before(text, tag.start()) for tag in _OPENED_BLOCK.finditer(text))
+
+
+def _has_slashes_before(text: str, position: int) -> bool:
+    first = max(position - _LONGEST_LABEL_OF_BLOCKS, 0)
+    return text.find("//", max(first, text.rfind("\n", first, position)), position) >= 0
+
+
+def _end_addresses(text: str) -> str:
+    """Returns the text with ``%20`` for the first reference to a space in the address of each external link."""
+    pieces, position = [], 0
+    start = text.find("[http")
+    while start >= 0:
+        if link := _BLANK_IN_ADDRESS.match(text, start):
+            pieces += [text[position : link.end(1)], "%20"]
+            position = link.end()
+        start = text.find("[http", start + 1)
+    return "".join((*pieces, text[position:])) if pieces else text
 
 
 def _own_line(place: re.Match[str]) -> str:

@@ -19,6 +19,7 @@ from kbsource.wikitext.identifiers import SCHEMES
 from kbsource.wikitext.markers import (
     CUT,
     EQUALS,
+    NUMBERED,
     PIPE,
     has_numbers,
     literal,
@@ -35,7 +36,10 @@ from kbsource.wikitext.templates import normalise_template_name, split_template,
 
 # An address ends at a placeholder for cut or replaced text.
 _ADDRESS = r"[^\s\[\]<>\"{}|\x00-\x1f]+"
-_LINK = re.compile(rf"\[((?:https?:)?//{_ADDRESS})(?:(?=[\x00-\x1f ])([^\]\n]*))?\]|(https?://{_ADDRESS})")
+_LINK = re.compile(
+    rf"\[((?i:(?:https?|ftp):)?//{_ADDRESS})(?:(?=[\x00-\x1f ])([^\]\n]*))?\]|((?i:\b(?:https?|ftp)://){_ADDRESS})"
+)
+_STOPS = ",;\\.:!?"
 _MARKUP = re.compile(r"[\[\]{}<>&\x00-\x1f]|''|__")
 _YEAR = re.compile(r"(?<!\d)\d{4}[a-z]?(?![\da-z])")
 _LAST_NAMES = tuple(
@@ -100,7 +104,8 @@ class ReferenceReader:
 
     def by_steps(self, content: str) -> ReferenceText:
         """Returns the content of any wikitext without extension tags."""
-        found: dict[int, tuple[Template, Citation]] = {}  # citations that are not inside another one, by number
+        # Citations that are not inside another one, and how they are shown, by number.
+        found: dict[int, tuple[Template, Citation, str]] = {}
         n_found = 0
         short: list[Key] = []
         doubts: list[str] = []
@@ -122,9 +127,10 @@ class ReferenceReader:
                     return CUT
                 for number in mark_numbers(inner):  # citations in its values are part of it
                     found.pop(number, None)
-                found[n_found] = template, citation
+                shown = CUT + number_mark(n_found) + mark_separators(literal(citation_text(citation)))
+                found[n_found] = template, citation, shown
                 n_found += 1
-                return CUT + number_mark(n_found - 1) + mark_separators(literal(citation_text(citation)))
+                return shown
             if kind in ("short", "short_text"):
                 if key := short_key(template):
                     short.append(key)
@@ -133,34 +139,41 @@ class ReferenceReader:
                 doubts.append(kind[6:])
             return CUT
 
-        text = expand_braces(
+        expanded = expand_braces(
             content,
             on_template=on_template,
             on_parameter=lambda inner: mark_separators(f"{{{{{{{inner}}}}}}}"),
             on_broken=lambda: None,
         )
-        wikitext = unmark_separators(without_numbers(text))
+        wikitext = unmark_separators(without_numbers(expanded))
         text = self._plain(wikitext)
-        cited: list[tuple[str | None, Citation]] = [(template.name, source) for template, source in found.values()]
-        if not cited:
-            cited = [(None, link) for link in self._links(wikitext)]
-            text = text or (cited[0][1].url if cited else None) or ""
+        cited: list[tuple[str | None, Citation]] = []
+        known: set[str] = set()  # bare addresses
+        for template, source, _ in found.values():
+            addresses = {_bare(url) for url in (source.url, source.archive_url) if url}
+            if not (source.archive_url and cited and not known.isdisjoint(addresses)):  # an archived copy
+                cited.append((template.name, source))
+            known |= addresses
+        if "//" in wikitext:
+            expanded = _cut_citations(expanded, {number: shown for number, (_, _, shown) in found.items()})
+            cited += [(None, link) for link in self._links(unmark_separators(without_numbers(expanded)), known)]
+        text = text or (cited[0][1].url if cited else None) or ""
         if not cited and (named := read_text(text)) is not None:
             cited = [(None, named)]
         name, citation = cited[0] if cited else (None, None)
-        works = tuple(template for template, _ in found.values())
+        works = tuple(template for template, _, _ in found.values())
         return ReferenceText(text, name, citation, short[0] if short else None, works, tuple(doubts), tuple(cited[1:]))
 
-    def _links(self, wikitext: str) -> Iterator[Citation]:
-        """Finds the sources that external links point to, without duplicates; an archived copy is not a separate
-        source.
+    def _links(self, wikitext: str, known: set[str]) -> Iterator[Citation]:
+        """Finds the sources that external links point to, without those whose bare addresses are known, to which theirs
+        are added; an archived copy is not a separate source.
         """
-        seen: set[str | None] = set()
         for link in _LINK.finditer(wikitext):
-            source = read_link(link[1] or link[3], self._plain(link[2] or ""))
-            if source.url not in seen:
+            source = read_link(link[1] or _without_stops(link[3]), self._plain(link[2] or ""))
+            address = _bare(source.url or link[0])
+            if address not in known:
                 yield source
-            seen.add(source.url)
+            known.add(address)
 
     def sole_citation(self, content: str) -> ReferenceText | None:
         """Returns the content of a reference that consists of a single citation template, without parsing its text;
@@ -232,6 +245,33 @@ class NoteKinds:
             return None
         self._asked.same_source(source)
         return self._by_source.get(source)
+
+
+def _cut_citations(text: str, shown: dict[int, str]) -> str:
+    """Returns the text without the citations that it shows, whose addresses are part of them.
+
+    ``shown`` has the text of each citation by its number.
+    """
+    pieces, position = [], 0
+    for mark in NUMBERED.finditer(text) if shown else ():
+        citation = shown.get(mark_numbers(mark[0])[0])
+        if citation is not None and text.startswith(citation, mark.start() - 1):
+            pieces.append(text[position : mark.start()])
+            position = mark.start() - 1 + len(citation)
+    return "".join((*pieces, text[position:]))
+
+
+def _without_stops(address: str) -> str:
+    """Returns an address in the text without the punctuation at its end.
+
+    Source: makeFreeExternalLink of MediaWiki 1.39's Parser.
+    """
+    return address.rstrip(_STOPS if "(" in address else f"{_STOPS})")
+
+
+def _bare(address: str) -> str:
+    """Returns an address for comparison: without scheme, ``www`` and the slash at its end."""
+    return address.partition("//")[2].removeprefix("www.").rstrip("/")
 
 
 def citation_text(citation: Citation) -> str:

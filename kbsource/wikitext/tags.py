@@ -44,6 +44,8 @@ _INNER_TAG = re.compile(r"<[^<>]*>")
 _HIGH_WORDS = frozenset(
     """st nd rd th d er re ere ère e eme ème es o os a as c r rs t te me mes lle lles gr tm sm""".split()
 )
+# Around lines that are blocks. In a table, the line of cells that they interrupt goes on after them.
+_BLOCK_START, _BLOCK_END = f"{BLOCK}\n\n", f"\n\n{BLOCK}"
 _AMPERSAND = LITERAL_OF["&"]
 _LESS_THAN = LITERAL_OF["<"]
 
@@ -56,12 +58,16 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
     """
     if "<" not in text:
         return text
+    if len(text) < _SHORT:  # such as a value of an infobox: line breaks are often its only tags
+        text = _BREAK_TAG.sub(BREAK, text)
+        if "<" not in text:
+            return text
     closed = {name.lower() for name in _CLOSED.findall(text)}
     if "sup" in closed:
         text = _RAISED.sub(_raised, text)
     if not _HEADINGS.isdisjoint(closed):
         text = _HEADING_OF_LINES.sub(lambda heading: heading[0].replace("\n", " "), text)
-    if not closed <= _RAISING:
+    if not closed <= _RAISING and ("\n;" in text or text[:1] == ";"):
         text = _TAGGED_TERM.sub(_with_plain_colons, f"\n{text}")[1:]
     if ">]]" in text:
         text = _TAGS_AS_LABEL.sub(EMPTY_LABEL, text)
@@ -76,11 +82,12 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
         if (left := _LEFT_OF.get(name)) is not None:
             return left
         if name in ("ul", "ol"):
+            edge = _in_cells(match)
             if closing:
                 del list_markers[-1:]
-            else:
-                list_markers.append("*" if name == "ul" else "#")
-            return "\n"
+                return f"\n{edge}"
+            list_markers.append("*" if name == "ul" else "#")
+            return f"{edge}\n"
         if name in _BLOCK:
             return _in_line(match, openers) or "\n\n"
         if name in ("li", "dt", "dd"):
@@ -90,18 +97,21 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
             return f"\n{marker} "
         if len(name) == 2 and name[0] in "hH" and name[1] in "123456":
             marks = "=" * int(name[1])
-            return f" {marks}\n" if closing else f"\n{marks} "
+            return _in_cells(match) or (f" {marks}\n" if closing else f"\n{marks} ")
         if name in _TABLE:
             if name != "table":
                 if has_tables is None:
                     has_tables = "{|" in text or "\n|-" in text or _TABLE_OPENER.search(text) is not None
                 if not has_tables:
                     return CUT
-            if closing:
-                return "\n|}\n" if name == "table" else ""
             if name == "table":
+                edge = _in_cells(match)
+                if closing:
+                    return f"\n|}}\n{edge}"
                 losses["html_table"] += 1
-                return "\n{|\n"
+                return f"{edge}\n{{|\n"
+            if closing:
+                return ""
             spans = " ".join(f"{key}={value}" for key, value in _SPAN.findall(attributes))
             if name == "tr":
                 return "\n|-\n"
@@ -112,6 +122,8 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
     return _TAG.sub(replace, text).replace("<", _LESS_THAN)
 
 
+_SHORT = 500
+_BREAK_TAG = re.compile("<[bB][rR] ?/?>")
 _TAGS_AS_LABEL = re.compile(r"\|</?[A-Za-z][^<>\n]*>(?:</?[A-Za-z][^<>\n]*>)*\]\]")
 _CLOSED = re.compile(r"</([A-Za-z][A-Za-z0-9]*)")
 _OPENED = re.compile(r"<([A-Za-z][A-Za-z0-9]*)")
@@ -132,11 +144,11 @@ def _in_line(tag: re.Match[str], openers: dict[str, int]) -> str:
 
     ``openers`` is filled with the position of the first opening tag by name.
     """
+    if edge := _in_cells(tag):
+        return edge
     text = tag.string
-    start = text.rfind("\n", max(tag.start() - _LONGEST_HEADING, 0), tag.start()) + 1
+    start = _line_start(tag)
     first = text[start : start + 1]
-    if _CELL_LINE.match(text, start, tag.start()):
-        return BLOCK  # what follows it may separate cells
     if first in _LIST_MARKS and start < tag.start():
         if not tag[1] or tag[2].lower() == "p":
             return BREAK
@@ -148,6 +160,18 @@ def _in_line(tag: re.Match[str], openers: dict[str, int]) -> str:
         return ""
     end = text.find("\n", tag.end(), tag.end() + _LONGEST_HEADING)
     return CUT if text[start : end if end >= 0 else len(text)].rstrip(f" \t{CUTS}")[-1:] == "=" else ""
+
+
+def _line_start(tag: re.Match[str]) -> int:
+    """Returns the beginning of the line that a tag is in; in a long line, the tag's own position."""
+    first = max(tag.start() - _LONGEST_HEADING, 0)
+    newline = tag.string.rfind("\n", first, tag.start())
+    return newline + 1 if newline >= 0 or not first else tag.start()
+
+
+def _in_cells(tag: re.Match[str]) -> str:
+    """Returns the marker of a block in a line of cells, which goes on after it; otherwise empty."""
+    return BLOCK if _CELL_LINE.match(tag.string, _line_start(tag), tag.start()) else ""
 
 
 def _with_plain_colons(term: re.Match[str]) -> str:
@@ -262,6 +286,7 @@ _OPENER = re.compile(
     rf"|!--|(/?)((?ai:{'|'.join(_ALL_TAGS)}))(?=[\s/>])([^<>]*+(?:<[^<>]*+){{0,3}})>)"
 )
 _LANGUAGE_ATTRIBUTE = re.compile(r"\binline\b")
+_ON_ITS_OWN = re.compile(r"(?<!\S)display\s*=\s*[\"']?\s*block\b", re.IGNORECASE | re.ASCII)
 
 
 def find_closer(tag: str, text: str, start: int) -> re.Match[str] | None:
@@ -344,11 +369,11 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
         if tag in _TRANSPARENT_TAGS:  # nothing remains, so that a heading or a list may begin after it
             continue
         if tag in _TRANSPARENT_BLOCKS:
-            out.append("\n\n")
+            out.append(_BLOCK_END if match.group(2) else _BLOCK_START)
             continue
         if match.group(2):
             losses["broken_markup"] += 1
-            out.append(CUT)
+            out.append(literal(match[0]) if tag == "includeonly" else CUT)
             continue
         if match.group(4).endswith("/"):
             if tag in _CUT_TAGS:
@@ -385,7 +410,7 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
             out.append(kept)
     out.append(text[position:])
     text = "".join(out)
-    return _NOTHING_AS_LABEL.sub(rf"{EMPTY_LABEL}\1", text) if has_kept else text
+    return _NOTHING_AS_LABEL.sub(rf"{EMPTY_LABEL}\1", text) if has_kept and f"|{CUT}" in text else text
 
 
 # what remains of removed content as a label
@@ -451,10 +476,11 @@ def _kept(tag: str, attributes: str, content: str) -> str:
         tex = " ".join(content.split())
         if tex and tag != "math":
             tex = f"\\ce{{{tex}}}"
-        return CUT + _without_cells(literal(tex and f"${tex}$")) + CUT
+        around = BLOCK if tex and _ON_ITS_OWN.search(attributes) else ""
+        return around + CUT + _without_cells(literal(tex and f"${tex}$")) + CUT + around
     if tag == "pre":
         content = decode_references(_NOWIKI.sub(r"\1", content))
     elif _LANGUAGE_ATTRIBUTE.search(attributes):
         return CUT + _without_cells(literal(content.strip())) + CUT
     lines = _without_cells(content.strip("\n")).split("\n")
-    return "\n\n" + "\n".join(PRE + literal(line) for line in lines) + "\n\n"
+    return _BLOCK_START + "\n".join(PRE + literal(line) for line in lines) + _BLOCK_END

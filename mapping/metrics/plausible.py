@@ -94,17 +94,21 @@ def _spans(record: Json) -> list[Json]:
     return [span for own in places if isinstance(own, list) for span in own if isinstance(span, dict)]
 
 
+def _names_page(span: Json) -> bool:
+    return span.get("wikipedia_id") not in (None, "")
+
+
 def _is_own_form(record: Json) -> bool:
     return any("evidence" in output for output in _outputs(record))
 
 
 def _predicts(record: Json) -> bool:
-    """Returns whether a record has an answer, or a list of provenance. A search without results writes an empty
+    """Returns whether a record has an answer, or provenance that names pages. A search without results writes an empty
     list."""
-    outputs = _outputs(record)
-    return any(
-        output.get("answer") not in (None, "") or isinstance(output.get("provenance"), list) for output in outputs
-    )
+    outputs, spans = _outputs(record), _spans(record)
+    has_list = any(isinstance(output.get("provenance"), list) for output in outputs)
+    has_answer = any(output.get("answer") not in (None, "") for output in outputs)
+    return has_answer or (has_list and (not spans or any(map(_names_page, spans))))
 
 
 def _answers_or_found(record: Json) -> bool:
@@ -126,14 +130,15 @@ def _has_any(record: Json, *keys: str) -> bool:
     return any(bool(value) for value in map(record.get, keys))
 
 
+_ANSWER_OR_PAGE = "an answer or provenance that names a page (wikipedia_id)"
 _FORMS: dict[Family, _Form] = {
     "kilt": _Form(
-        has_gold=lambda record: bool(_spans(record)),
+        has_gold=lambda record: any(map(_names_page, _spans(record))),
         has_prediction=_predicts,
         is_gold=_is_kilt_gold,
         is_prediction=_is_kilt_prediction,
-        gold="provenance",
-        prediction="an answer or provenance",
+        gold="provenance that names a page (wikipedia_id)",
+        prediction=_ANSWER_OR_PAGE,
     ),
     "qampari": _Form(
         has_gold=lambda record: _has_any(record, "answer_list", "answers"),
@@ -149,6 +154,6 @@ _FORMS: dict[Family, _Form] = {
         is_gold=lambda record: "qids" in record,
         is_prediction=lambda record: "output" in record and "qids" not in record,
         gold="entities (qids)",
-        prediction="an answer or provenance",
+        prediction=_ANSWER_OR_PAGE,
     ),
 }

@@ -130,7 +130,7 @@ class Served:
         found = self.resolve(name)
         page = None if found.page_id is None else self.source.by_id(found.page_id)
         if page is None:
-            similar = [] if isinstance(name, int) else self.finder.similar_to(name, MOST_SIMILAR)
+            similar = [] if found.by == "id" else self.finder.similar_to(found.asked, MOST_SIMILAR)
             proposed = f"; similar titles: {'; '.join(similar)}" if similar else ""
             raise RecordError("unknown_page", f"{name!r} leads to no page of the release: {found.status}{proposed}")
         return page

@@ -73,7 +73,8 @@ class Answering:
             else:
                 request = msgspec.convert(asked, operation, strict=strict)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise RecordError("bad_request", str(error)) from error
+            names = ", ".join(field.encode_name for field in msgspec.structs.fields(operation))
+            raise RecordError("bad_request", f"{error}; the parameters are {names}") from error
         if self._n_waiting >= MOST_WAITING:
             raise RecordError("busy", f"{MOST_WAITING} requests are waiting; ask again")
         steps = request.steps(self._served)

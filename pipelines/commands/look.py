@@ -37,7 +37,7 @@ from pipelines.terminal import Row, Summary, command_line, facts_table, show_lin
 if TYPE_CHECKING:
     from kbsource.lookup import Found
     from kbsource.release.kind import Kind
-    from kbsource.release.manifest import Manifest
+    from kbsource.release.manifest import FileEntry, Manifest
     from mapping.document import TextPiece
 
 _SHA_CHARS = 12
@@ -170,7 +170,8 @@ def show(
 
     kind, manifest = _opened(release)
     if page is None:
-        raise SetupError(f"name a page; kbsource info {shlex.quote(release)} says what the release holds.")
+        what = "a page" if kind in (PAGES_RELEASE, RELEASE_DIFF) else "the id or name of a row"
+        raise SetupError(f"name {what}; kbsource info {shlex.quote(release)} says what the release holds.")
     if (old is None) != (new is None) or (old is not None and kind is not RELEASE_DIFF):
         raise SetupError("--old and --new name the two releases of a diff; give both, or none.")
     if kind is RELEASE_DIFF:
@@ -200,11 +201,17 @@ def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) ->
     """Returns the rows of all tables with an id or a name."""
     from mapping.amber.kind import AMBER_SETS
 
-    if not kind.shown_by:
+    has_lines = any(map(_is_lines, manifest.files))
+    if not kind.shown_by and not has_lines:
         raise SetupError(f"{path}: {kind.with_article} has no rows with ids; kbsource info says what it holds.")
     found = {name: rows for name, rows in _rows_named(path, kind, manifest, asked) if rows}
     if not found:
-        names = ", ".join(dict.fromkeys(f"{column} in {table}" for table, column in kind.shown_by))
+        names = ", ".join(
+            dict.fromkeys(
+                [f"{column} in {table}" for table, column in kind.shown_by]
+                + ["an id in a file of JSON Lines"] * has_lines
+            )
+        )
         return Summary(faults=[f"kbsource show: {path} has no row of {asked!r}, which was looked for as {names}."])
     if kind is AMBER_SETS and "sets" in found:
         text = set_text(found["sets"], kind.rows_with(path, manifest, "set_queries", "name", asked))
@@ -222,7 +229,9 @@ def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) ->
 def _rows_named(
     path: str, kind: Kind[Any], manifest: Manifest, asked: str
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yields the matching rows of each table, from the first of its columns that has a match."""
+    """Yields the matching rows of each table, from the first of its columns that has a match; if no table has any,
+    those of each file of JSON Lines.
+    """
     from kbsource.numerals import read_int
 
     releases = [(kind, path, manifest), *_releases_in(path, kind, manifest)]
@@ -242,6 +251,22 @@ def _rows_named(
         if found := list(islice(rows, _MOST_FOUND)):
             done.add(table)
             yield table, found
+    for of, folder, own in () if done else releases:
+        for file in filter(_is_lines, own.files):
+            lines = (line for line in of.lines(folder, own, file.file) if asked in _ids(line))
+            if found := list(islice(lines, _MOST_FOUND)):
+                yield file.file, found
+
+
+def _is_lines(file: FileEntry) -> bool:
+    return file.file.endswith(".jsonl")
+
+
+def _ids(row: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the values of the fields that are ids: ``id``, ``qid``, ``passage_id``."""
+    for name, value in row.items():
+        if name.endswith("id") and isinstance(value, str | int):
+            yield str(value)
 
 
 def _releases_in(path: str, kind: Kind[Any], manifest: Manifest) -> Iterator[tuple[Kind[Any], str, Manifest]]:

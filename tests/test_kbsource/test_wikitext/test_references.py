@@ -314,6 +314,44 @@ def test_an_address_ends_where_something_is_cut(wikitext: str, url: str) -> None
     assert [ref.citation and ref.citation.url for ref in found.refs] == [url]
 
 
+@pytest.mark.parametrize(
+    ("content", "urls"),
+    [
+        ("http://a.example/1 http://b.example/2", ["http://a.example/1", "http://b.example/2"]),
+        (
+            "See http://a.example/1, [//b.example/2 B]; ftp://c.example/3.",
+            [
+                "http://a.example/1",
+                "https://b.example/2",
+                "ftp://c.example/3",
+            ],
+        ),
+        ("(HTTP://a.example/1) http://b.example/x_(y)", ["HTTP://a.example/1", "http://b.example/x_(y)"]),
+        ("{{cite web|url=http://a.example|title=A}} http://b.example", ["http://a.example", "http://b.example"]),
+        (
+            "[http://b.example B], {{cite web|url=http://a.example|title=A [http://c.example]}}",
+            [
+                "http://a.example",
+                "http://b.example",
+            ],
+        ),
+        ("{{cite book|title=A|id={{cite web|url=http://c.example}}}} http://b.example?", [None, "http://b.example"]),
+        ("{{cite web|title=A|url=http://a.example/1}} ([https://www.a.example/1/ here])", ["http://a.example/1"]),
+        (
+            "{{cite web|title=A|url=http://a.example/1}} "
+            "{{webarchive|url=http://web.archive.org/web/20100101000000/http://a.example/1}}",
+            ["http://a.example/1"],
+        ),
+        ("{{harvnb|Lee|2001}}; http://a.example, https://a.example/.", ["http://a.example"]),
+    ],
+)
+def test_every_link_of_a_reference_is_a_source(content: str, urls: list[str | None]) -> None:
+    found = parse(f"a<ref>{content}</ref>").references
+    assert found is not None
+    assert [ref.citation and ref.citation.url for ref in found.refs] == urls
+    assert [ref.source_number for ref in found.refs] == [*range(len(urls))]
+
+
 def test_names_of_notes_and_parameters_hold_no_placeholders() -> None:
     found = parse("{{r|{{sfn|A|2000}}}} <ref name='&#1;a'>b</ref> <ref>{{cite web|{{=}}=1|{{cn}}x=2}}</ref>").references
     assert found is not None

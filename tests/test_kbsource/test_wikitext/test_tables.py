@@ -144,6 +144,45 @@ def test_line_breaks_in_cells_are_newlines() -> None:
     assert [(head.text[link.start : link.end], link.target.title) for link in head.links] == [("A", "A"), ("B", "B")]
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        "{{ubl|x|y}}",
+        "{{unbulleted list|x|{{nowrap|y}}}}",
+        "<ul><li>x</li><li>y</ul>",
+        "<ol><li>x<ul><li>y</li></ul></li></ol>",
+        "<dl><dt>x</dt><dd>y</dd></dl>",
+        "<pre>x\ny</pre>",
+        "<poem>x\n\ny</poem>",
+        "{{#tag:poem|x\n\ny}}",
+        "<syntaxhighlight lang=c>x\ny</syntaxhighlight>",
+        "<div>x</div><blockquote>y</blockquote>",
+    ],
+)
+def test_a_line_of_cells_goes_on_after_a_block(block: str) -> None:
+    assert cells(f"{{|\n| {block} c || d\n|}}") == [["x\ny\nc", "d"]]
+    assert cells(f"{{|\n! a || {block}<ref>r</ref> c !! {block} || e\n|-\n| f\n|}}") == [
+        ["a", "x\ny\nc", "x\ny", "e"],
+        ["f"],
+    ]
+    assert cells(f"{{|\n| a\n{block} c || d\n|}}")[0][0] == "a\nx\ny\nc || d"
+
+
+def test_a_heading_in_a_line_of_cells_is_text() -> None:
+    assert cells("{|\n| a <h4>x</h4><h4>y</h4> c || d\n|}") == [["a\nx\ny\nc", "d"]]
+
+
+def test_a_line_of_cells_goes_on_after_a_nested_table() -> None:
+    tables = parse("{|\n| a <table><tr><td>b || c</td></tr></table> d || e\n| f\n|}").tables
+    assert [texts(table) for table in tables] == [[["a\nd", "e", "f"]], [["b || c"]]]
+
+
+def test_formulas_of_their_own_are_on_lines_of_their_own() -> None:
+    assert cells("{|\n| a <math display=block>x</math> b || c\n|}") == [["a\n$x$\nb", "c"]]
+    (box,) = parse("{{Infobox x|a=b<chem display='block'>H2O</chem>c}}").infoboxes
+    assert box.fields[0][1].text == "b\n$\\ce{H2O}$\nc"
+
+
 def test_lines_of_a_cell_have_no_white_space_around_them() -> None:
     (table,) = parse("{|\n| [[A]] <br>[[B]]\n| [[C]]<br/> <br/>[[D]] \n|}").tables
     first, second = (cell.content for cell in table.rows[0])

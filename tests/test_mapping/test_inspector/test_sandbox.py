@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +25,8 @@ from mapping.inspector.opened import Opened
 from mapping.inspector.sandbox import MOST_QUERIES, MOST_ROWS, Answer, Limits, QueriedRelease, Running, Sandbox
 from tests.support.browser import served
 from tests.support.inspected import N_PAGES
+
+ROOT = Path(__file__).parents[3]
 
 SECRET = "nobody may read this"
 
@@ -239,6 +243,23 @@ def test_its_process_writes_nothing_but_its_spill(opened: Opened, tmp_path: Path
     if landlock_version() < 4:
         pytest.skip("the kernel has no Landlock, or an old one")
     assert succeeded == ["write to the scratch folder", "read the release"]
+
+
+def test_its_process_reads_the_package_wherever_it_is_installed(tmp_path: Path) -> None:
+    """An editable installation has the package in a folder that is not in the path of modules."""
+    program = (
+        "import sys, os\n"
+        "from importlib import resources\n"
+        "from kbsource.runtime.confinement import Confinement, forbid_reading\n"
+        "import kbsource\n"
+        "root = os.path.dirname(os.path.dirname(kbsource.__file__))\n"
+        "sys.path[:] = [path for path in sys.path if os.path.realpath(path) != os.path.realpath(root)]\n"
+        "forbid_reading(Confinement(writes=(), reads=(), has_network=False, largest_file_bytes=None))\n"
+        "print(len(resources.files('kbsource').joinpath('macros.sql').read_text()))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert int(ran.stdout) > 0
 
 
 @pytest.mark.slow

@@ -34,6 +34,9 @@ def _write(path: Path, *records: Any) -> str:
     [
         ("kilt", {**_GOLD, "output": [{"answer": "x"}]}, _FOUND, "has no record with provenance"),
         ("kilt", {**_GOLD, "output": []}, _FOUND, "has no record with provenance"),
+        ("kilt", {**_GOLD, "output": [{"answer": "x", "provenance": [{"title": "A"}]}]}, _FOUND, "names a page"),
+        ("kilt", _GOLD, {"id": "a", "output": [{"answer": "", "provenance": [{"title": "A"}]}]}, "names a page"),
+        ("kilt", _GOLD, {"id": "a", "output": [{"provenance": [{"wikipedia_id": None}]}]}, "names a page"),
         ("kilt", _OWN, _FOUND, "is in the form that kbsource map jsonl reads; evaluate with the …-kilt.jsonl"),
         ("kilt", _FOUND, _GOLD, "name the gold file first, then the predictions"),
         ("kilt", _FOUND, _LINKED, "name the gold file first, then the predictions"),

@@ -191,9 +191,15 @@ def test_an_unknown_element_is_told(client: TestClient, path: str, asked: dict[s
     assert client.post(path, json={**asked, "element": 3}).json()["elements"]
 
 
+def test_an_unknown_parameter_is_answered_with_those_that_there_are(client: TestClient) -> None:
+    for answer in (client.get("/page", params={"title": "Sorn"}), client.post("/page", json={"element": 3})):
+        assert (answer.status_code, answer.json()["reason"]) == (400, "bad_request")
+        assert answer.json()["detail"].endswith("; the parameters are page, element")
+
+
 def test_titles_like_an_unknown_one_are_proposed(served: Served, client: TestClient) -> None:
     served.finder.titles.wait()
-    for title in ("Sorm", "the sorns", "Sonr"):
+    for title in ("Sorm", "the sorns", "Sonr", "https://en.wikipedia.org/wiki/Sonr"):
         answer = client.get("/page", params={"page": title})
         assert (answer.status_code, answer.json()["reason"]) == (404, "unknown_page")
         assert "similar titles: " in answer.json()["detail"], title

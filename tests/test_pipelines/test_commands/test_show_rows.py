@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 
 from kbsource.release.kind import Kind
 from kbsource.release.writer import write_rows
+from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, CROWD_TASKS
+from mapping.contexts.kind import CONTEXTS
 from mapping.kinds import KINDS
 from pipelines.cli import main
 from pipelines.commands.look import _rows_named
@@ -50,12 +53,22 @@ def test_a_row_is_found_by_each_of_its_names(kind: Kind[Any], pair: tuple[str, s
         rows.append([named.get(field.name, _value(field.type)) for field in schema])
     entry = write_rows(rows, table, schema, output=str(tmp_path))
     asked = ("Q8" if is_text else "8") + ("__0" if second else "")
-    manifest: Any = SimpleNamespace(parts=(), tables={table: (entry,)})
+    manifest: Any = SimpleNamespace(parts=(), files=(), tables={table: (entry,)})
     if table not in kind.tables and kind.parts is not None:
         kind = kind.parts
     found = dict(_rows_named(str(tmp_path), kind, manifest, asked))
     assert [row[first] for row in found[table]] == ["Q8" if is_text else 8]
     assert not dict(_rows_named(str(tmp_path), kind, manifest, "9__9" if second else "nothing"))
+
+
+@pytest.mark.parametrize("kind", [CONTEXTS, CAMPAIGN, CAMPAIGN_TASKS, CROWD_TASKS], ids=lambda kind: kind.format)
+def test_a_line_of_a_file_is_found_by_its_ids(kind: Kind[Any], tmp_path: Path) -> None:
+    lines = [{"qid": "7__dev", "answers": ["a"], "valid": True}, {"qid": "8__dev", "passage_id": "3__1", "id": 9}]
+    (tmp_path / "lines.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    manifest: Any = SimpleNamespace(parts=(), files=[SimpleNamespace(file="lines.jsonl")], tables={})
+    for asked in ("8__dev", "3__1", "9"):
+        assert dict(_rows_named(str(tmp_path), kind, manifest, asked)) == {"lines.jsonl": [lines[1]]}
+    assert not dict(_rows_named(str(tmp_path), kind, manifest, "a"))
 
 
 def _value(type_: pa.DataType) -> Any:
@@ -78,3 +91,8 @@ def test_a_passage_is_shown(corpus: Path, capsys: pytest.CaptureFixture[str]) ->
     assert first["text"][:20] in shown
     assert main(["show", str(corpus), "999__9"]) == 1
     assert "has no row of '999__9', which was looked for as passage_id in passages" in capsys.readouterr().err
+
+
+def test_a_row_must_be_named(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(corpus)]) == 2
+    assert "name the id or name of a row; kbsource info" in capsys.readouterr().err
