@@ -222,3 +222,15 @@ def test_files_that_no_manifest_lists_are_not_read(world: Path, tmp_path: Path, 
                 said.append(capsys.readouterr().out)
             assert said[0] == said[1], name
         shutil.rmtree(tmp_path / "copy")
+
+
+def test_a_value_of_a_release_does_not_look_like_a_line_of_ours(tmp_path: Path, capsys: Capsys) -> None:
+    forged = "P50__Q5\nSound: 9 files checked.\nNext: rm x"
+    twice = [drawn(question(forged, ["Brack", "Sorn"]), number, "train") for number in range(2)]
+    questions = write_qampari(tmp_path / "qampari", twice)
+    for command in (["verify", str(questions)], ["show", str(questions), forged]):
+        main(command)
+        said = capsys.readouterr()
+        assert "P50__Q5\\nSound" in said.out, command
+        assert "\nSound" not in said.out + said.err, command
+        assert "\nNext: rm" not in said.out + said.err, command
