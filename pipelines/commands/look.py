@@ -652,10 +652,11 @@ def templates(release: Release, /, *, limit: AtLeast1 = 50, all: bool = False) -
         numbers = (f"{row[name]:,}" for name in ("lost_chars", "uses", "pages"))
         example = f"{row['example_title']}: {row['example']}"
         losing.append((*numbers, row["outcome"], row["name"][:_NAME_CHARS], example))
+    title = worst[0]["example_title"] if worst else None
     return Summary(
         text=f"{table_text(outcomes, right=range(1, 5))}\n\n{table_text(losing, right=range(3))}",
         values={"by_outcome": [{"outcome": outcome, **own} for outcome, own in sums], "templates": worst},
-        next=show_line(release, worst[0]["example_title"]) if worst else command_line("inspect", release),
+        next=command_line("inspect", release) if title is None else show_line(release, title),
     )
 
 
