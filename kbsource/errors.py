@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from traceback import walk_tb
@@ -178,8 +179,24 @@ def lasting_fault(error: Exception) -> SetupError | None:
         return DataError(
             f"A table has changed since it was written ({error}). Check the inputs: kbsource verify reports the file."
         )
+    if _is_of_values(error):
+        return DataError(
+            f"A table contains a value that cannot be computed with ({value_fault(error)}). kbsource verify reports "
+            "the tables that are not as they should be; get that release again."
+        )
     remedy = _REMEDIES.get(error.errno or 0) if isinstance(error, OSError) else None
     return disk_fault(str(error)) if remedy is None else SetupError(f"{error}. {remedy}")
+
+
+def value_fault(error: Exception) -> str:
+    """Returns what DuckDB reports about a value of a table, without the query."""
+    return str(error).partition("\n")[0]
+
+
+def _is_of_values(error: Exception) -> bool:
+    """Returns whether DuckDB failed on a value of a table, for example because a sum is too large for its type."""
+    duckdb = sys.modules.get("duckdb")  # a slow import
+    return duckdb is not None and isinstance(error, duckdb.DataError)
 
 
 def disk_fault(report: str) -> SetupError | None:

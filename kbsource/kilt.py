@@ -82,9 +82,9 @@ def kilt_texts(page: Page) -> tuple[list[str], dict[int, tuple[int, int]]]:
 
 def is_in_kilt(text: str, marker: str) -> bool:
     """Returns whether a paragraph or list item has a paragraph in KILT's format."""
-    if marker.endswith(":") or text[0] in "{|}" or _ONLY_MARKS.fullmatch(text):
+    if marker.endswith(":") or text.startswith(("{", "|", "}")) or _ONLY_MARKS.fullmatch(text):
         return False
-    return not (text[0] == "(" and text[-1] == ")" and text.count("(") == 1)
+    return not (text.startswith("(") and text.endswith(")") and text.count("(") == 1)
 
 
 def _drop_empty_sections(elements: tuple[Element, ...], kept: list[bool]) -> None:

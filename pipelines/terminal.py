@@ -168,6 +168,15 @@ def harmless(text: str) -> str:
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
 
+def on_one_line(text: str) -> str:
+    r"""Returns a text whose line breaks are escaped. Otherwise a value from a release could look like a line of ours.
+
+    >>> on_one_line("a title\nSound: 6 files checked.")
+    'a title\\nSound: 6 files checked.'
+    """
+    return text.replace("\n", "\\n")
+
+
 def told(message: str) -> str:
     """Returns a message for standard error. Quotations are cut in the middle, and control characters are made harmless.
 
@@ -204,7 +213,7 @@ def table_text(rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> s
     1,200  pages
         3  redirects
     """
-    cells, numbers = list(rows), frozenset(right)
+    cells, numbers = [[*map(on_one_line, row)] for row in rows], frozenset(right)
     widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
 
     def padded(cell: str, number: int) -> str:
@@ -241,7 +250,9 @@ def facts_table(rows: Iterable[Row]) -> str:
     pages  1,200
     title  A
     """
-    shown = [(name, f"{value:,}" if isinstance(value, int) else str(value)) for name, value in rows]
+    shown = [
+        (on_one_line(name), f"{value:,}" if isinstance(value, int) else on_one_line(str(value))) for name, value in rows
+    ]
     width = max((len(name) for name, _ in shown), default=0)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in shown)
 

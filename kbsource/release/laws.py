@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
+from kbsource.errors import value_fault
 from kbsource.files import Folder, join
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import Manifest
@@ -123,23 +124,56 @@ def check(db: DuckDBPyConnection, laws: Iterable[Law], given: Collection[str], f
         laws: invariants that need something not in ``given`` are skipped.
         given: complete tables, and names of releases to compare with.
     """
+    import duckdb
+
     of_rows: dict[str, list[Law]] = {}
     queries: list[Law] = []
     for law in laws:
         if law.broken and {*law.needs} <= {*given}:
             (of_rows.setdefault(law.of, []) if law.of else queries).append(law)
     for table, group in of_rows.items():
-        cases = ", ".join(f"({law.broken}) as broken_{number}" for number, law in enumerate(group))
-        sums = ", ".join(f"coalesce(sum(len(broken_{n})), 0), min(broken_{n}[1])" for n in range(len(group)))
-        query = f"select _file, {sums} from (select _file, {cases} from {identifier(table)}) group by _file"
-        for file, *results in db.execute(query).fetchall():
-            for law, n_cases, example in zip(group, results[::2], results[1::2], strict=True):
-                if n_cases:
-                    found.add(file, law.slug, str(example), int(n_cases))
+        _check_rows(db, table, group, found)
     for law in queries:
         query = f"select file, count(*), min(what) from ({law.broken}) as broken(file, what) group by file"
-        for file, n_cases, example in db.execute(query).fetchall():
-            found.add(file or MANIFEST, law.slug, str(example), n_cases)
+        try:
+            for file, n_cases, example in db.execute(query).fetchall():
+                found.add(file or MANIFEST, law.slug, str(example), n_cases)
+        except duckdb.DataError as error:
+            found.add(MANIFEST, law.slug, f"{_UNCHECKED}: {value_fault(error)}")
+
+
+_UNCHECKED = "not checked, because a value cannot be computed with"
+
+
+def _check_rows(
+    db: DuckDBPyConnection, table: str, laws: Sequence[Law], found: Findings, file: str | None = None
+) -> None:
+    """Finds rows that violate invariants of a table, or of one of its files.
+
+    If DuckDB cannot compute with a value, the invariants are checked one by one, and then file by file.
+    """
+    import duckdb
+
+    cases = ", ".join(f"({law.broken}) as broken_{number}" for number, law in enumerate(laws))
+    sums = ", ".join(f"coalesce(sum(len(broken_{n})), 0), min(broken_{n}[1])" for n in range(len(laws)))
+    source = f"{identifier(table)}{'' if file is None else ' where _file = $file'}"
+    query = f"select _file, {sums} from (select _file, {cases} from {source}) group by _file"
+    try:
+        rows = db.execute(query, {} if file is None else {"file": file}).fetchall()
+    except duckdb.DataError as error:
+        if len(laws) > 1:
+            for law in laws:
+                _check_rows(db, table, [law], found, file)
+        elif file is None:
+            for (own,) in db.execute(f"select distinct _file from {identifier(table)}").fetchall():
+                _check_rows(db, table, laws, found, own)
+        else:
+            found.add(file, laws[0].slug, f"{_UNCHECKED}: {value_fault(error)}")
+        return
+    for own, *results in rows:
+        for law, n_cases, example in zip(laws, results[::2], results[1::2], strict=True):
+            if n_cases:
+                found.add(own, law.slug, str(example), int(n_cases))
 
 
 @dataclass(frozen=True, slots=True)

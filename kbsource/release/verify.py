@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kbsource.errors import DataError, SetupError
+from kbsource.errors import DataError, SetupError, value_fault
 from kbsource.files import CHUNK_BYTES, Folder, join
 from kbsource.release.counts import add_settings
 from kbsource.release.kind import Kind, kind_of, read_content
@@ -308,6 +308,8 @@ class _Files:
 
     def check_counts(self, db: Any) -> dict[str, int]:
         """Compares the counts of each manifest with its tables; returns how much was checked, by what it is."""
+        import duckdb
+
         summary: Counter[str] = Counter()
         for number, (folder, (kind, manifest)) in enumerate(self._releases.items()):
             if not kind.counts:
@@ -320,7 +322,11 @@ class _Files:
             for count in kind.counts:
                 if not count.tables(kind.tables) <= whole:
                     continue
-                counted = count.counted(db, kind.tables, schema=schema, part=folder)
+                try:
+                    counted = count.counted(db, kind.tables, schema=schema, part=folder)
+                except duckdb.DataError as error:
+                    self.found.add(join(folder, MANIFEST), "counts", f"not counted: {value_fault(error)}")
+                    continue
                 if count.summary:
                     summary[count.summary] += sum(counted.values())
                 if count.path is None:

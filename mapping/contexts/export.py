@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from kbsource.errors import RecordError, SetupError
+from kbsource.errors import DataError, RecordError, SetupError
 from kbsource.files import Folder, join
 from kbsource.records import BadRecord
 from kbsource.release.layout import MANIFEST, check_output
@@ -72,6 +72,11 @@ def write_splits(
             for path in (contexts_path, fid_path)
         )
         for split, record in questions:
+            if split not in contexts:
+                raise DataError(
+                    f"question {record['qid']!r:.80} is in the split {split!r:.80}, which is none of "
+                    f"{', '.join(SPLITS)}; check the QAMPARI release with kbsource verify."
+                )
             joined.open_question(record["qid"])
             ranked = ranked_for(record["qid"], joined)
             context, reader = with_passages(record, positives_of(record, gold), ranked or (), options)

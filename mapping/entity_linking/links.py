@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.errors import RecordError
+from kbsource.errors import DataError, RecordError
 from kbsource.identity import stable_sha256
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import BadRecord
@@ -167,6 +167,9 @@ class PageLinks:
 
     Args:
         batch: ``COLUMNS`` of pages.
+
+    Raises:
+        DataError: a link is in an element that its page does not have.
     """
 
     def __init__(self, batch: pa.RecordBatch) -> None:
@@ -180,6 +183,10 @@ class PageLinks:
         self.elements, self.start, self.end = element.to_numpy(), start.to_numpy(), end.to_numpy()
         self.titles, self.targets = titles, pc.fill_null(targets, -1).to_numpy()
         self.places = self.first_elements[self.pages] + self.elements
+        is_wrong = (self.elements < 0) | (self.elements >= np.diff(self.first_elements)[self.pages])
+        if is_wrong.any():
+            page_id = self.page_ids[self.pages[is_wrong][0]]
+            raise DataError(f"page {page_id}: a link is in an element that it does not have; get the release again.")
 
     def fates(self, targets: Targets) -> Numbers:
         """Returns, for each link, the number of the reason why it is not selected, from reasons that do not depend on

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kbsource.errors import DataError
 from mapping.amber.measures import RANKS_SAID
 from mapping.amber.records import OUTCOMES, TASKS
 from mapping.document import Block, Chart, Charts, Section, TableSection, bars, flat_values
@@ -18,6 +20,9 @@ from mapping.inspector.listing import Card, KindViews, Listing, Row, Rows, rende
 from mapping.inspector.marking import MarkedRange
 from mapping.inspector.opened import InPage, Opened, in_page
 
+_LARGEST_POPULARITY = 18
+"""As a decimal logarithm."""
+_PAGE_ID = re.compile("[0-9]{1,18}")
 _SPAN = ("start_element", "start_char", "end_element", "end_char")
 
 
@@ -124,6 +129,18 @@ def _by_popularity(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     return sorted(row["entities"], key=lambda entity: (-entity["popularity"], entity["qid"]))
 
 
+def _views(entity: Mapping[str, Any]) -> int:
+    """Returns the page views of an entity, of which its popularity is the logarithm.
+
+    Raises:
+        DataError: no page has so many, or the popularity is not a number.
+    """
+    popularity: float = entity["popularity"]
+    if not abs(popularity) < _LARGEST_POPULARITY:
+        raise DataError(f"{entity['qid']} has the popularity {popularity}; get the release again.")
+    return round(10**popularity)
+
+
 def _entities(opened: Opened, row: Mapping[str, Any]) -> list[EntityShown]:
     tuples, queries = (
         Rows.of(opened, table, {}).with_value(name=row["name"], collection=row["collection"])
@@ -135,7 +152,7 @@ def _entities(opened: Opened, row: Mapping[str, Any]) -> list[EntityShown]:
     return [
         EntityShown(
             entity,
-            round(10 ** entity["popularity"]),
+            _views(entity),
             10 ** (entity["popularity"] - entities[0]["popularity"]),
             [(own, _place(opened, entity, own)) for own in tuples if own["qid"] == entity["qid"]],
             {task: [own for own in queries if (own["task"], own["qid"]) == (task, entity["qid"])] for task in TASKS},
@@ -146,11 +163,12 @@ def _entities(opened: Opened, row: Mapping[str, Any]) -> list[EntityShown]:
 
 def _place(opened: Opened, entity: Mapping[str, Any], row: Mapping[str, Any]) -> InPage:
     """Returns the text around the span of a tuple in the page of its entity."""
-    if row["start_element"] is None or not entity["wikipedia"]:
+    page_id = entity["wikipedia"][0]["wikipedia_id"] if entity["wikipedia"] else ""
+    if row["start_element"] is None or not _PAGE_ID.fullmatch(page_id):
         return InPage()
     start, start_char, end, end_char = (row[name] for name in _SPAN)
     span = MarkedRange(start, start_char, end, end_char, row["property"])
-    return in_page(opened, int(entity["wikipedia"][0]["wikipedia_id"]), span, row["text"])
+    return in_page(opened, int(page_id), span, row["text"])
 
 
 def _add_roles(_: Opened, rows: list[Row]) -> None:
@@ -160,7 +178,7 @@ def _add_roles(_: Opened, rows: list[Row]) -> None:
             own = [entity for entity in _by_popularity(row) if entity["is_head"] == is_head]
             said = [
                 f"{entity['wikipedia'][0]['title'] if entity['wikipedia'] else entity['qid']} "
-                f"({round(10 ** entity['popularity']):,} views)"
+                f"({_views(entity):,} views)"
                 for entity in own[:3]
             ]
             row[name] = "; ".join([*said, *([f"and {len(own) - 3} more"] if len(own) > 3 else [])])

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 
 Numbers = npt.NDArray[np.int64]
 Masks = npt.NDArray[np.uint64]
@@ -167,9 +167,23 @@ def _masks(pairs: Iterable[tuple[Numbers, npt.NDArray[np.int32]]], types_of: lis
     return numbers, masks
 
 
+_LARGEST_NUMBER = 2**31
+"""An ``ItemSet`` of numbers up to it takes 256 MB. The ids of Wikidata are far smaller."""
+
+
 def item_numbers(ids: pa.Array) -> Numbers:
-    """Returns the numbers of items or properties: 42 for Q42."""
-    numbers: Numbers = pc.cast(pc.utf8_slice_codeunits(ids, 1), pa.int64()).to_numpy(zero_copy_only=False)
+    """Returns the numbers of items or properties: 42 for Q42.
+
+    Raises:
+        DataError: an id is not one of an item or property, or is too large for an ``ItemSet``.
+    """
+    try:
+        numbers: Numbers = pc.cast(pc.utf8_slice_codeunits(ids, 1), pa.int64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"an id is not Q or P with a number ({error}); get the release of Wikidata again.") from error
+    if len(numbers) and not 0 <= numbers.min() <= numbers.max() <= _LARGEST_NUMBER:
+        odd = numbers.min() if numbers.min() < 0 else numbers.max()
+        raise DataError(f"an item or property has the number {odd}, which no id has; get the release again.")
     return numbers
 
 

@@ -136,6 +136,8 @@ def _write(paths: Sequence[str], folder: str, words: tantivy.TextAnalyzer) -> in
                 spans = b"".join(_SPAN.pack(*astuple(span)) for span in passage.spans)
                 place = {"row": n_passages, _PAGE: passage.page_id, _NUMBER: passage.number}
                 text = f"{passage.title}\n{passage.text}"
+                if passage.page_id < 0 or passage.number < 0:
+                    raise DataError(f"{path}: row {n_passages} has a negative page_id or number; fetch it again.")
                 writer.add_document(tantivy.Document.from_dict({_TEXT: text, _SPANS: spans, **place}, fields))
                 n_passages += 1
     writer.commit()

@@ -3,7 +3,8 @@
 A token classifier is a Hugging Face folder with ``tokenizer.json`` and a model for token classification: ``model.onnx``
 runs on ONNX Runtime, safetensors on PyTorch. Its labels are entity types, with or without a prefix such as ``B-`` or
 ``I-``; ``O`` marks words outside mentions. A word has the label of its first token. A folder with ``config.cfg`` is a
-spaCy pipeline.
+spaCy pipeline. Only the components and functions of spaCy itself that read nothing outside the folder are created;
+``config.cfg`` may name others, which could import packages, read other files or unpickle weights.
 
 Source: KILT (2021), which finds the mentions of a question with flair's tagger and links them with BLINK.
 """
@@ -11,8 +12,10 @@ Source: KILT (2021), which finds the mentions of a question with flair's tagger 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -29,6 +32,25 @@ _MOST_TOKENS = 512
 _SCHEMES = frozenset("BIESLU")
 """Prefixes of labels in the schemes IOB, IOBES and BILOU."""
 _FIRST = frozenset("BSU")
+_SPACY_COMPONENTS = frozenset(
+    """attribute_ruler beam_ner beam_parser doc_cleaner entity_ruler future_entity_ruler ja.morphologizer lemmatizer
+    merge_entities merge_noun_chunks merge_subtokens morphologizer ner parser sentencizer senter span_finder span_ruler
+    spancat spancat_singlelabel tagger textcat textcat_multilabel tok2vec token_splitter
+    trainable_lemmatizer""".split()
+)
+"""Factories of components that a pipeline may contain. An entity linker reads its knowledge base with C structures."""
+_SPACY_FUNCTIONS = re.compile(
+    r"""architectures/spacy(-legacy)?\.(?!Torch|Pretrain|EntityLinker)\w+\.v\d+
+    | layers/spacy(-legacy)?\.\w+\.v\d+
+    | layers/(Softmax|Linear|Maxout|Mish|Relu|reduce_\w+)\.v\d+
+    | misc/spacy\.(?!Lookups|KBFromFile|Candidate|EmptyKB)\w+\.v\d+
+    | scorers/spacy(-legacy)?\.\w+\.v\d+
+    | tokenizers/spacy\.(Tokenizer\.v1|ja\.JapaneseTokenizer|ko\.KoreanTokenizer|th\.ThaiTokenizer)
+    | vectors/spacy\.Vectors\.v1""",
+    re.VERBOSE,
+)
+"""Functions that a pipeline may call, each as registry/name. The tokenizers of Chinese and Vietnamese unpickle
+dictionaries; callbacks, readers and loggers open files and load other pipelines."""
 
 
 class FoundMention(NamedTuple):
@@ -64,7 +86,8 @@ class _SpacyFinder:
     def __init__(self, model: str) -> None:
         spacy = load_library("spacy", purpose="--mention-model with a folder of spaCy")
         with opening(model, "this is no pipeline of spaCy that can be opened"):
-            self._pipeline = spacy.load(model)
+            _check_spacy_config(spacy.util.load_config(Path(model, "config.cfg"), interpolate=True), model)
+            self._pipeline = spacy.load(Path(model))  # of a text, spaCy would import the package of that name
         if not {"ner", "entity_ruler", "span_ruler"} & {*self._pipeline.pipe_names}:
             raise SetupError(
                 f"{model}: its components are {', '.join(self._pipeline.pipe_names) or 'none'}, and none finds "
@@ -74,6 +97,39 @@ class _SpacyFinder:
     def find(self, texts: Sequence[str]) -> list[list[FoundMention]]:
         found = self._pipeline.pipe(list(texts))
         return [[FoundMention(entity.start_char, entity.end_char) for entity in document.ents] for document in found]
+
+
+def _check_spacy_config(config: Mapping[str, Any], model: str) -> None:
+    """Raises SetupError if a pipeline names a component or function that is not in the lists above."""
+    components = config.get("components", {})
+    for name, component in components.items():
+        factory = component.get("factory")
+        if factory not in _SPACY_COMPONENTS or "source" in component:
+            kind = f"is a {factory}" if factory is not None else "comes from another pipeline"
+            raise SetupError(
+                f"{model}: its component {name!r:.100} {kind!s:.100}, which may run code. Use a pipeline of spaCy's "
+                "own components, such as en_core_web_sm."
+            )
+    for function in _functions((config.get("nlp", {}), components)):
+        if not _SPACY_FUNCTIONS.fullmatch(function):
+            raise SetupError(
+                f"{model}: its config.cfg calls {function!r:.100}, which may run code or read other files. Use a "
+                "pipeline of spaCy's own functions, such as en_core_web_sm."
+            )
+
+
+def _functions(block: Any) -> Iterator[str]:
+    """Yields the functions that a block of a pipeline's config calls, each as registry/name.
+
+    >>> [*_functions({"tokenizer": {"@tokenizers": "spacy.Tokenizer.v1"}, "batch_size": 7})]
+    ['tokenizers/spacy.Tokenizer.v1']
+    """
+    if isinstance(block, Mapping):
+        yield from (f"{key[1:]}/{value}" for key, value in block.items() if key.startswith("@"))
+        yield from _functions([*block.values()])
+    elif isinstance(block, Sequence) and not isinstance(block, str):
+        for value in block:
+            yield from _functions(value)
 
 
 class _TorchClassifier(TorchComputer):

@@ -30,7 +30,7 @@ from mapping.write.kind import ALIGNMENT
 from pipelines.commands.dumps import Run
 from pipelines.options import CheckSourcesOptions, RunOptions
 from pipelines.progress import Progress
-from pipelines.terminal import Row, Summary, command_line, facts_table, show_line, text_width
+from pipelines.terminal import Row, Summary, command_line, facts_table, on_one_line, show_line, text_width
 
 if TYPE_CHECKING:
     from mapping.entail.model import CrossEncoder
@@ -275,7 +275,9 @@ def validation_text(result: Validation, *, is_scored: bool) -> str:
     from mapping.write.validate import RULES
 
     lines = [
-        f"line {finding.line}, {finding.example_id}: {RULES[finding.rule]} ({finding.rule}): {finding.detail}"
+        on_one_line(
+            f"line {finding.line}, {finding.example_id}: {RULES[finding.rule]} ({finding.rule}): {finding.detail}"
+        )
         for finding in result.findings
     ]
     lines += [f"{count:>8,} times: {RULES[rule]} ({rule})" for rule, count in sorted(result.broken.items())]

@@ -16,7 +16,7 @@ from kbsource.release.pages.kind import fallback_remarks
 from mapping.options import FLAT, Files
 from pipelines.options import BuildOptions, PageviewsOptions, RunOptions, WikidataOptions
 from pipelines.progress import Progress, clock, size
-from pipelines.terminal import Row, Style, Summary, command_line, harmless, styled
+from pipelines.terminal import Row, Style, Summary, command_line, harmless, on_one_line, styled
 
 if TYPE_CHECKING:
     from pipelines.jobs.build import BuildSummary
@@ -72,7 +72,8 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
     lines = []
     for finding in findings:
         place = f"{finding.file}: " if finding.file else ""
-        lines.append(f"{styled(f'{finding.severity.upper():7}', _STYLES[finding.severity])} {place}{finding.message}")
+        severity = styled(f"{finding.severity.upper():7}", _STYLES[finding.severity])
+        lines.append(on_one_line(f"{severity} {place}{finding.message}"))
         lines += [f"        {finding.remedy}"] if finding.remedy else []
     n_errors, n_warnings = (sum(finding.severity == level for finding in findings) for level in ("error", "warning"))
     verdict = styled("The dump is not in order", "red") if n_errors else styled("The dump is in order", "green")
@@ -117,7 +118,7 @@ def build(options: Annotated[BuildOptions, FLAT], *, run: Run = RunOptions()) ->
         made = make(options, flags=run.flags(), progress=Progress())
     except BadDumpError as error:
         for finding in error.findings:
-            sys.stderr.write(f"{harmless(finding_line(finding))}\n")
+            sys.stderr.write(f"{harmless(on_one_line(finding_line(finding)))}\n")
         raise
     return build_summary(made)
 

@@ -32,7 +32,17 @@ from mapping.options import (
 )
 from pipelines.extras import missing_extra
 from pipelines.progress import Done, Progress, size
-from pipelines.terminal import Row, Summary, command_line, facts_table, show_line, styled, table_text, text_width
+from pipelines.terminal import (
+    Row,
+    Summary,
+    command_line,
+    facts_table,
+    on_one_line,
+    show_line,
+    styled,
+    table_text,
+    text_width,
+)
 
 if TYPE_CHECKING:
     from kbsource.lookup import Found
@@ -563,13 +573,14 @@ def verify(
         f"{finding.file}: {finding.meaning} ({finding.rule}, {counted(finding.n_cases, 'cases')}): {finding.example}"
         for finding in report.findings
     ]
+    lines = [*map(on_one_line, lines)]
     sizes = {"files": report.n_files, "bytes": report.n_bytes, "rows": report.n_rows, **report.counts}
     against = " with their texts" if report.has_texts else ""
     verdict = styled("Sound", "green") if report.is_sound else styled("NOT sound", "red")
     lines.append(f"{verdict}: {', '.join(counted(n, name) for name, n in sizes.items())}{against} checked.")
     lines += report.remarks
     if report.extra:
-        lines.append(f"Added beside it, not checked: {', '.join(report.extra)}.")
+        lines.append(on_one_line(f"Added beside it, not checked: {', '.join(report.extra)}."))
     values = dataclasses.asdict(report)
     counts = {f"n_{name.rpartition(' ')[2]}": n for name, n in values.pop("counts").items()}
     return Summary(
@@ -666,10 +677,11 @@ def templates(release: Release, /, *, limit: AtLeast1 = 50, all: bool = False) -
         numbers = (f"{row[name]:,}" for name in ("lost_chars", "uses", "pages"))
         example = f"{row['example_title']}: {row['example']}"
         losing.append((*numbers, row["outcome"], row["name"][:_NAME_CHARS], example))
+    title = worst[0]["example_title"] if worst else None
     return Summary(
         text=f"{table_text(outcomes, right=range(1, 5))}\n\n{table_text(losing, right=range(3))}",
         values={"by_outcome": [{"outcome": outcome, **own} for outcome, own in sums], "templates": worst},
-        next=show_line(release, worst[0]["example_title"]) if worst else command_line("inspect", release),
+        next=command_line("inspect", release) if title is None else show_line(release, title),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,47 @@ def test_tokens_are_pooled(folder: Path, pooling: Any) -> None:
     np.testing.assert_allclose(found, _of_length_1(wanted), atol=1e-6)
     assert encoder.facts["pooling"] == pooling
     assert encoder.facts["dimension"] == DIMENSION
+
+
+def _with_external_tensors(folder: Path, location: str) -> None:
+    """Moves the tensors of an ONNX graph to a file beside it, which the graph names by this location."""
+    import onnx
+
+    model = onnx.load(folder / "model.onnx")
+    onnx.save(model, folder / "model.onnx", save_as_external_data=True, location="model.onnx_data", size_threshold=0)
+    model = onnx.load(folder / "model.onnx", load_external_data=False)
+    for entry in model.graph.initializer[0].external_data:
+        if entry.key == "location":
+            entry.value = location
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize("place", ["", "onnx"])
+def test_tensors_beside_a_graph_are_read_from_the_cache_of_the_hub(tmp_path: Path, place: str) -> None:
+    """There, every file is a link to a blob."""
+    downloaded = tiny_encoder(tmp_path / "downloaded")
+    wanted = open_encoder(EncoderOptions(str(downloaded))).encode(TEXTS, prefix="")[0]
+    _with_external_tensors(downloaded, "model.onnx_data")
+    snapshot, blobs = tmp_path / "models--a--b" / "snapshots" / "c0ffee", tmp_path / "models--a--b" / "blobs"
+    blobs.mkdir(parents=True)
+    for number, file in enumerate(sorted(file for file in downloaded.rglob("*") if file.is_file())):
+        is_graph = file.name.startswith("model.onnx")
+        link = snapshot / (place if is_graph else "") / file.relative_to(downloaded)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(os.path.relpath(file.rename(blobs / str(number)), link.parent))
+    assert open_encoder(EncoderOptions(str(snapshot))).encode(TEXTS, prefix="")[0].tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("location", ["../secret", "{secret}", "linked", "*/_ORT_MEM_ADDR_/*"])
+def test_a_graph_whose_tensors_are_outside_its_folder_is_refused(tmp_path: Path, location: str) -> None:
+    secret = tmp_path / "secret"
+    folder = tiny_encoder(tmp_path / "tiny")
+    _with_external_tensors(folder, location.format(secret=secret))
+    (folder / "model.onnx_data").rename(secret)
+    (folder / "linked").symlink_to(secret)
+    with pytest.raises(SetupError, match="no weights that can be opened") as caught:
+        open_encoder(EncoderOptions(str(folder)))
+    assert "\n" not in str(caught.value)
 
 
 def test_the_vector_of_a_text_hangs_on_nothing_else(folder: Path) -> None:

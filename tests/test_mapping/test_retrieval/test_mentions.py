@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,72 @@ def test_a_pipeline_of_spacy_finds_its_entities(tmp_path: Path) -> None:
     (tmp_path / "blank" / "config.cfg").write_text("[nlp")
     with pytest.raises(SetupError, match="no pipeline of spaCy"):
         open_mention_finder(str(tmp_path / "blank"))
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        (
+            '[nlp.after_creation]\n@callbacks = "spacy.copy_from_base_model.v1"\ntokenizer = "stranger"',
+            "callbacks/spacy",
+        ),
+        ('[components.more]\nsource = "stranger"', "'more' comes from another pipeline"),
+        ('[components.more]\nfactory = "ner"\nsource = "stranger"', "'more' is a ner"),
+        ('[components.more]\nfactory = "stranger"', "'more' is a stranger"),
+        (
+            '[components.more]\nfactory = "ner"\n[components.more.model]\n@readers = "srsly.read_json.v1"',
+            "readers/srsly",
+        ),
+        ('[components.more]\nfactory = "ner"\nx = [{"@loggers": "spacy.ConsoleLogger.v3"}]', "loggers/spacy"),
+        ('[components.more]\nfactory = "ner"\nx = ${hidden}\n[hidden]\n@misc = "spacy.KBFromFile.v1"', "misc/spacy.KB"),
+        (
+            '[components.more]\nfactory = "ner"\n[components.more.x]\n@architectures = "spacy.TorchBiLSTMEncoder.v1"',
+            "architectures/spacy.Torch",
+        ),
+        (
+            '[components.more]\nfactory = "ner"\n[components.more.model]\n@layers = "PyTorchWrapper.v3"',
+            "layers/PyTorch",
+        ),
+        ('[components.more]\nfactory = "ner"\n[components.more.model]\n@__dict__ = "create"', "__dict__/create"),
+    ],
+)
+def test_a_pipeline_of_spacy_that_names_what_may_run_code_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: str, said: str
+) -> None:
+    import spacy
+
+    loot = tmp_path / "loot"
+    package = tmp_path / "installed" / "stranger"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(f"open({str(loot)!r}, 'w').close()")
+    (facts := package.parent / "stranger-1.dist-info").mkdir()
+    (facts / "METADATA").write_text("Name: stranger\nVersion: 1\n")
+    monkeypatch.syspath_prepend(str(package.parent))
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("entity_ruler")
+    pipeline.to_disk(folder := tmp_path / "ruler")
+    config = (folder / "config.cfg").read_text()
+    for section in ("nlp.after_creation", "components.more"):
+        if f"[{section}]" in block:
+            config = config.replace("after_creation = null\n", "") if section.startswith("nlp") else config
+            config = config.replace('pipeline = ["entity_ruler"]', 'pipeline = ["entity_ruler","more"]')
+    (folder / "config.cfg").write_text(f"{config}\n{block}\n")
+    with pytest.raises(SetupError, match=re.escape(said)) as caught:
+        open_mention_finder(str(folder))
+    assert "\n" not in str(caught.value)
+    assert not loot.exists()
+
+
+def test_a_folder_with_the_name_of_a_package_is_read_as_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import spacy
+
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("entity_ruler").add_patterns([{"label": "PERSON", "pattern": "Ada"}])
+    pipeline.to_disk(tmp_path / "pytest")
+    monkeypatch.chdir(tmp_path)
+    assert _names(open_mention_finder("pytest"), "Ada sails.") == ["Ada"]
 
 
 def test_a_model_without_a_label_for_nothing_is_refused(tmp_path: Path) -> None:

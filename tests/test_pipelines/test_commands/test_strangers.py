@@ -10,12 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mapping.inspector.opened import close_releases, open_releases
 from pipelines.cli import main
-from tests.support.derived_releases import Piece, Record, write_alignment
+from tests.support.derived_releases import Piece, Record, write_alignment, write_amber
 from tests.support.diff_worlds import made_diff
+from tests.support.inspected import client_of
+from tests.support.pages import synthetic_pages
 from tests.support.qampari import drawn, question, write_qampari
 from tests.support.strangers import LOOT, copied, entry_of, hostile_name, sealed, writes
 
@@ -222,3 +226,84 @@ def test_files_that_no_manifest_lists_are_not_read(world: Path, tmp_path: Path, 
                 said.append(capsys.readouterr().out)
             assert said[0] == said[1], name
         shutil.rmtree(tmp_path / "copy")
+
+
+def test_a_value_of_a_release_does_not_look_like_a_line_of_ours(tmp_path: Path, capsys: Capsys) -> None:
+    forged = "P50__Q5\nSound: 9 files checked.\nNext: rm x"
+    twice = [drawn(question(forged, ["Brack", "Sorn"]), number, "train") for number in range(2)]
+    questions = write_qampari(tmp_path / "qampari", twice)
+    for command in (["verify", str(questions)], ["show", str(questions), forged]):
+        main(command)
+        said = capsys.readouterr()
+        assert "P50__Q5\\nSound" in said.out, command
+        assert "\nSound" not in said.out + said.err, command
+        assert "\nNext: rm" not in said.out + said.err, command
+
+
+ODD_VALUES: dict[str, dict[str, Any]] = {
+    "largest": {"integer": 2**62, "number": 1e38, "text": "xx"},
+    "negative": {"integer": -1, "number": float("nan"), "text": ""},
+    "zero": {"integer": 0, "number": float("-inf"), "text": "0"},
+}
+
+
+def with_odd_values(folder: Path, odd: Values) -> None:
+    """Puts the same value into every cell of a type, in all tables of a release, and lists the files as they are."""
+
+    def other(value: Any, type_: pa.DataType) -> Any:
+        if value is None:
+            return None
+        if pa.types.is_list(type_):
+            return [other(inner, type_.value_type) for inner in value]
+        if pa.types.is_struct(type_):
+            return {field.name: other(value[field.name], field.type) for field in type_}
+        if pa.types.is_integer(type_):
+            least = 0 if pa.types.is_unsigned_integer(type_) else -1
+            return min(max(odd["integer"], least), 2 ** (type_.bit_width - 1) - 1)
+        return odd["number"] if pa.types.is_floating(type_) else odd["text"] if pa.types.is_string(type_) else value
+
+    values = json.loads((folder / "manifest.json").read_text())
+    listed = [entry for entries in values.get("tables", {}).values() for entry in entries]
+    for entry in [*listed, *values.get("files", ())]:
+        if not entry["file"].endswith(".parquet"):
+            continue
+        table = pq.read_table(folder / entry["file"])
+        columns = [
+            pa.array([other(value, field.type) for value in table[field.name].to_pylist()], field.type)
+            for field in table.schema
+        ]
+        pq.write_table(pa.table(columns, schema=table.schema), folder / entry["file"])
+        entry.update(entry_of(folder, entry["file"]))
+    (folder / "manifest.json").write_bytes(sealed(values))
+
+
+@pytest.fixture(scope="module")
+def of_every_value(release: Path, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    amber = write_amber(tmp_path_factory.mktemp("amber") / "amber", ["Brack"], [*synthetic_pages(3)], made_from=None)
+    return {"pages": release, "passages": corpus, "amber": amber}
+
+
+@pytest.mark.parametrize("odd", ODD_VALUES)
+def test_values_that_no_table_has_are_told_in_a_line(
+    of_every_value: dict[str, Path], tmp_path: Path, odd: str, capsys: Capsys
+) -> None:
+    commands = {
+        "pages": ["report {own} --format markdown", "templates {own}", "export-kilt {own} --output {out}/kilt.jsonl"],
+        "passages": ["search {own} river"],
+        "amber": ["report {own} --format markdown", "show {own} Brack"],
+    }
+    (tmp_path / "out").mkdir()
+    for name, own in of_every_value.items():
+        shutil.copytree(own, tmp_path / name)
+        with_odd_values(tmp_path / name, ODD_VALUES[odd])
+        for command in ("verify {own}", *commands[name]):
+            code = main(command.format(own=tmp_path / name, out=tmp_path / "out").split())
+            said = capsys.readouterr()
+            assert code in (0, 1), (command, said)
+            assert code == 1 or not command.startswith("verify"), (name, said)
+            assert all(len(line) < 500 for line in said.err.splitlines()), said.err
+        opened = open_releases([str(tmp_path / name)])
+        client = client_of(*opened)
+        for view in ("", "measures", *(f"tables/{table}" for table in opened[0].tables), "tables/sets/0"):
+            assert client.get(opened[0].url(view)).status_code in (200, 404, 500)
+        close_releases(opened)
