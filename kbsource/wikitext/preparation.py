@@ -44,10 +44,12 @@ from kbsource.wikitext.tags import decode_references, replace_tags, strip_extens
 from kbsource.wikitext.templates import (
     WORDS_ALONE,
     LostText,
+    TemplateRule,
     find_rule,
     fixed_outcomes,
     is_in_sentence,
     lost_text,
+    magic,
     mark_links,
     normalise_template_name,
     render_use,
@@ -105,7 +107,7 @@ class PagePreparation:
     ) -> None:
         self._page = page
         self.title = page.title
-        self._fixed_outcome = fixed_outcomes(page.lang)
+        self._fixed_outcome = fixed_outcomes(page.lang) if expander is None else expander.fixed_outcome
         self._find_rule = find_rule(page.lang)
         self._references = references
         self._expander = expander
@@ -115,6 +117,7 @@ class PagePreparation:
         self.templates: Counter[tuple[str, str]] = Counter()
         self.lost: dict[tuple[str, str], LostText] = {}
         self.shown: Counter[tuple[str, str]] = Counter()
+        self._targets: set[str] = set()  # names that redirects of the wiki lead to
         self._switches: set[str] = set()
         self._infoboxes: list[tuple[str, list[tuple[str, str]]]] = []
         self._tables: list[RawTable] = []
@@ -217,7 +220,9 @@ class PagePreparation:
         is_listed = inner[:1] == CUT  # see _LISTED_WORK
         fixed = None if is_listed else self._fixed_outcome(inner.partition("|")[0])
         if fixed is not None:
-            name, outcome, ends_paragraph = fixed
+            name, target, outcome, ends_paragraph = fixed
+            if target != name:
+                self._targets.add(target)
             if outcome == "unknown":
                 if self._expansion is not None and (text := self._expand(inner, name, depth)) is not None:
                     return text
@@ -235,24 +240,27 @@ class PagePreparation:
         if is_listed and (work := inline.whole(template)):
             self.templates[template.name, "rendered"] += 1
             return mark_separators(work) if depth else work
-        if self._expansion is not None and self._find_rule(template.name).yields:
-            expanded = self._expand(inner, template.name, depth, has_rule=True)
+        name = template.name
+        target, rule = self._resolve(name)
+        if self._expansion is not None and rule.follows_definition:
+            expanded = self._expand(inner, name, depth, has_rule=True)
             if expanded is not None:
                 return expanded
-        rendering = render_use(template, self._page)
+        template = template._replace(name=target)
+        rendering = render_use(template, self._page, rule)
         if rendering.outcome == "infobox":
             if _has_heading(inner):
-                return self._leave_out(inner, template.name, "infobox")
-            self.templates[template.name, "rendered"] += 1
+                return self._leave_out(inner, name, "infobox")
+            self.templates[name, "rendered"] += 1
             text = mark_separators(rendering.wikitext) if depth else rendering.wikitext
-            return self._add_infobox(template) + text
+            return self._add_infobox(template._replace(name=name)) + text
         if rendering.outcome != "rendered":
             if rendering.outcome == "unknown" and self._expansion is not None:
-                expanded = self._expand(inner, template.name, depth)
+                expanded = self._expand(inner, name, depth)
                 if expanded is not None:
                     return expanded
-            return self._leave_out(inner, template.name, rendering.outcome)
-        self.templates[template.name, "rendered"] += 1
+            return self._leave_out(inner, name, rendering.outcome)
+        self.templates[name, "rendered"] += 1
         text = rendering.wikitext
         if PLACE in text:
             text = _with_places(text, inner)
@@ -266,18 +274,27 @@ class PagePreparation:
             self._has_fractions = True
             text = f"{CUT}{CUT}{text}"  # separated from a number before it, because it is added to that number
         if not depth:
-            self.shown[template.name, "rendered"] += visible_chars(_without_places(text))
+            self.shown[name, "rendered"] += visible_chars(_without_places(text))
         if rendering.is_block:  # an empty block keeps a list after it at the beginning of a line
             text = f"\n\n{text}\n\n" if text else f"{CUT}\n\n"
         return mark_separators(text) if depth else text
 
+    def _resolve(self, name: str) -> tuple[str, TemplateRule]:
+        """Returns the name that a template's or parser function's name leads to, and its rule."""
+        if self._expander is None or name[0] == "#" or name in magic().rules:
+            return name, self._find_rule(name)
+        found = self._expander.resolve(self._expander.name_template(name) if ":" in name else name)
+        if found[0] != name:
+            self._targets.add(found[0])
+        return found
+
     def _expand(self, inner: str, name: str, depth: int, *, has_rule: bool = False) -> str | None:
         """Returns the output of a template's definition. None if there is no definition, or if there is a rule and the
-        definition shows nothing or exceeds a limit."""
+        definition is incomplete or exceeds a limit."""
         if self._expansion is None or _has_heading(inner):
             return None
-        outcome, text, is_infobox, n_modules, n_refs = self._expansion.expand(inner, name)
-        if has_rule and (outcome in ("unknown", "bound") or not (is_infobox or text.strip(_NOTHING))):
+        outcome, text, is_infobox, n_modules, n_refs, is_incomplete = self._expansion.expand(inner, name)
+        if has_rule and is_incomplete:
             return None
         self.losses["module"] += n_modules
         if self._references is not None:
@@ -395,7 +412,7 @@ class PagePreparation:
         if self._switches & self._facts.disambiguation_words:
             return True
         names = self._facts.disambiguation_templates
-        return any(name in names for name, _ in self.templates)
+        return not names.isdisjoint(self._targets) or any(name in names for name, _ in self.templates)
 
 
 def _has_heading(inner: str) -> bool:

@@ -38,7 +38,12 @@ class TemplateRule(NamedTuple):
     function: Function | None
     parameters: dict[str, Any]  #: keyword arguments of the function
     is_block: bool  #: the result is on lines of its own
-    yields: bool = False  #: the wiki's own definition has precedence over the rule if it shows text
+    is_first: bool = False  #: the rule has precedence over the wiki's own definition
+
+    @property
+    def follows_definition(self) -> bool:
+        """Whether the rule is only used where the wiki has no definition, or an incomplete one."""
+        return not self.is_first and self.outcome == "rendered"
 
 
 DROPPED = TemplateRule("dropped", None, {}, False)
@@ -98,7 +103,7 @@ def _rule(entry: dict[str, Any]) -> TemplateRule:
     if function is None:
         raise SetupError(f"template rule {entry.get('name')!r} names no function: {written!r}; see wikitext/functions")
     parameters = {key: _parameter(value) for key, value in entry.get("with", {}).items()}
-    return TemplateRule(outcome, function, parameters, entry.get("block", False), entry.get("yields", False))
+    return TemplateRule(outcome, function, parameters, entry.get("block", False), entry.get("first", False))
 
 
 def _parameter(value: Any) -> Any:
@@ -120,7 +125,7 @@ def magic() -> Magic:
     loose: dict[str, str] = {}
     rules: dict[str, TemplateRule] = {}
     for entry in data["function"]:
-        rules[entry["name"]] = _rule(entry)
+        rules[entry["name"]] = _rule(entry)._replace(is_first=True)
         is_exact = entry["name"].isupper() and entry["name"][0] != "#"  # Source: $magicWords of MessagesEn.php
         for name in (entry["name"].rstrip(":"), *entry.get("aliases", ())):
             if is_exact:
@@ -128,7 +133,7 @@ def magic() -> Magic:
             else:
                 functions[name.casefold()] = entry["name"]
     for entry in data["variable"]:
-        rules[entry["name"]] = _rule(entry)
+        rules[entry["name"]] = _rule(entry)._replace(is_first=True)
         for name in (entry["name"], *entry.get("aliases", ())):
             variables[name] = entry["name"]
             if entry.get("any_case"):
@@ -154,8 +159,7 @@ def rule_book(lang: str) -> RuleBook:
     for code in places.country_codes():
         if any(pattern.fullmatch(code) for pattern, _ in book.patterns):
             continue
-        rule = TemplateRule("rendered", places.country_by_name, {}, False, lang not in ("en", "simple"))
-        book.by_name.setdefault(code, rule)
+        book.by_name.setdefault(code, TemplateRule("rendered", places.country_by_name, {}, False))
     book.prefixes.extend((prefix, INFOBOX) for prefix in language(lang).infobox_prefixes)
     book.suffixes.extend((suffix, INFOBOX) for suffix in language(lang).infobox_suffixes)
     return book
@@ -175,7 +179,6 @@ def _add(
     only if it is too long to mean something else in another language.
     """
     shown = None if borrowed is None else frozenset(borrowed["names"])
-    worded = frozenset(borrowed["worded"]) if borrowed else frozenset()
     found: list[tuple[str, TemplateRule]] = []
     for entry in data.get("rule", ()):
         rule = _rule(entry)
@@ -190,17 +193,14 @@ def _add(
         book.prefixes.extend((prefix.casefold(), rule) for prefix in names.get("prefixes", ()))
         book.suffixes.extend((suffix.casefold(), rule) for suffix in names.get("suffixes", ()))
     for name, rule in found:
-        if name in worded:
-            rule = rule._replace(yields=True)
-        elif shown is not None and (name not in shown if rule.function else len(name) < _SHORTEST_FOLDED):
-            continue
+        if shown is not None:
+            if name not in shown if rule.function else len(name) < _SHORTEST_FOLDED:
+                continue
+            rule = rule._replace(is_first=False)
         book.by_name.setdefault(name, rule)
         if len(name) >= _SHORTEST_FOLDED:
             book.folded.setdefault(name.casefold(), rule)
-    book.patterns.extend(
-        (re.compile(entry["match"]), _rule(entry)._replace(yields=borrowed is not None))
-        for entry in data.get("pattern", ())
-    )
+    book.patterns.extend((re.compile(entry["match"]), _rule(entry)) for entry in data.get("pattern", ()))
 
 
 _BRACKET_OR_PIPE = re.compile(r"\[\[|\]\]|\|")
@@ -292,38 +292,57 @@ def is_in_sentence(use: re.Match[str]) -> bool:
 _FIXED = {outcome: Rendering(outcome, "") for outcome in ("dropped", "unknown", "infobox")}
 
 
-def render_use(template: Template, page: PageFacts) -> Rendering:
-    """Returns the rendering of a use by the rules of the page's language; never fails on wrong or missing arguments."""
-    rule = find_rule(page.lang)(template.name)
+def render_use(template: Template, page: PageFacts, rule: TemplateRule | None = None) -> Rendering:
+    """Returns the rendering of a use by a rule, by default that of its name in the page's language; never fails on
+    wrong or missing arguments.
+    """
+    if rule is None:
+        rule = find_rule(page.lang)(template.name)
     if rule.function is None:
         return _FIXED[rule.outcome]
     text = rule.function(template, page, **rule.parameters)
     return _FIXED["dropped"] if text is None else Rendering(rule.outcome, text, rule.is_block)
 
 
+class FixedOutcome(NamedTuple):
+    """The treatment of a use whose arguments do not matter."""
+
+    name: str  #: as written, in normal form
+    target: str  #: name of the template that it leads to
+    outcome: str  #: ``dropped`` or ``unknown``
+    ends_paragraph: bool
+
+
 @cache
-def fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str, bool] | None]:
+def fixed_outcomes(lang: str) -> Callable[[str], FixedOutcome | None]:
+    """Returns ``fixed_outcomes_of`` for a language, without redirects."""
+    find = find_rule(lang)
+    return fixed_outcomes_of(lang, lambda name: (name, find(name)))
+
+
+def fixed_outcomes_of(
+    lang: str, resolve: Callable[[str], tuple[str, TemplateRule]]
+) -> Callable[[str], FixedOutcome | None]:
     """Returns a function that looks up uses whose arguments do not matter, from the text before their first pipe.
 
-    Its result is name, outcome (``dropped`` or ``unknown``), and whether the use ends a paragraph; None for all other
-    uses: parser functions, variables, and texts that cannot be a template.
+    Its result is None for all other uses: parser functions, variables, and texts that cannot be a template. ``resolve``
+    follows redirects from a name, and finds the rule.
     """
-    find = find_rule(lang)
     ends_paragraph = _paragraph_ends(lang)
 
     @lru_cache(maxsize=1 << 14)
-    def fixed_outcome(head: str) -> tuple[str, str, bool] | None:
+    def fixed_outcome(head: str) -> FixedOutcome | None:
         bare = head.strip()
         if len(head) > _LONGEST_NAME or ":" in head or _NO_TITLE.search(bare) or find_variable(bare):
             return None
         name = normalise_template_name(head, lang)
         if not name:
             return None
-        rule = find(name)
+        target, rule = resolve(name)
         if rule.function is not None or rule.outcome == "infobox":
             return None
-        ends = name in ends_paragraph
-        return name, "dropped" if ends else rule.outcome, ends
+        ends = name in ends_paragraph or target in ends_paragraph
+        return FixedOutcome(name, target, "dropped" if ends else rule.outcome, ends)
 
     return fixed_outcome
 
