@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kbsource.site import CATEGORY, TEMPLATE, Site
@@ -15,11 +16,24 @@ from kbsource.titles import clean_title, split_namespace, upper_first
 from kbsource.wikitext.asked import MODULE, Dependencies
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.conditions import CHOICES, namespace_text, stripped_argument
-from kbsource.wikitext.markers import BLANKS, CURRENCY, CUT, LINE, NUMBER, as_expanded, unmark_separators, without_marks
+from kbsource.wikitext.functions.numbers import NBSP
+from kbsource.wikitext.markers import (
+    BLANKS,
+    CURRENCY,
+    CUT,
+    LINE,
+    NUMBER,
+    TEMPLATE_LINK,
+    as_expanded,
+    unmark_separators,
+    without_marks,
+)
 from kbsource.wikitext.templates import (
     FixedOutcome,
+    Rendering,
     TemplateRule,
     find_function,
+    find_rule,
     find_variable,
     fixed_outcomes_of,
     is_number,
@@ -91,10 +105,12 @@ class WatchedPage:
     """PageFacts that record whether a fact was requested that differs between pages."""
 
     __slots__ = ("_facts", "is_asked", "lang", "site")
+    lang: str
+    site: Site
     title: str
     timestamp: str
 
-    def __init__(self, facts: PageFacts) -> None:
+    def __init__(self, facts: PageFacts | WatchedPage) -> None:
         self._facts = facts
         self.lang = facts.lang
         self.site = facts.site
@@ -237,7 +253,7 @@ class Frame:
         elif rule.follows_definition and name not in self.names:
             text = engine.if_complete(lambda: self._defined(node, name))
         if text is None:
-            named = dict(self._with(node.parts, "", ()).arguments) if rule.function else {}
+            named = dict(self._with(node.parts, "", ()).arguments) if rule.function or rule.body else {}
             numbered = {int(key): named.pop(key) for key in list(named) if is_number(key)}
             text = engine.by_rule(rule, numbered_in_place(name, [], named, numbered))
         return f"\n{text}" if not node.begins_line and text.startswith(_BLOCK_STARTS) else text
@@ -463,7 +479,7 @@ class PageExpander:
         "work",
     )
 
-    def __init__(self, wiki: Expander, page: PageFacts) -> None:
+    def __init__(self, wiki: Expander, page: PageFacts | WatchedPage) -> None:
         self.wiki = wiki
         self.page = WatchedPage(page)
         self.work = self.n_chars = self.n_look_ups = 0
@@ -531,7 +547,7 @@ class PageExpander:
 
     def by_rule(self, rule: TemplateRule, template: Template) -> str:
         """Returns the result of a rule for a use."""
-        text = rule.function(template, self.page, **rule.parameters) if rule.function else None
+        text = run_rule(rule, template, self.page)
         if rule.outcome == "infobox":
             return INFOBOX + (text or "")
         if rule.outcome == "unknown":
@@ -583,3 +599,66 @@ class PageExpander:
         outcome = "invoked" if self.is_invoked else "expanded"
         is_incomplete = self.is_partial or ("aside" in kinds and not text.strip(_NOTHING))
         return Expanded(outcome, text, "infobox" in kinds, self.n_modules, self.n_refs, is_incomplete)
+
+
+class _NoDefinitions:
+    """The definitions of a wiki whose dump has none."""
+
+    def source(self, name: str) -> None:
+        return None
+
+    def target(self, name: str) -> str:
+        return name
+
+    def module(self, name: str) -> None:
+        return None
+
+
+@cache
+def _rules_only(lang: str) -> Expander:
+    return Expander(_NoDefinitions(), Site(lang=lang), find_rule(lang))
+
+
+@cache
+def _body_tree(body: str, lang: str) -> Text:
+    """Returns the tree of a definition in ``rules/*.wiki``. Its links are not marked yet, as in the output of a
+    function."""
+    return read_tree(transcluded(body, lang, Counter()).replace(f"[[{TEMPLATE_LINK}", "[["))
+
+
+_MOST_CHARS_ADDED = 1000
+
+
+def run_rule(rule: TemplateRule, template: Template, page: PageFacts | WatchedPage) -> str | None:
+    """Returns the wikitext that a rule's function or definition makes of a use; None for nothing."""
+    if rule.function is not None:
+        return rule.function(template, page, **rule.parameters)
+    if rule.body is None:
+        return None
+    arguments = {str(number): value for number, value in enumerate(template.positional, 1)}
+    arguments |= template.named | {"0": template.name}
+    engine = PageExpander(_rules_only(page.lang), page)
+    frame = Frame(engine, names=(template.name,), arguments=dict(arguments))
+    try:
+        text = frame.read(_body_tree(rule.body, page.lang))
+    except BoundError:
+        return template.shown()
+    n_chars = sum(map(len, arguments.values()))
+    if len(text) > 2 * n_chars + _MOST_CHARS_ADDED:  # arguments that are no words of a sentence
+        return template.shown()
+    return text.replace(CUT, "").replace("&#32;", " ").replace("&nbsp;", NBSP)
+
+
+_FIXED = {outcome: Rendering(outcome, "") for outcome in ("dropped", "unknown", "infobox")}
+
+
+def render_use(template: Template, page: PageFacts, rule: TemplateRule | None = None) -> Rendering:
+    """Returns the rendering of a use by a rule, by default that of its name in the page's language; never fails on
+    wrong or missing arguments.
+    """
+    if rule is None:
+        rule = find_rule(page.lang)(template.name)
+    if rule.function is None and rule.body is None:
+        return _FIXED[rule.outcome]
+    text = run_rule(rule, template, page)
+    return _FIXED["dropped"] if text is None else Rendering(rule.outcome, text, rule.is_block)

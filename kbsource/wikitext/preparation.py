@@ -13,7 +13,7 @@ from itertools import islice
 
 from kbsource.wikitext.blocks import LINK_OF_LINES, RawTable, cut_tables
 from kbsource.wikitext.braces import expand_braces
-from kbsource.wikitext.expander import Expander, PageExpander
+from kbsource.wikitext.expander import Expander, PageExpander, render_use
 from kbsource.wikitext.functions import inline
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.conditions import ERROR
@@ -52,7 +52,6 @@ from kbsource.wikitext.templates import (
     magic,
     mark_links,
     normalise_template_name,
-    render_use,
     split_at_pipes,
     split_template,
     unmarked,

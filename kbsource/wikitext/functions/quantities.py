@@ -192,15 +192,6 @@ def currency(template: Template, page: PageFacts, *, symbol: str, after: bool = 
     return f"{text}{gap}{symbol}" if after else f"{symbol}{gap}{text}"
 
 
-def scaled_currency(template: Template, page: PageFacts, *, symbol: str) -> str:
-    """Returns ``₹5 crore`` for ``{{INRConvert|5|c}}``; the amount in dollars of that day is left out, because it
-    needs exchange rates.
-    """
-    scale = table("currency_scales").get(template.argument(2).lower(), "")
-    amount = currency(template, page, symbol=symbol)
-    return f"{amount}{NBSP}{scale}" if scale else amount
-
-
 def money(template: Template, page: PageFacts) -> str:
     """Returns the sign of the currency code and the amount: ``{{currency|1200|USD}}``."""
     amount = template.argument(1, "amount")
@@ -392,17 +383,6 @@ def music(template: Template, page: PageFacts) -> str:
         return values[1]
     sign: str = table("music", "symbols").get(values[0].lower().replace("-", ""), values[0])
     return sign + "".join(values[1:])
-
-
-def fossil_range(template: Template, page: PageFacts) -> str:
-    """Returns ``370–0 Ma`` or ``Late Silurian–Recent``."""
-    values = template.filled()
-    if not values:
-        return ""
-    numeric = all(plain_minus(value).replace(".", "").isdecimal() for value in values[:2])
-    text = "–".join(values[:2])
-    note = f" {values[2]}" if len(values) > 2 else ""
-    return f"{text}{NBSP}Ma{note}" if numeric else f"{text}{note}"
 
 
 def square_root(template: Template, page: PageFacts) -> str:
