@@ -13,8 +13,8 @@ from itertools import islice
 
 from kbsource.wikitext.blocks import LINK_OF_LINES, RawTable, cut_tables
 from kbsource.wikitext.braces import expand_braces
+from kbsource.wikitext.citations import is_citation, is_series, read_citation
 from kbsource.wikitext.expander import Expander, PageExpander, render_use
-from kbsource.wikitext.functions import inline
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.conditions import ERROR
 from kbsource.wikitext.lines import VARIANT_LANGS, choose_variants, end_paragraphs, remove_switches
@@ -39,6 +39,7 @@ from kbsource.wikitext.markers import (
     without_numbers,
 )
 from kbsource.wikitext.parsed import ParsedCell, ParsedInfobox, ParsedTable, TextCell
+from kbsource.wikitext.reference_texts import citation_text
 from kbsource.wikitext.references import MarkerPlace, References
 from kbsource.wikitext.tags import decode_references, replace_tags, strip_extensions
 from kbsource.wikitext.templates import (
@@ -67,7 +68,7 @@ _PLACE_SHOWN = re.compile(f"({ANY_PLACE.pattern})\n?")
 _CUTS_IN_A_ROW = re.compile(f"{CUT}{CUT}+")
 _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}{BLOCK}]")  # what _settle looks for
 # A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
-_LISTED_WORK = re.compile(r"(\n[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
+_LISTED_WORK = re.compile(r"(\n[*#:]+[ \t]*\{\{)(?=[ \t]*\w[^\[\]{}<>#:|\n]{1,60}[ \t\n]*\|)")
 _MONEY_IN_BRACKETS = re.compile(rf"\([^()\n{NUMBER}]{{0,200}}{NUMBER}[^()\n]{{0,200}}\)")
 _MONEY_WITHOUT_NUMBER = re.compile(rf"[^(,;{NUMBER}]*{NUMBER}(?=[ ,;.)])(?! ?[0-9])[^,;)]*")
 _SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
@@ -216,7 +217,10 @@ class PagePreparation:
         return again._on_template(inner, depth)
 
     def _on_template(self, inner: str, depth: int) -> str:
-        is_listed = inner[:1] == CUT  # see _LISTED_WORK
+        is_listed = False
+        if inner[:1] == CUT:  # see _LISTED_WORK
+            inner = inner[1:]
+            is_listed = is_citation(normalise_template_name(inner.partition("|")[0], self._page.lang), self._page.lang)
         fixed = None if is_listed else self._fixed_outcome(inner.partition("|")[0])
         if fixed is not None:
             name, target, outcome, ends_paragraph = fixed
@@ -236,7 +240,7 @@ class PagePreparation:
             return mark_separators(text) if depth else text
         if PIPE in inner or EQUALS in inner:
             template = unmarked(template)
-        if is_listed and (work := inline.whole(template)):
+        if is_listed and (work := listed_work(template, self._page.lang)):
             self.templates[template.name, "rendered"] += 1
             return mark_separators(work) if depth else work
         name = template.name
@@ -452,6 +456,21 @@ def _address(found: re.Match[str], losses: Counter[str]) -> str:
         return found[0]
     losses["external_link_unlabelled"] += 1
     return cut_out(found)
+
+
+def listed_work(template: Template, language: str) -> str:
+    """Returns the wikitext of a citation that is an item of a list, as in a bibliography; empty if neither title nor
+    periodical is given.
+    """
+    arguments = {str(place): value for place, value in enumerate(template.positional, 1)} | template.named
+    citation = read_citation(template.name, arguments, language=language, plain=str)
+    if citation is None or not (citation.title or citation.work):
+        return ""
+    text = citation_text(citation)
+    series = next((value for name, value in arguments.items() if value and is_series(name, language)), None)
+    if series and series != citation.work:  # a field of periodicals only
+        text = f"{text} {series}{'' if series[-1] in '.?!' else '.'}"
+    return text.replace("\n", " ")  # it is one line of a list
 
 
 def _own_line(place: re.Match[str]) -> str:

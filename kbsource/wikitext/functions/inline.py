@@ -307,15 +307,6 @@ def taxa(template: Template, page: PageFacts) -> str:
     return "\n".join(f"* {pair}" for pair in pairs if pair)
 
 
-_MOST_AUTHORS = 3
-_PERSONS = (("last", "first"), ("author", ""), ("surname", "given"), ("editor-last", "editor-first"), ("editor", ""))
-_PERSON_KEYS = tuple(
-    tuple((f"{last}{number}", f"{first}{number}" if first else "") for number in ("", *map(str, range(1, 10))))
-    for last, first in _PERSONS
-)
-_WORKS = ("journal", "work", "website", "newspaper", "magazine", "encyclopedia", "series")
-
-
 def several(template: Template, page: PageFacts) -> str | None:
     """Returns ``Smith (1999)`` from ``{{harvs|txt|last=Smith|year=1999}}``; None without ``txt``, which makes only a
     footnote.
@@ -343,39 +334,6 @@ def supreme_court(template: Template, page: PageFacts) -> str | None:
         return name or None
     case = f"{volume} U.S. {opening}{f', {pin}' if pin else ''}{f' ({year})' if year else ''}"
     return f"''{name}'', {case}" if name else case
-
-
-def whole(template: Template) -> str:
-    """Returns a work as in a bibliography: ``Smith, John (2001). Title. Publisher.``; empty if neither title nor
-    periodical is given.
-    """
-    persons: list[str] = []
-    arguments = template.named
-    for keys in _PERSON_KEYS:
-        for last, first in keys:
-            if name := arguments.get(last):
-                given = first and arguments.get(first)
-                persons.append(f"{name}, {given}" if given else name)
-        if persons:
-            break
-    if not persons and (named := template.argument(0, "authors", "vauthors", "people")):
-        persons = [named]
-    shown = "; ".join(persons[:_MOST_AUTHORS]) + ("; et al." if len(persons) > _MOST_AUTHORS else "")
-    date = template.argument(0, "date", "year", "publication-date")
-    head = f"{shown} ({date})" if shown and date else shown
-    chapter = template.argument(0, "chapter", "contribution", "entry", "article")
-    title = template.argument(0, "title", "script-title", "trans-title")
-    work = template.argument(0, *_WORKS)
-    volume, issue = template.argument(0, "volume"), template.argument(0, "issue", "number")
-    pages = template.argument(0, "pages", "page")
-    if work and (volume or pages):
-        numbers = f"{volume}{f' ({issue})' if issue else ''}"
-        work = f"{work} {': '.join(filter(None, (numbers, pages)))}"
-    parts = [head, f'"{chapter}"' if chapter else "", title, work, template.argument(0, "publisher", "institution")]
-    if date and not head.endswith(")"):
-        parts.append(date)
-    text = " ".join(part if part[-1] in ".?!" else f"{part}." for part in parts if part)
-    return text.replace("\n", " ") if title or work else ""  # it is one line of a list
 
 
 def _place(template: Template) -> str:
