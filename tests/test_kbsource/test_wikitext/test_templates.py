@@ -33,8 +33,8 @@ from kbsource.wikitext.tree import Parameter, Text, Use, read_tree
 from tests.support.examples import examples
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "templates" / "templates.toml"
-LANGUAGES = ("en", "de", "fr", "nl", "es", "it", "pt", "ru", "sv", "pl", "vi", "zh", "ja", "et", "bg", "xx")
-WITHOUT_RULES = "ar azb be-tarask bn cs fa fi hi hu ko lt simple sr-ec th uk".split()
+LANGUAGES = ("en", "de", "fr", "nl", "es", "it", "pt", "ru", "sv", "pl", "vi", "zh", "ja", "et", "bg", "he", "ko", "xx")
+WITHOUT_RULES = "ar azb be-tarask bn cs fa fi hi hu lt simple sr-ec th uk".split()
 PAGES = {
     lang: PageFacts(lang, "Test page", "2016-02-19T12:00:00Z", Site(lang=lang)) for lang in (*LANGUAGES, *WITHOUT_RULES)
 }
