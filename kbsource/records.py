@@ -208,12 +208,12 @@ class Trace(Row):
 
 
 class DefinitionHash(Row):
-    """Only with `--traces`. One row per name of a template or module that resolves to a text, sorted by key as an
-    unsigned number.
+    """Only with `--traces`. One row per name of a template or module that resolves to a text, and one per redirect,
+    sorted by key as an unsigned number.
     """
 
     key: Annotated[int, "hash of its name, as a signed number"]
-    text_hash: Annotated[int, "hash of the text, after redirects"]
+    text_hash: Annotated[int, "hash of the text, after redirects; in the row of a redirect, of its target's name"]
 
 
 class PageItem(Row):

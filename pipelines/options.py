@@ -166,8 +166,8 @@ class BuildOptions(Checked):
     ] = None
     """Use the newest revision of each page that is not after TIME, like 2019-08-01T00:00:00Z."""
     templates: Literal["definitions", "lua", "rules"] = "definitions"
-    """How templates without a rule are rendered: definitions: by their definitions in the dump; lua: also by the Lua
-    modules that these call (needs kbsource[lua]); rules: not at all."""
+    """How templates are rendered: definitions: by their definitions in the dump, or else by rules; lua: also by the Lua
+    modules that definitions call (needs kbsource[lua]); rules: by rules only."""
     references: bool = False
     """Write tables of references and of their positions in the text. A build takes about 1.6 times as long."""
     traces: bool = False

@@ -2,11 +2,13 @@
 
 The store has two uncompressed Arrow IPC files, with version ``FORMAT`` in their schema metadata.
 
-``definitions.arrow``: the ``text`` of every page, in the order of the dump.
+``definitions.arrow``: the ``text`` of every page, in the order of the dump; of a redirect, the name of its target.
 
-``definition-keys.arrow``: one batch with a row per name that resolves to a text, sorted by ``key``
-(``identity.title_hash`` of ``definition_name``). ``place`` is batch << 32 | row of the text in definitions.arrow; for a
-redirect, of its target's text. ``text_hash`` is ``identity.title_hash`` of that text. This file is written last.
+``definition-keys.arrow``: one batch sorted by ``key`` (``identity.title_hash`` of ``definition_name``), with a row per
+name that resolves to a text, and after it a row per redirect. ``place`` is batch << 32 | row of the text in
+definitions.arrow; for a redirect, of its target's text. The row of a redirect itself has the complement of the position
+of its target's name, whether a page has this name or not. ``text_hash`` is ``identity.title_hash`` of the text at the
+position. This file is written last.
 
 Memory: the mapped files, and 48 bytes per page while the store is built.
 """
@@ -20,6 +22,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kbsource.columns import numbers
 from kbsource.identity import title_hash
@@ -28,7 +31,7 @@ from kbsource.site import Site
 from kbsource.titles import clean_title, upper_first
 from kbsource.wikitext.asked import module_name, template_name
 
-FORMAT = "kbsource-definitions-2"
+FORMAT = "kbsource-definitions-3"
 TEXTS_FILE = "definitions.arrow"
 KEYS_FILE = "definition-keys.arrow"
 TEMPLATE, MODULE = 10, 828
@@ -75,7 +78,7 @@ def build_definitions(batches: Iterable[pa.RecordBatch], folder: str) -> int:
         batches: batches of schema ``DEFINITION_ROWS``, in the order of the dump.
 
     Returns:
-        The number of names that resolve to a text.
+        The number of names that resolve to a text, and of redirects.
     """
     os.makedirs(folder, exist_ok=True)
     rows = _Rows()
@@ -98,13 +101,13 @@ class _Rows:
             is_redirect = batch["target_name"].is_valid().to_numpy(zero_copy_only=False)
             target = title_keys(batch["target_name"].fill_null(""))
             order = [batch[name].to_numpy() for name in ("revision_id", "page_id")]
+            texts = pc.coalesce(batch["target_name"], batch["text"])
             if batch.num_rows:
-                texts = title_keys(batch["text"])
-                self._columns.append((title_keys(batch["name"]), place, texts, is_redirect, target, *order))
-            yield pa.RecordBatch.from_arrays([batch["text"]], schema=TEXTS_SCHEMA)
+                self._columns.append((title_keys(batch["name"]), place, title_keys(texts), is_redirect, target, *order))
+            yield pa.RecordBatch.from_arrays([texts], schema=TEXTS_SCHEMA)
 
     def resolved(self) -> tuple[npt.NDArray[np.generic], ...]:
-        """Returns the keys that resolve to a text, ascending, the position of the text, and its hash."""
+        """Returns the columns of the rows in definition-keys.arrow."""
         if not self._columns:
             return np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.uint64)
         columns = (np.concatenate(column) for column in zip(*self._columns, strict=True))
@@ -114,11 +117,19 @@ class _Rows:
         key, place, texts, is_redirect, target = (column[order] for column in (key, place, texts, is_redirect, target))
         at = np.searchsorted(key, target).clip(max=len(key) - 1)
         next_row = np.where(is_redirect & (key[at] == target), at, -1)
-        final = np.arange(len(key))
+        final = last = np.arange(len(key))  # the page that a name leads to, and the redirect that names it
         for _ in range(MAX_REDIRECTS):
-            final = np.where((final >= 0) & is_redirect[final], next_row[final], final)
+            is_followed = (final >= 0) & is_redirect[final]
+            last = np.where(is_followed, final, last)
+            final = np.where(is_followed, next_row[final], final)
         is_found = (final >= 0) & ~is_redirect[final]
-        return key[is_found], place[final[is_found]], texts[final[is_found]]
+        found = (
+            np.concatenate([key[is_found], key[is_redirect]]),
+            np.concatenate([place[final[is_found]], ~place[last[is_redirect]]]),
+            np.concatenate([texts[final[is_found]], texts[last[is_redirect]]]),
+        )
+        in_order = np.argsort(found[0], kind="stable")
+        return tuple(column[in_order] for column in found)
 
 
 class DefinitionStore:
@@ -136,20 +147,32 @@ class DefinitionStore:
         self._site = site
 
     def __len__(self) -> int:
-        return len(self._keys)
+        """Number of names that resolve to a text."""
+        return sum(place >= 0 for place in self._places)
 
     def source(self, name: str) -> str | None:
         """Returns the wikitext of a template by its normalised name, with redirects followed, or None."""
         return self._text(template_name(name, self._site))
 
+    def target(self, name: str) -> str:
+        """Returns the normalised name of the template that a name leads to, with redirects followed; the name itself
+        if it is not a redirect to a template.
+        """
+        found = self._text(template_name(name, self._site), is_redirect=True) or ""
+        namespace, _, target = found.partition(":")
+        return target if namespace == str(TEMPLATE) and target else name
+
     def module(self, name: str) -> str | None:
         """Returns the source of a module by its name without prefix, or None."""
         return self._text(module_name(name, self._site))
 
-    def _text(self, name: str) -> str | None:
+    def _text(self, name: str, *, is_redirect: bool = False) -> str | None:
         key = title_hash(name)
-        at = bisect_left(self._keys, key)
-        if at == len(self._keys) or self._keys[at] != key:
-            return None
-        place = self._places[at]
-        return self._texts[place >> 32].text(place & 0xFFFFFFFF)
+        for at in range(bisect_left(self._keys, key), len(self._keys)):
+            if self._keys[at] != key:
+                break
+            place = self._places[at]
+            if (place < 0) == is_redirect:
+                place = ~place if is_redirect else place
+                return self._texts[place >> 32].text(place & 0xFFFFFFFF)
+        return None

@@ -107,6 +107,11 @@ def _slot(name: str, language: str) -> tuple[str | None, int]:
     return slots.get(_NUMBER.sub("#", folded, count=1)), int(number[0])
 
 
+def is_series(parameter: str, language: str) -> bool:
+    """Returns whether a parameter of citations names the series of a work."""
+    return _slot(parameter, language)[0] == "series"
+
+
 def is_citation(name: str, language: str) -> bool:
     """Returns whether ``read_citation`` reads a template of this name."""
     return _template(name, language) is not None

@@ -1,4 +1,4 @@
-"""Expands uses without a rule by their definitions, and caches the results that are the same on every page.
+"""Expands uses of templates by their definitions, and caches the results that are the same on every page.
 
 Source: https://www.mediawiki.org/wiki/Help:Extension:ParserFunctions and ParserFunctions.php of the extension.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kbsource.site import CATEGORY, TEMPLATE, Site
@@ -15,11 +16,26 @@ from kbsource.titles import clean_title, split_namespace, upper_first
 from kbsource.wikitext.asked import MODULE, Dependencies
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.conditions import CHOICES, namespace_text, stripped_argument
-from kbsource.wikitext.markers import BLANKS, CURRENCY, CUT, LINE, NUMBER, as_expanded, unmark_separators, without_marks
+from kbsource.wikitext.functions.numbers import NBSP
+from kbsource.wikitext.markers import (
+    BLANKS,
+    CURRENCY,
+    CUT,
+    LINE,
+    NUMBER,
+    TEMPLATE_LINK,
+    as_expanded,
+    unmark_separators,
+    without_marks,
+)
 from kbsource.wikitext.templates import (
+    FixedOutcome,
+    Rendering,
     TemplateRule,
     find_function,
+    find_rule,
     find_variable,
+    fixed_outcomes_of,
     is_number,
     name_function,
     normalise_template_name,
@@ -43,6 +59,11 @@ class Definitions(Protocol):
 
     def source(self, name: str) -> str | None:
         """Returns the wikitext of a template, with redirects followed, or None."""
+
+    def target(self, name: str) -> str:
+        """Returns the name of the template that a name leads to, with redirects followed; the name itself if it is not
+        a redirect to a template.
+        """
 
     def module(self, name: str) -> str | None:
         """Returns the source of a Lua module, or None."""
@@ -76,6 +97,7 @@ Parts = tuple[tuple["Text | None", Text], ...]
 
 INFOBOX = '<table class="infobox"></table>'
 """Placeholder that an infobox in a definition leaves, so that the enclosing box is recognised as one."""
+_NOTHING = f"{CUT}{LINE} \n"
 _BLOCK_STARTS = ("*", "#", ":", ";", "{|")
 
 
@@ -83,10 +105,12 @@ class WatchedPage:
     """PageFacts that record whether a fact was requested that differs between pages."""
 
     __slots__ = ("_facts", "is_asked", "lang", "site")
+    lang: str
+    site: Site
     title: str
     timestamp: str
 
-    def __init__(self, facts: PageFacts) -> None:
+    def __init__(self, facts: PageFacts | WatchedPage) -> None:
         self._facts = facts
         self.lang = facts.lang
         self.site = facts.site
@@ -210,7 +234,9 @@ class Frame:
         return f"{{{{{{{name}}}}}}}" if node.default is None else self.read(node.default)
 
     def use(self, node: Use, *, is_by_rule: bool = True) -> str:
-        """Returns the expansion of a use, by a rule if it has one and ``is_by_rule`` allows it."""
+        """Returns the expansion of a use, by a rule where it has precedence or the definition is incomplete, if
+        ``is_by_rule`` allows it.
+        """
         engine, wiki = self.engine, self.engine.wiki
         head = self.read(node.head)
         if ":" in head and (found := find_function(head)):
@@ -220,23 +246,20 @@ class Frame:
         name = wiki.name_template(head)
         if not name or head.lstrip(BLANKS).startswith(":"):
             return engine.unknown()
-        rule = wiki.find_rule(name)
+        name, rule = wiki.resolve(name)
         text = None
         if rule.outcome == "unknown" or not is_by_rule:
             text = self._defined(node, name)
-        elif rule.yields and name not in self.names:
-            partial, n_modules, n_refs = engine.is_partial, engine.n_modules, engine.n_refs
-            text = self._defined(node, name)
-            if not any(map(str.isalnum, text)):
-                text, engine.is_partial, engine.n_modules, engine.n_refs = None, partial, n_modules, n_refs
+        elif rule.follows_definition and name not in self.names:
+            text = engine.if_complete(lambda: self._defined(node, name))
         if text is None:
-            named = dict(self._with(node.parts, "", ()).arguments) if rule.function else {}
+            named = dict(self._with(node.parts, "", ()).arguments) if rule.function or rule.body else {}
             numbered = {int(key): named.pop(key) for key in list(named) if is_number(key)}
             text = engine.by_rule(rule, numbered_in_place(name, [], named, numbered))
         return f"\n{text}" if not node.begins_line and text.startswith(_BLOCK_STARTS) else text
 
     def _defined(self, node: Use, name: str) -> str:
-        """Returns the expansion of a use by the template's definition.
+        """Returns the expansion of a use by the template's definition; ``name`` with redirects followed.
 
         Raises:
             BoundError: it is recursive, or the page's budget is exhausted.
@@ -308,6 +331,8 @@ MAX_REMEMBERED_CHARS = 64 << 20
 """Number of characters that a process caches: definitions, and uses with their expansions, each up to this size."""
 _CHARS_A_PIECE = 64  # cost of a syntax element of a tree in the cache
 _CHARS_A_NAME = 64  # cost of a dependency's name in the cache
+MAX_NAMES = 1 << 16
+"""Number of names of templates whose redirects a process caches."""
 _TAG_REF = re.compile(r"\{\{\s*#tag:\s*ref\b", re.IGNORECASE)
 _NO_VALUE = re.compile(r"\{{3}[^{}]*\}{3}")
 _DOUBLED = re.compile(r"\{(?=\{)|(?<=\})\}")
@@ -324,10 +349,13 @@ class Expanded(NamedTuple):
     is_infobox: bool = False  #: its box is an infobox
     n_modules: int = 0  #: number of calls of Lua modules that were not run, or failed
     n_refs: int = 0  #: number of references in the definitions used
+    #: something was left out that a rule may show: an unknown template, a module that was not run, or a box beside the
+    #: text that is all there is
+    is_incomplete: bool = False
 
 
 _Value = TypeVar("_Value")
-_BOUND = Expanded("bound")
+_BOUND = Expanded("bound", is_incomplete=True)
 
 
 class _Memory(Generic[_Value]):
@@ -361,8 +389,8 @@ class Expander:
         exists: Callable[[str], bool] | None = None,
         asked: Dependencies | None = None,
     ) -> None:
-        """Prepares the expansion. Templates that ``find_rule`` knows are not expanded. Without ``exists``, no
-        article exists. ``asked`` records dependencies.
+        """Prepares the expansion. The rules of ``find_rule`` have precedence where they say so, and replace incomplete
+        definitions. Without ``exists``, no article exists. ``asked`` records dependencies.
         """
         self.asked = asked or Dependencies(site)
         self._definitions = definitions
@@ -370,6 +398,8 @@ class Expander:
         self._trees: _Memory[tuple[Text | None, int, int]] = _Memory()
         self.known: _Memory[tuple[Expanded, tuple[int, int, int], frozenset[str]]] = _Memory()
         self.find_rule = find_rule
+        self._resolved: dict[str, tuple[str, TemplateRule]] = {}
+        self._fixed_outcome = fixed_outcomes_of(site.lang, self.resolve)
         self.invoke = invoke
         self.exists = exists or (lambda title: False)
         self.template_prefix = (
@@ -387,6 +417,29 @@ class Expander:
             namespace, rest = split_namespace(name, self._site)
             name = normalise_template_name(rest, self._site.lang) if namespace == TEMPLATE else name
         return name
+
+    def resolve(self, name: str) -> tuple[str, TemplateRule]:
+        """Returns the name of the template that a name in normal form leads to, with redirects of the wiki followed,
+        and its rule: that of this name, or else that of the name itself.
+        """
+        self.asked.template(name)
+        found = self._resolved.get(name)
+        if found is None:
+            target = self._definitions.target(name)
+            rule = self.find_rule(target)
+            if target != name and rule.outcome == "unknown":
+                rule = self.find_rule(name)
+            if len(self._resolved) >= MAX_NAMES:
+                self._resolved.clear()
+            found = self._resolved[name] = target, rule
+        return found
+
+    def fixed_outcome(self, head: str) -> FixedOutcome | None:
+        """Returns the result of ``fixed_outcomes_of``, with redirects of the wiki followed."""
+        found = self._fixed_outcome(head)
+        if found is not None:
+            self.asked.template(found.name)
+        return found
 
     def is_category(self, prefix: str) -> bool:
         """Returns whether links with this prefix put a page into a category."""
@@ -426,7 +479,7 @@ class PageExpander:
         "work",
     )
 
-    def __init__(self, wiki: Expander, page: PageFacts) -> None:
+    def __init__(self, wiki: Expander, page: PageFacts | WatchedPage) -> None:
         self.wiki = wiki
         self.page = WatchedPage(page)
         self.work = self.n_chars = self.n_look_ups = 0
@@ -481,9 +534,20 @@ class PageExpander:
         self.is_partial = True
         return CUT
 
+    def if_complete(self, expand: Callable[[], str]) -> str | None:
+        """Returns an expansion; None, with nothing recorded of it but its cost, if something unknown was left out."""
+        before = self.is_partial, self.n_modules, self.n_refs
+        self.is_partial = False
+        text = expand()
+        if not self.is_partial:
+            self.is_partial = before[0]
+            return text
+        self.is_partial, self.n_modules, self.n_refs = before
+        return None
+
     def by_rule(self, rule: TemplateRule, template: Template) -> str:
         """Returns the result of a rule for a use."""
-        text = rule.function(template, self.page, **rule.parameters) if rule.function else None
+        text = run_rule(rule, template, self.page)
         if rule.outcome == "infobox":
             return INFOBOX + (text or "")
         if rule.outcome == "unknown":
@@ -529,8 +593,72 @@ class PageExpander:
             text = _DOUBLED.sub("", _NO_VALUE.sub(CUT, text))
         text, kinds = read_boxes(text, self.wiki.is_category)
         if self.is_partial and not kinds and not any(map(str.isalnum, text)):
-            return Expanded("unknown", n_modules=self.n_modules, n_refs=self.n_refs)
+            return Expanded("unknown", n_modules=self.n_modules, n_refs=self.n_refs, is_incomplete=True)
         if text.startswith(_BLOCK_STARTS):
             text = LINE + text
         outcome = "invoked" if self.is_invoked else "expanded"
-        return Expanded(outcome, text, "infobox" in kinds, self.n_modules, self.n_refs)
+        is_incomplete = self.is_partial or ("aside" in kinds and not text.strip(_NOTHING))
+        return Expanded(outcome, text, "infobox" in kinds, self.n_modules, self.n_refs, is_incomplete)
+
+
+class _NoDefinitions:
+    """The definitions of a wiki whose dump has none."""
+
+    def source(self, name: str) -> None:
+        return None
+
+    def target(self, name: str) -> str:
+        return name
+
+    def module(self, name: str) -> None:
+        return None
+
+
+@cache
+def _rules_only(lang: str) -> Expander:
+    return Expander(_NoDefinitions(), Site(lang=lang), find_rule(lang))
+
+
+@cache
+def _body_tree(body: str, lang: str) -> Text:
+    """Returns the tree of a definition in ``rules/*.wiki``. Its links are not marked yet, as in the output of a
+    function."""
+    return read_tree(transcluded(body, lang, Counter()).replace(f"[[{TEMPLATE_LINK}", "[["))
+
+
+_MOST_CHARS_ADDED = 1000
+
+
+def run_rule(rule: TemplateRule, template: Template, page: PageFacts | WatchedPage) -> str | None:
+    """Returns the wikitext that a rule's function or definition makes of a use; None for nothing."""
+    if rule.function is not None:
+        return rule.function(template, page, **rule.parameters)
+    if rule.body is None:
+        return None
+    arguments = {str(number): value for number, value in enumerate(template.positional, 1)}
+    arguments |= template.named | {"0": template.name}
+    engine = PageExpander(_rules_only(page.lang), page)
+    frame = Frame(engine, names=(template.name,), arguments=dict(arguments))
+    try:
+        text = frame.read(_body_tree(rule.body, page.lang))
+    except BoundError:
+        return template.shown()
+    n_chars = sum(map(len, arguments.values()))
+    if len(text) > 2 * n_chars + _MOST_CHARS_ADDED:  # arguments that are no words of a sentence
+        return template.shown()
+    return text.replace(CUT, "").replace("&#32;", " ").replace("&nbsp;", NBSP)
+
+
+_FIXED = {outcome: Rendering(outcome, "") for outcome in ("dropped", "unknown", "infobox")}
+
+
+def render_use(template: Template, page: PageFacts, rule: TemplateRule | None = None) -> Rendering:
+    """Returns the rendering of a use by a rule, by default that of its name in the page's language; never fails on
+    wrong or missing arguments.
+    """
+    if rule is None:
+        rule = find_rule(page.lang)(template.name)
+    if rule.function is None and rule.body is None:
+        return _FIXED[rule.outcome]
+    text = run_rule(rule, template, page)
+    return _FIXED["dropped"] if text is None else Rendering(rule.outcome, text, rule.is_block)

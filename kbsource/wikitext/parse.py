@@ -98,7 +98,7 @@ class WikitextParser:
     """Parses a wiki's pages. It holds caches; create one per process.
 
     With ``is_direct``, plain and hidden links are read without mwparserfromhell; the result is the same.
-    ``definitions`` are used to expand templates without a rule; ``invoke``, ``exists`` and ``asked`` are as for
+    ``definitions`` are used to expand templates; ``invoke``, ``exists`` and ``asked`` are as for
     ``Expander``.
 
     ``has_references`` changes nothing else in the result. A page whose references cannot be read gets no references,

@@ -13,8 +13,8 @@ from itertools import islice
 
 from kbsource.wikitext.blocks import LINK_OF_LINES, RawTable, cut_tables
 from kbsource.wikitext.braces import expand_braces
-from kbsource.wikitext.expander import Expander, PageExpander
-from kbsource.wikitext.functions import inline
+from kbsource.wikitext.citations import is_citation, is_series, read_citation
+from kbsource.wikitext.expander import Expander, PageExpander, render_use
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.conditions import ERROR
 from kbsource.wikitext.lines import VARIANT_LANGS, choose_variants, end_paragraphs, remove_switches
@@ -39,18 +39,20 @@ from kbsource.wikitext.markers import (
     without_numbers,
 )
 from kbsource.wikitext.parsed import ParsedCell, ParsedInfobox, ParsedTable, TextCell
+from kbsource.wikitext.reference_texts import citation_text
 from kbsource.wikitext.references import MarkerPlace, References
 from kbsource.wikitext.tags import decode_references, replace_tags, strip_extensions
 from kbsource.wikitext.templates import (
     WORDS_ALONE,
     LostText,
+    TemplateRule,
     find_rule,
     fixed_outcomes,
     is_in_sentence,
     lost_text,
+    magic,
     mark_links,
     normalise_template_name,
-    render_use,
     split_at_pipes,
     split_template,
     unmarked,
@@ -66,7 +68,7 @@ _PLACE_SHOWN = re.compile(f"({ANY_PLACE.pattern})\n?")
 _CUTS_IN_A_ROW = re.compile(f"{CUT}{CUT}+")
 _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}{BLOCK}]")  # what _settle looks for
 # A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
-_LISTED_WORK = re.compile(r"(\n[*#:]+[ \t]*\{\{)(?=[ \t]*[Cc]it(?:e[ _][\w ]+|ation)[ \t\n]*\|)")
+_LISTED_WORK = re.compile(r"(\n[*#:]+[ \t]*\{\{)(?=[ \t]*\w[^\[\]{}<>#:|\n]{1,60}[ \t\n]*\|)")
 _LIST_MARKS = frozenset("*#:")
 _MONEY_IN_BRACKETS = re.compile(rf"\([^()\n{NUMBER}]{{0,200}}{NUMBER}[^()\n]{{0,200}}\)")
 _MONEY_WITHOUT_NUMBER = re.compile(rf"[^(,;{NUMBER}]*{NUMBER}(?=[ ,;.)])(?! ?[0-9])[^,;)]*")
@@ -107,7 +109,7 @@ class PagePreparation:
     ) -> None:
         self._page = page
         self.title = page.title
-        self._fixed_outcome = fixed_outcomes(page.lang)
+        self._fixed_outcome = fixed_outcomes(page.lang) if expander is None else expander.fixed_outcome
         self._find_rule = find_rule(page.lang)
         self._references = references
         self._expander = expander
@@ -117,6 +119,7 @@ class PagePreparation:
         self.templates: Counter[tuple[str, str]] = Counter()
         self.lost: dict[tuple[str, str], LostText] = {}
         self.shown: Counter[tuple[str, str]] = Counter()
+        self._targets: set[str] = set()  # names that redirects of the wiki lead to
         self._switches: set[str] = set()
         self._infoboxes: list[tuple[str, list[tuple[str, str]]]] = []
         self._tables: list[RawTable] = []
@@ -217,10 +220,15 @@ class PagePreparation:
         return again._on_template(inner, depth)
 
     def _on_template(self, inner: str, depth: int) -> str:
-        is_listed = inner[:1] == CUT  # see _LISTED_WORK
+        is_listed = False
+        if inner[:1] == CUT:  # see _LISTED_WORK
+            inner = inner[1:]
+            is_listed = is_citation(normalise_template_name(inner.partition("|")[0], self._page.lang), self._page.lang)
         fixed = None if is_listed else self._fixed_outcome(inner.partition("|")[0])
         if fixed is not None:
-            name, outcome, ends_paragraph = fixed
+            name, target, outcome, ends_paragraph = fixed
+            if target != name:
+                self._targets.add(target)
             if outcome == "unknown":
                 if self._expansion is not None and (text := self._expand(inner, name, depth)) is not None:
                     return text
@@ -235,27 +243,30 @@ class PagePreparation:
             return mark_separators(text) if depth else text
         if PIPE in inner or EQUALS in inner:
             template = unmarked(template)
-        if is_listed and (work := inline.whole(template)):
+        if is_listed and (work := listed_work(template, self._page.lang)):
             self.templates[template.name, "rendered"] += 1
             return mark_separators(work) if depth else work
-        if self._expansion is not None and self._find_rule(template.name).yields:
-            expanded = self._expand(inner, template.name, depth, has_rule=True)
+        name = template.name
+        target, rule = self._resolve(name)
+        if self._expansion is not None and rule.follows_definition:
+            expanded = self._expand(inner, name, depth, has_rule=True)
             if expanded is not None:
                 return expanded
-        rendering = render_use(template, self._page)
+        template = template._replace(name=target)
+        rendering = render_use(template, self._page, rule)
         if rendering.outcome == "infobox":
             if _has_heading(inner):
-                return self._leave_out(inner, template.name, "infobox")
-            self.templates[template.name, "rendered"] += 1
+                return self._leave_out(inner, name, "infobox")
+            self.templates[name, "rendered"] += 1
             text = mark_separators(rendering.wikitext) if depth else rendering.wikitext
-            return self._add_infobox(template) + text
+            return self._add_infobox(template._replace(name=name)) + text
         if rendering.outcome != "rendered":
             if rendering.outcome == "unknown" and self._expansion is not None:
-                expanded = self._expand(inner, template.name, depth)
+                expanded = self._expand(inner, name, depth)
                 if expanded is not None:
                     return expanded
-            return self._leave_out(inner, template.name, rendering.outcome)
-        self.templates[template.name, "rendered"] += 1
+            return self._leave_out(inner, name, rendering.outcome)
+        self.templates[name, "rendered"] += 1
         text = rendering.wikitext
         has_places = PLACE in text
         if has_places:
@@ -270,20 +281,29 @@ class PagePreparation:
             self._has_fractions = True
             text = f"{CUT}{CUT}{text}"  # separated from a number before it, because it is added to that number
         if not depth:
-            self.shown[template.name, "rendered"] += visible_chars(_without_places(text) if has_places else text)
+            self.shown[name, "rendered"] += visible_chars(_without_places(text) if has_places else text)
         if rendering.is_block:  # an empty block keeps a list after it at the beginning of a line
             text = f"\n\n{text}\n\n" if text else f"{CUT}\n\n"
             if not depth:
                 text = f"{BLOCK}{text}{BLOCK}"
         return mark_separators(text) if depth else text
 
+    def _resolve(self, name: str) -> tuple[str, TemplateRule]:
+        """Returns the name that a template's or parser function's name leads to, and its rule."""
+        if self._expander is None or name[0] == "#" or name in magic().rules:
+            return name, self._find_rule(name)
+        found = self._expander.resolve(self._expander.name_template(name) if ":" in name else name)
+        if found[0] != name:
+            self._targets.add(found[0])
+        return found
+
     def _expand(self, inner: str, name: str, depth: int, *, has_rule: bool = False) -> str | None:
         """Returns the output of a template's definition. None if there is no definition, or if there is a rule and the
-        definition shows nothing or exceeds a limit."""
+        definition is incomplete or exceeds a limit."""
         if self._expansion is None or _has_heading(inner):
             return None
-        outcome, text, is_infobox, n_modules, n_refs = self._expansion.expand(inner, name)
-        if has_rule and (outcome in ("unknown", "bound") or not (is_infobox or text.strip(_NOTHING))):
+        outcome, text, is_infobox, n_modules, n_refs, is_incomplete = self._expansion.expand(inner, name)
+        if has_rule and is_incomplete:
             return None
         self.losses["module"] += n_modules
         if self._references is not None:
@@ -401,7 +421,7 @@ class PagePreparation:
         if self._switches & self._facts.disambiguation_words:
             return True
         names = self._facts.disambiguation_templates
-        return any(name in names for name, _ in self.templates)
+        return not names.isdisjoint(self._targets) or any(name in names for name, _ in self.templates)
 
 
 def _has_heading(inner: str) -> bool:
@@ -469,6 +489,21 @@ def _end_addresses(text: str) -> str:
             position = link.end()
         start = text.find("[http", start + 1)
     return "".join((*pieces, text[position:])) if pieces else text
+
+
+def listed_work(template: Template, language: str) -> str:
+    """Returns the wikitext of a citation that is an item of a list, as in a bibliography; empty if neither title nor
+    periodical is given.
+    """
+    arguments = {str(place): value for place, value in enumerate(template.positional, 1)} | template.named
+    citation = read_citation(template.name, arguments, language=language, plain=str)
+    if citation is None or not (citation.title or citation.work):
+        return ""
+    text = citation_text(citation)
+    series = next((value for name, value in arguments.items() if value and is_series(name, language)), None)
+    if series and series != citation.work:  # a field of periodicals only
+        text = f"{text} {series}{'' if series[-1] in '.?!' else '.'}"
+    return text.replace("\n", " ")  # it is one line of a list
 
 
 def _own_line(place: re.Match[str]) -> str:

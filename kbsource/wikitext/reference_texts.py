@@ -223,13 +223,20 @@ class NoteKinds:
         self._asked.names |= names
         return kind
 
+    def target(self, name: str) -> str:
+        """Returns the name of the template that a name in normal form leads to, with redirects of the wiki followed."""
+        if self._definitions is None:
+            return name
+        self._asked.template(name)
+        return self._definitions.target(name)
+
     def _found(self, head: str) -> str | None:
         bare = head.strip().lower()
         if bare.startswith("#tag:"):
             return "tag" if bare[5:].strip() in ("ref", "references") else None
         if len(head) > 200 or bare[:1] == "#" or not bare:
             return None
-        name = normalise_template_name(head, self._lang)
+        name = self.target(normalise_template_name(head, self._lang))
         if name.casefold().startswith(_ANCHORS):
             return "anchor"
         if name.casefold().startswith(_NO_NOTES):
@@ -240,7 +247,6 @@ class NoteKinds:
             return "work"
         if self._definitions is None:
             return None
-        self._asked.template(name)
         if not (source := self._definitions.source(name)):
             return None
         self._asked.same_source(source)

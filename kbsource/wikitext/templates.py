@@ -1,7 +1,8 @@
-"""Renders templates that carry values, and deliberately drops others: one use in, its wikitext out.
+"""Finds the rules for templates that carry values, and for those that are deliberately dropped; splits uses.
 
-The rules are data (``rules/*.toml``) over pure functions (``functions/``). The result depends only on the name and the
-arguments: no template source is read, and "now" is the time of the revision.
+The rules are data (``rules/*.toml``) over pure functions (``functions/``), or definitions in wikitext
+(``rules/*.wiki``). Their result depends only on the name and the arguments: the wiki's own definition is not read, and
+"now" is the time of the revision.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from importlib import resources
 from itertools import pairwise
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -19,7 +21,7 @@ from kbsource.languages import language
 from kbsource.numerals import unescape
 from kbsource.titles import clean_title, upper_first
 from kbsource.wikitext.functions import clock, conditions, convert, dates, foreign, inline, places, quantities
-from kbsource.wikitext.functions.arguments import Function, PageFacts, Template, read_rules
+from kbsource.wikitext.functions.arguments import Function, Template, read_rules
 from kbsource.wikitext.markers import APOSTROPHE, BLANKS, TEMPLATE_LINK, unmark_separators, without_marks
 
 _LONE_APOSTROPHE = re.compile("(?<!')'(?!')")
@@ -31,14 +33,20 @@ _SHORTEST_FOLDED = 4  # shorter names may differ only in letter case: {{SS}} is 
 
 
 class TemplateRule(NamedTuple):
-    """How a template is treated: its outcome and, if it is ``rendered``, its function."""
+    """How a template is treated: its outcome and, if it is ``rendered``, its function or its definition."""
 
     outcome: str  #: rendered | dropped | unknown | infobox
     #: returns the wikitext (for an infobox, its additional output in the running text); None for nothing
     function: Function | None
     parameters: dict[str, Any]  #: keyword arguments of the function
     is_block: bool  #: the result is on lines of its own
-    yields: bool = False  #: the wiki's own definition has precedence over the rule if it shows text
+    is_first: bool = False  #: the rule has precedence over the wiki's own definition
+    body: str | None = None  #: the definition in wikitext, instead of a function
+
+    @property
+    def follows_definition(self) -> bool:
+        """Whether the rule is only used where the wiki has no definition, or an incomplete one."""
+        return not self.is_first and self.outcome == "rendered"
 
 
 DROPPED = TemplateRule("dropped", None, {}, False)
@@ -98,7 +106,21 @@ def _rule(entry: dict[str, Any]) -> TemplateRule:
     if function is None:
         raise SetupError(f"template rule {entry.get('name')!r} names no function: {written!r}; see wikitext/functions")
     parameters = {key: _parameter(value) for key, value in entry.get("with", {}).items()}
-    return TemplateRule(outcome, function, parameters, entry.get("block", False), entry.get("yields", False))
+    return TemplateRule(outcome, function, parameters, entry.get("block", False), entry.get("first", False))
+
+
+_HEADING = re.compile(r"^== (.+) ==\n", re.MULTILINE)
+
+
+def read_fallbacks(lang: str) -> list[tuple[list[str], str]]:
+    """Returns the definitions of ``rules/LANG.wiki``: their names, and the wikitext. Text before the first heading is
+    a comment.
+    """
+    source = resources.files("kbsource.wikitext").joinpath(f"rules/{lang}.wiki")
+    if not source.is_file():
+        return []
+    _, *pieces = _HEADING.split(source.read_text("utf-8"))
+    return [(names.split(" | "), body.strip("\n")) for names, body in zip(pieces[::2], pieces[1::2], strict=True)]
 
 
 def _parameter(value: Any) -> Any:
@@ -108,6 +130,10 @@ def _parameter(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(value)
     return _LONE_APOSTROPHE.sub(APOSTROPHE, value) if isinstance(value, str) else value
+
+
+def _fallback(body: str) -> TemplateRule:
+    return TemplateRule("rendered", None, {}, False, body=body)
 
 
 @cache
@@ -120,7 +146,7 @@ def magic() -> Magic:
     loose: dict[str, str] = {}
     rules: dict[str, TemplateRule] = {}
     for entry in data["function"]:
-        rules[entry["name"]] = _rule(entry)
+        rules[entry["name"]] = _rule(entry)._replace(is_first=True)
         is_exact = entry["name"].isupper() and entry["name"][0] != "#"  # Source: $magicWords of MessagesEn.php
         for name in (entry["name"].rstrip(":"), *entry.get("aliases", ())):
             if is_exact:
@@ -128,7 +154,7 @@ def magic() -> Magic:
             else:
                 functions[name.casefold()] = entry["name"]
     for entry in data["variable"]:
-        rules[entry["name"]] = _rule(entry)
+        rules[entry["name"]] = _rule(entry)._replace(is_first=True)
         for name in (entry["name"], *entry.get("aliases", ())):
             variables[name] = entry["name"]
             if entry.get("any_case"):
@@ -140,22 +166,23 @@ def magic() -> Magic:
 @cache
 def rule_book(lang: str) -> RuleBook:
     """Returns the rules of a language: its own first, then the English ones."""
-    english = read_rules("en")
-    canonical = {entry["name"]: _rule(entry) for entry in english["rule"]}
+    canonical = {entry["name"]: _rule(entry) for entry in read_rules("en")["rule"]}
+    canonical |= {names[0]: _fallback(body) for names, body in read_fallbacks("en")}
     book = RuleBook()
-    own = read_rules(lang) or read_rules(lang.split("-", 1)[0])
     if lang in ("en", "simple"):
-        _add(book, english, canonical)
+        _add(book, "en", canonical)
     else:
-        _add(book, own, canonical)
-        _add(book, english, canonical, borrowed=read_rules("international"))
+        for code in (lang, lang.split("-", 1)[0]):
+            if read_rules(code) or read_fallbacks(code):
+                _add(book, code, canonical)
+                break
+        _add(book, "en", canonical, borrowed=read_rules("international"))
     book.by_name.update(magic().rules)
     book.prefixes.insert(0, ("#tag:", magic().rules["#tag"]))
     for code in places.country_codes():
         if any(pattern.fullmatch(code) for pattern, _ in book.patterns):
             continue
-        rule = TemplateRule("rendered", places.country_by_name, {}, False, lang not in ("en", "simple"))
-        book.by_name.setdefault(code, rule)
+        book.by_name.setdefault(code, TemplateRule("rendered", places.country_by_name, {}, False))
     book.prefixes.extend((prefix, INFOBOX) for prefix in language(lang).infobox_prefixes)
     book.suffixes.extend((suffix, INFOBOX) for suffix in language(lang).infobox_suffixes)
     return book
@@ -163,20 +190,22 @@ def rule_book(lang: str) -> RuleBook:
 
 def _add(
     book: RuleBook,
-    data: dict[str, Any],
+    code: str,
     canonical: dict[str, TemplateRule],
     *,
     borrowed: dict[str, list[str]] | None = None,
 ) -> None:
-    """Adds the rules of a file; names that already have a rule keep it.
+    """Adds the rules of a language's files; names that already have a rule keep it.
 
     ``canonical`` contains the English rules by name, because aliases refer to them. ``borrowed`` is international.toml,
     if the rules come from another language. It lists the names that may show text; a name that shows nothing is used
     only if it is too long to mean something else in another language.
     """
     shown = None if borrowed is None else frozenset(borrowed["names"])
-    worded = frozenset(borrowed["worded"]) if borrowed else frozenset()
+    data = read_rules(code)
     found: list[tuple[str, TemplateRule]] = []
+    for names, body in read_fallbacks(code):
+        found.extend((name, _fallback(body)) for name in names)
     for entry in data.get("rule", ()):
         rule = _rule(entry)
         found.extend((name, rule) for name in (entry["name"], *entry.get("aliases", ())))
@@ -185,22 +214,19 @@ def _add(
             raise SetupError(f"template rules: aliases of {name!r}, which en.toml has no rule for")
         found.extend((alias, canonical[name]) for alias in aliases)
     for section, rule in (("drop", DROPPED), ("infobox", INFOBOX)):
-        names = data.get(section, {})
-        found.extend((name, rule) for name in names.get("names", ()))
-        book.prefixes.extend((prefix.casefold(), rule) for prefix in names.get("prefixes", ()))
-        book.suffixes.extend((suffix.casefold(), rule) for suffix in names.get("suffixes", ()))
+        listed = data.get(section, {})
+        found.extend((name, rule) for name in listed.get("names", ()))
+        book.prefixes.extend((prefix.casefold(), rule) for prefix in listed.get("prefixes", ()))
+        book.suffixes.extend((suffix.casefold(), rule) for suffix in listed.get("suffixes", ()))
     for name, rule in found:
-        if name in worded:
-            rule = rule._replace(yields=True)
-        elif shown is not None and (name not in shown if rule.function else len(name) < _SHORTEST_FOLDED):
-            continue
+        if shown is not None:
+            if name not in shown if rule.outcome == "rendered" else len(name) < _SHORTEST_FOLDED:
+                continue
+            rule = rule._replace(is_first=False)
         book.by_name.setdefault(name, rule)
         if len(name) >= _SHORTEST_FOLDED:
             book.folded.setdefault(name.casefold(), rule)
-    book.patterns.extend(
-        (re.compile(entry["match"]), _rule(entry)._replace(yields=borrowed is not None))
-        for entry in data.get("pattern", ())
-    )
+    book.patterns.extend((re.compile(entry["match"]), _rule(entry)) for entry in data.get("pattern", ()))
 
 
 _BRACKET_OR_PIPE = re.compile(r"\[\[|\]\]|\|")
@@ -289,41 +315,45 @@ def is_in_sentence(use: re.Match[str]) -> bool:
     return bool(behind) and _NO_SENTENCE.isdisjoint(before[-1:] + behind) and any(map(str.isalnum, before))
 
 
-_FIXED = {outcome: Rendering(outcome, "") for outcome in ("dropped", "unknown", "infobox")}
+class FixedOutcome(NamedTuple):
+    """The treatment of a use whose arguments do not matter."""
 
-
-def render_use(template: Template, page: PageFacts) -> Rendering:
-    """Returns the rendering of a use by the rules of the page's language; never fails on wrong or missing arguments."""
-    rule = find_rule(page.lang)(template.name)
-    if rule.function is None:
-        return _FIXED[rule.outcome]
-    text = rule.function(template, page, **rule.parameters)
-    return _FIXED["dropped"] if text is None else Rendering(rule.outcome, text, rule.is_block)
+    name: str  #: as written, in normal form
+    target: str  #: name of the template that it leads to
+    outcome: str  #: ``dropped`` or ``unknown``
+    ends_paragraph: bool
 
 
 @cache
-def fixed_outcomes(lang: str) -> Callable[[str], tuple[str, str, bool] | None]:
+def fixed_outcomes(lang: str) -> Callable[[str], FixedOutcome | None]:
+    """Returns ``fixed_outcomes_of`` for a language, without redirects."""
+    find = find_rule(lang)
+    return fixed_outcomes_of(lang, lambda name: (name, find(name)))
+
+
+def fixed_outcomes_of(
+    lang: str, resolve: Callable[[str], tuple[str, TemplateRule]]
+) -> Callable[[str], FixedOutcome | None]:
     """Returns a function that looks up uses whose arguments do not matter, from the text before their first pipe.
 
-    Its result is name, outcome (``dropped`` or ``unknown``), and whether the use ends a paragraph; None for all other
-    uses: parser functions, variables, and texts that cannot be a template.
+    Its result is None for all other uses: parser functions, variables, and texts that cannot be a template. ``resolve``
+    follows redirects from a name, and finds the rule.
     """
-    find = find_rule(lang)
     ends_paragraph = _paragraph_ends(lang)
 
     @lru_cache(maxsize=1 << 14)
-    def fixed_outcome(head: str) -> tuple[str, str, bool] | None:
+    def fixed_outcome(head: str) -> FixedOutcome | None:
         bare = head.strip()
         if len(head) > _LONGEST_NAME or ":" in head or _NO_TITLE.search(bare) or find_variable(bare):
             return None
         name = normalise_template_name(head, lang)
         if not name:
             return None
-        rule = find(name)
-        if rule.function is not None or rule.outcome == "infobox":
+        target, rule = resolve(name)
+        if rule.function is not None or rule.outcome not in ("dropped", "unknown"):
             return None
-        ends = name in ends_paragraph
-        return name, "dropped" if ends else rule.outcome, ends
+        ends = name in ends_paragraph or target in ends_paragraph
+        return FixedOutcome(name, target, "dropped" if ends else rule.outcome, ends)
 
     return fixed_outcome
 

@@ -39,16 +39,25 @@ def check_laws(parsed: ParsedText) -> None:
 
 
 class Dictionary:
-    """Definitions by name; counts how often each was asked for."""
+    """Definitions and targets of redirects by name; counts how often each definition was asked for."""
 
-    def __init__(self, templates: Mapping[str, str], modules: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        templates: Mapping[str, str],
+        modules: Mapping[str, str] | None = None,
+        redirects: Mapping[str, str] | None = None,
+    ) -> None:
         self._templates = templates
         self._modules = modules or {}
+        self._redirects = redirects or {}
         self.asked: list[str] = []
 
     def source(self, name: str) -> str | None:
         self.asked.append(name)
-        return self._templates.get(name)
+        return self._templates.get(self.target(name))
+
+    def target(self, name: str) -> str:
+        return self._redirects.get(name, name)
 
     def module(self, name: str) -> str | None:
         return self._modules.get(name)

@@ -501,6 +501,8 @@ def parts_of_date(template: Template, page: PageFacts, *, age: bool = False) -> 
     texts = [value for value in values if value]
     if not texts:
         return ""
+    if len(parts := texts[0].split()) == 3 and all(map(str.isdecimal, parts)):  # {{date|17 11 1994}}
+        texts[:1] = parts
     parsed = read_date(texts[0], page.lang)
     if parsed is not None and (not texts[0].isdecimal() or len(texts) == 1):
         text = write_date(parsed, page.lang) if parsed.day and texts[0][-1:].isdecimal() else texts[0]

@@ -18,9 +18,17 @@ _NON_LATIN = frozenset(
 
 @cache
 def language_names(lang: str) -> dict[str, str]:
-    """Returns names of languages by code in the given language; empty if there is no data."""
+    """Returns names of languages by code in the given language, as they are written before a word; empty if there is
+    no data.
+    """
     data: dict[str, dict[str, str]] = read_rules("language_names")
-    return data.get("en" if lang == "simple" else lang) or data.get(lang.partition("-")[0], {})
+    names = data.get("en" if lang == "simple" else lang) or data.get(lang.partition("-")[0], {})
+    if not names:
+        return {}
+    nouns = language_nouns(lang)  # names of more languages
+    if lang.partition("-")[0] == "de":  # the adjective
+        nouns = {code: noun.lower() for code, noun in nouns.items() if noun.endswith("isch")}
+    return nouns | names
 
 
 def lang(template: Template, page: PageFacts) -> str:
@@ -384,6 +392,8 @@ def in_language(template: Template, page: PageFacts, *, code: str = "", word: st
         code, values = values[0], values[1:]
     name = language_names(page.lang).get(code.lower(), "")
     text = " ".join(values[:1])
+    if not text and not word:
+        return name
     if not name or not text:
         return text
     separator = f"{NBSP}: " if page.lang == "fr" else " "

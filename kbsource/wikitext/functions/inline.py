@@ -13,8 +13,6 @@ from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, 
 from kbsource.wikitext.functions.numbers import MINUS, NBSP, format_number, plain_minus, raise_text
 from kbsource.wikitext.markers import literal, without_marks
 
-_LONGEST_TITLE = 255  # MediaWiki's limit, in bytes; here applied to characters
-
 
 def fixed(template: Template, page: PageFacts, *, text: str) -> str | None:
     """Returns a text that does not depend on the arguments: dashes, spaces, symbols."""
@@ -152,12 +150,6 @@ def spaces(template: Template, page: PageFacts) -> str:
     return NBSP if count is None or count < 0 else NBSP * min(count, 100)
 
 
-def abbreviation_link(template: Template, page: PageFacts) -> str:
-    """Returns the short form as a link to the page of the long form: ``{{abbrlink|UN|United Nations}}``."""
-    values = template.padded(2)
-    return wikitext_link(values[1], values[0])
-
-
 def interlanguage_link(
     template: Template,
     page: PageFacts,
@@ -188,42 +180,6 @@ def page_link(template: Template, page: PageFacts, *, target: str = "{1}", label
     return wikitext_link(title, pieces(template, page, show=label)) if title else template.shown()
 
 
-def section_link(template: Template, page: PageFacts) -> str:
-    """Returns ``Article § Section`` as links."""
-    values = template.stripped()
-    if not values:
-        return ""
-    title, sections = values[0], [value for value in values[1:] if value]
-    name = title
-    if len(name) > _LONGEST_TITLE:
-        return ", ".join(value for value in values if value)
-    if not sections:
-        return wikitext_link(name.replace("##", "#"))
-    texts = [
-        wikitext_link(
-            f"{name}#{sections[0]}", template.argument(0, "display") or f"{name} §{NBSP}{sections[0]}".strip()
-        )
-    ]
-    texts.extend(wikitext_link(f"{name}#{section}", section) for section in sections[1:])
-    return ", ".join(texts)
-
-
-def sort_name(template: Template, page: PageFacts) -> str:
-    """Returns a link to the person unless ``nolink`` is set: ``{{sortname|First|Last|target}}``."""
-    values = template.padded(3)
-    name = f"{values[0]} {values[1]}".strip()
-    if is_true(template.named.get("nolink", "")):
-        return name
-    dab = template.named.get("dab", "")
-    return wikitext_link(values[2] or (f"{name} ({dab})" if dab else name), name)
-
-
-def keys(template: Template, page: PageFacts) -> str:
-    """Returns keys of a keyboard, ``Ctrl+C``; the argument ``chain`` sets the text between them."""
-    chain = template.named.get("chain", "+")
-    return (chain or "+").join(template.filled())
-
-
 def address(template: Template, page: PageFacts) -> str:
     """Returns the shown text of a web address: its label, else the address without scheme and trailing slash."""
     target = template.argument(1, "url", "URL")
@@ -233,48 +189,6 @@ def address(template: Template, page: PageFacts) -> str:
     for scheme in ("https://", "http://", "//"):
         target = target.removeprefix(scheme)
     return target.rstrip("/")
-
-
-def sic(template: Template, page: PageFacts) -> str:
-    """Returns a wrong word as it is, followed by ``[sic]`` unless that is hidden."""
-    text = " ".join(template.filled())
-    if is_true(template.named.get("hide", "")):
-        return text
-    return f"{text} &#91;sic&#93;".strip()
-
-
-_ENDS_OF_MARRIAGE = {
-    "d": "died",
-    "died": "died",
-    "his death": "his death",
-    "her death": "her death",
-    "w": "wid.",
-    "widowed": "wid.",
-    "div": "div.",
-    "divorced": "div.",
-    "divorce": "div.",
-}
-
-
-def marriage(template: Template, page: PageFacts) -> str:
-    """Returns ``Jane Doe (m. 1919; died 1955)``. Source: https://en.wikipedia.org/wiki/Template:Marriage"""
-    values = template.padded(3)
-    spouse, start, end = values[0], values[1], values[2]
-    end = template.argument(0, "end_date", default=end)
-    kind = template.argument(0, "reason", "end").rstrip(".").lower()
-    if not start:
-        return spouse
-    if not end:
-        return f"{spouse} (m.{NBSP}{start})"
-    if word := _ENDS_OF_MARRIAGE.get(kind, ""):
-        return f"{spouse} (m.{NBSP}{start}; {word}{NBSP}{end})"
-    return f"{spouse} (m. {start}; {kind} {end})" if kind else f"{spouse} (m.{NBSP}{start}–{end})"
-
-
-def decade(template: Template, page: PageFacts) -> str:
-    """Returns a link to a decade: ``[[1990s]]``."""
-    value = template.argument(1)
-    return wikitext_link(f"{value[:-1]}0s" if value.isdecimal() else value)
 
 
 def verse(template: Template, page: PageFacts, *, book: str = "", mark: str = ":") -> str:
@@ -393,21 +307,6 @@ def taxa(template: Template, page: PageFacts) -> str:
     return "\n".join(f"* {pair}" for pair in pairs if pair)
 
 
-_MOST_AUTHORS = 3
-_PERSONS = (("last", "first"), ("author", ""), ("surname", "given"), ("editor-last", "editor-first"), ("editor", ""))
-_PERSON_KEYS = tuple(
-    tuple((f"{last}{number}", f"{first}{number}" if first else "") for number in ("", *map(str, range(1, 10))))
-    for last, first in _PERSONS
-)
-_WORKS = ("journal", "work", "website", "newspaper", "magazine", "encyclopedia", "series")
-
-
-def textual(template: Template, page: PageFacts) -> str:
-    """Returns ``Smith & Jones (2001, p. 3)`` from ``{{harvtxt|Smith|Jones|2001|p=3}}``."""
-    *names, year = template.filled() or [""]
-    return _with_year(_in_a_row(names, "&"), year, _place(template))
-
-
 def several(template: Template, page: PageFacts) -> str | None:
     """Returns ``Smith (1999)`` from ``{{harvs|txt|last=Smith|year=1999}}``; None without ``txt``, which makes only a
     footnote.
@@ -435,39 +334,6 @@ def supreme_court(template: Template, page: PageFacts) -> str | None:
         return name or None
     case = f"{volume} U.S. {opening}{f', {pin}' if pin else ''}{f' ({year})' if year else ''}"
     return f"''{name}'', {case}" if name else case
-
-
-def whole(template: Template) -> str:
-    """Returns a work as in a bibliography: ``Smith, John (2001). Title. Publisher.``; empty if neither title nor
-    periodical is given.
-    """
-    persons: list[str] = []
-    arguments = template.named
-    for keys in _PERSON_KEYS:
-        for last, first in keys:
-            if name := arguments.get(last):
-                given = first and arguments.get(first)
-                persons.append(f"{name}, {given}" if given else name)
-        if persons:
-            break
-    if not persons and (named := template.argument(0, "authors", "vauthors", "people")):
-        persons = [named]
-    shown = "; ".join(persons[:_MOST_AUTHORS]) + ("; et al." if len(persons) > _MOST_AUTHORS else "")
-    date = template.argument(0, "date", "year", "publication-date")
-    head = f"{shown} ({date})" if shown and date else shown
-    chapter = template.argument(0, "chapter", "contribution", "entry", "article")
-    title = template.argument(0, "title", "script-title", "trans-title")
-    work = template.argument(0, *_WORKS)
-    volume, issue = template.argument(0, "volume"), template.argument(0, "issue", "number")
-    pages = template.argument(0, "pages", "page")
-    if work and (volume or pages):
-        numbers = f"{volume}{f' ({issue})' if issue else ''}"
-        work = f"{work} {': '.join(filter(None, (numbers, pages)))}"
-    parts = [head, f'"{chapter}"' if chapter else "", title, work, template.argument(0, "publisher", "institution")]
-    if date and not head.endswith(")"):
-        parts.append(date)
-    text = " ".join(part if part[-1] in ".?!" else f"{part}." for part in parts if part)
-    return text.replace("\n", " ") if title or work else ""  # it is one line of a list
 
 
 def _place(template: Template) -> str:

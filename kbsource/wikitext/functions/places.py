@@ -91,38 +91,6 @@ def team(template: Template, page: PageFacts, *, after: str = "") -> str:
     return wikitext_link(f"{title}{after}", label if after.endswith("team") else "") if title else ""
 
 
-def ship(template: Template, page: PageFacts, *, prefix: str = "") -> str:
-    """Returns a ship as a link, with its name in italics: ``{{USS|Arizona|BB-39}}`` -> USS *Arizona* (BB-39).
-
-    Without a fixed prefix, the template's first argument is the prefix: ``{{ship|HMS|Victory}}``.
-
-    Source: https://en.wikipedia.org/wiki/Template:Ship
-    """
-    kind, name, identifier, display = [*filter(None, [prefix]), *template.padded(4)][:4]
-    full = f"{kind} {name}".strip()
-    title = f"{full} ({identifier})" if identifier else full
-    style = display or template.named.get("up", "")
-    if style in ("1", "5"):
-        shown_name = f"''{name}''"
-    elif style == "2":
-        shown_name = f"{kind} ''{name}''"
-    elif style == "3":
-        return wikitext_link(title, f"''{name}'' ({identifier})")
-    else:
-        label = f"{kind} ''{name}''" if kind else f"''{name}''"
-        year_only = identifier.isdecimal() and len(identifier) == 4
-        return wikitext_link(title, f"{label} ({identifier})" if identifier and not year_only else label)
-    return wikitext_link(title, shown_name)
-
-
-def ship_class(template: Template, page: PageFacts) -> str:
-    """Returns ``Nimitz-class aircraft carrier`` from ``{{sclass|Nimitz|aircraft carrier}}``."""
-    values = template.padded(3)
-    name, kind = values[0], values[1]
-    title = f"{name}-class {kind}".strip()
-    return wikitext_link(title, f"''{name}''-class {kind}".strip()) if name else ""
-
-
 def coordinates(template: Template, page: PageFacts) -> str | None:
     """Returns ``48°51′N 2°21′E`` for ``{{coord|…}}``; None if they are shown only beside the title.
 

@@ -15,6 +15,7 @@ from kbsource.wikitext.functions.numbers import (
     format_number,
     group_digits,
     local_digits,
+    number_form,
     parse_number,
     plain_minus,
     raise_text,
@@ -50,10 +51,14 @@ def plain_number(template: Template, page: PageFacts) -> str:
     return f"{before}{_shown(template.argument(1), page)}{after}"
 
 
-def number_with_unit(template: Template, page: PageFacts) -> str:
+_FOUR_DIGITS = re.compile(r"\A(\W?[0-9])([0-9]{3})(?![0-9])")
+
+
+def number_with_unit(template: Template, page: PageFacts, *, groups_four: bool = False) -> str:
     """Returns a number in the language's form with the words after it: ``{{unité|1000|km|2}}``, ``{{nombre|20|ans}}``.
 
-    A number after a unit is its power (``{{unité|30|km||h|-1}}``); everything else is shown in order.
+    A number after a unit is its power (``{{unité|30|km||h|-1}}``); everything else is shown in order. ``groups_four``:
+    four digits are grouped too.
     """
     values = template.stripped()
     if not values:
@@ -64,6 +69,8 @@ def number_with_unit(template: Template, page: PageFacts) -> str:
         # 8,37 is 8.37 if the language has a decimal comma.
         has_comma = page.lang != "en" and head.count(",") == 1
         text = format_number(re.sub(r"(\d),(\d)", r"\1.\2", head) if has_comma else head, page.lang)
+        if groups_four:
+            text = _FOUR_DIGITS.sub(rf"\1{number_form(page.lang).group}\2", text)
     power = template.named.get("e", "")
     if power:
         text += exponent_text(power)
@@ -190,15 +197,6 @@ def currency(template: Template, page: PageFacts, *, symbol: str, after: bool = 
         text = _shown(amount, page) if len(amount) > 4 and amount.isdecimal() else amount
     gap = NBSP if space or after else ""
     return f"{text}{gap}{symbol}" if after else f"{symbol}{gap}{text}"
-
-
-def scaled_currency(template: Template, page: PageFacts, *, symbol: str) -> str:
-    """Returns ``₹5 crore`` for ``{{INRConvert|5|c}}``; the amount in dollars of that day is left out, because it
-    needs exchange rates.
-    """
-    scale = table("currency_scales").get(template.argument(2).lower(), "")
-    amount = currency(template, page, symbol=symbol)
-    return f"{amount}{NBSP}{scale}" if scale else amount
 
 
 def money(template: Template, page: PageFacts) -> str:
@@ -392,17 +390,6 @@ def music(template: Template, page: PageFacts) -> str:
         return values[1]
     sign: str = table("music", "symbols").get(values[0].lower().replace("-", ""), values[0])
     return sign + "".join(values[1:])
-
-
-def fossil_range(template: Template, page: PageFacts) -> str:
-    """Returns ``370–0 Ma`` or ``Late Silurian–Recent``."""
-    values = template.filled()
-    if not values:
-        return ""
-    numeric = all(plain_minus(value).replace(".", "").isdecimal() for value in values[:2])
-    text = "–".join(values[:2])
-    note = f" {values[2]}" if len(values) > 2 else ""
-    return f"{text}{NBSP}Ma{note}" if numeric else f"{text}{note}"
 
 
 def square_root(template: Template, page: PageFacts) -> str:

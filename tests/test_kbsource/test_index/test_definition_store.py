@@ -61,6 +61,15 @@ def test_two_redirects_are_followed_and_no_more(tmp_path: Path) -> None:
     assert len(found) == 3
 
 
+def test_redirects_name_their_target_whether_it_exists_or_not(tmp_path: Path) -> None:
+    chain = [row(str(n), target=f"10:{n + 1}") for n in range(2)]
+    found = store(tmp_path, [*chain, row("2", "end"), row("X", target="10:Convert"), row("Away", target="2:User")])
+
+    assert [found.target(name) for name in ("0", "1", "2", "X", "Vorlage:x")] == ["2", "2", "2", "Convert", "Convert"]
+    assert [found.target(name) for name in ("Away", "Nowhere")] == ["Away", "Nowhere"]
+    assert [found.source(name) for name in ("0", "X")] == ["end", None]
+
+
 def test_of_pages_with_one_name_the_newest_revision_counts(tmp_path: Path) -> None:
     moved = [row("A", "old", revision=3, page=9), row("A", "new", revision=5, page=2)]
     left = [row("B", "text", revision=3, page=2), row("B", target="10:A", revision=6, page=5)]

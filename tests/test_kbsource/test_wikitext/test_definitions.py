@@ -295,6 +295,51 @@ def test_names_may_have_the_prefix_of_the_wiki() -> None:
     assert text(prefixed.parse("{{Taiss:A}} {{template:a}}", title="T")) == "x x"
 
 
+REDIRECTS = {
+    "X": "Convert",
+    "Len": "Convert",
+    "Lng": "Lang-de",
+    "Doubt": "Citation needed",
+    "Person": "Infobox person",
+    "Two": "Fourteen",
+    "Nowrap": "Own",
+    "Small": "Missing",
+    "Ambiguous": "Disambiguation",
+}
+
+
+@pytest.mark.parametrize(
+    ("wikitext", "shown", "outcome"),
+    [
+        ("{{X|5|km}}", "5 kilometres (3.1 mi)", "rendered"),
+        ("{{Template:len|5|km}}", "5 kilometres (3.1 mi)", "rendered"),
+        ("{{nest|5}}", "<5 kilometres (3.1 mi)>", "expanded"),
+        ("{{lng|Haus}}", "German: Haus", "rendered"),
+        ("{{doubt|date=May 2020}}", "", "dropped"),
+        ("{{person|name=A}}", "", "rendered"),
+        ("{{two}}", "14", "expanded"),
+        ("{{nowrap|a}}", "own a", "expanded"),
+        ("{{small|a}}", "a", "rendered"),
+        ("{{ambiguous}}", "", "dropped"),
+    ],
+)
+def test_the_wikis_redirects_are_followed_before_a_rule_is_looked_up(wikitext: str, shown: str, outcome: str) -> None:
+    definitions = {"Fourteen": "14", "Own": "own {{{1}}}", "Nest": "&lt;{{x|{{{1}}}|km}}&gt;"}
+    english = WikitextParser(Site(), definitions=Dictionary(definitions, redirects=REDIRECTS))
+    parsed = english.parse(f"a {wikitext} b", title="T")
+    assert text(parsed).replace("\xa0", " ") == " ".join(f"a {shown} b".split())
+    assert [use.outcome for use in parsed.templates] == [outcome]
+    assert [box.name for box in parsed.infoboxes] == (["Person"] if "person" in wikitext else [])
+    assert parsed.is_disambiguation == ("ambiguous" in wikitext)
+    assert parsed.asked is not None
+    assert f"10:{parsed.templates[0].name.removeprefix('Template:')}" in parsed.asked
+
+
+def test_a_wiki_corrects_a_rule() -> None:
+    definitions = Dictionary({"10^": "10<sup>{{{1}}}</sup>", "Flat": "♭", "Convert": "never"})
+    assert text(WikitextParser(Site(), definitions=definitions).parse("{{10^|6}} B{{flat}}", title="T")) == "10⁶ B♭"
+
+
 def module(module: str, function: str, frame: Frame) -> str | None:
     if module != "M":
         return None

@@ -51,3 +51,28 @@ def test_templates_that_end_a_paragraph_do_so_in_languages_without_rules_for_the
     parsed = WikitextParser(Site(lang=lang)).parse(f"nineteen{{{{{name}}}}}twenty", title="T")
     assert [shown(element) for element in parsed.elements[1:]] == ["p nineteen", "p twenty"]
     assert [use.outcome for use in parsed.templates] == ["dropped"]
+
+
+@pytest.mark.parametrize(
+    ("lang", "work", "shown"),
+    [
+        ("en", "Cite book|last=Lee|first=Ann|title=[[Tides]]|year=2001|pages=3–5", "Lee, Ann (2001). Tides. pp. 3–5."),
+        ("en", "cite book|title=Tides|series=Old Series|isbn=1", "Tides. Old Series."),
+        ("en", "Citation|author=Lee|title=T|journal=J|volume=3|issue=2", "Lee. T. J 3 (2)."),
+        (
+            "fr",
+            "Ouvrage|prénom=Ann|nom=Lee|titre=Les ''marées''|éditeur=X|année=2001",
+            "Lee, Ann (2001). Les marées. X.",
+        ),
+        ("fr", "article|auteur=[[Lee]]|titre=T|périodique=P|date=3 mars 2001", "Lee (3 mars 2001). T. P."),
+        ("de", "Literatur|Autor=Ann Lee|Titel=Gezeiten|Verlag=V|Jahr=2001", "Ann Lee (2001). Gezeiten. V."),
+        ("es", "cita libro|apellido=Lee|nombre=Ann|título=Mareas|año=2001", "Lee, Ann (2001). Mareas."),
+        ("it", "Cita libro|autore=Ann Lee|titolo=Maree|anno=2001|editore=E", "Ann Lee (2001). Maree. E."),
+        ("pt", "citar livro|último=Lee|título=Marés|ano=2001", "Lee (2001). Marés."),
+        ("ru", "книга|автор=Ли|заглавие=Приливы|год=2001|издательство=И", "Ли (2001). Приливы. И."),
+    ],
+)
+def test_works_that_a_list_cites_are_read_in_every_language(lang: str, work: str, shown: str) -> None:
+    parsed = WikitextParser(Site(lang=lang)).parse(f"x {{{{{work}}}}}\n* {{{{{work}}}}}\n* {{{{{work}}}}} y", title="T")
+    assert [element.text for element in parsed.elements[1:]] == ["x", shown, f"{shown} y"]
+    assert len(parsed.anchors) == 2 * work.count("[[")

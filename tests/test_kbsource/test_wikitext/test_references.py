@@ -140,6 +140,9 @@ class Wiki(dict[str, str]):
     def source(self, name: str) -> str | None:
         return self.get(name)
 
+    def target(self, name: str) -> str:
+        return name
+
     def module(self, name: str) -> None:
         return None
 

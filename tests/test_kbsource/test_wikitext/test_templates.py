@@ -3,6 +3,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
+from importlib import resources
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -12,14 +15,26 @@ from hypothesis import strategies as st
 from kbsource.errors import SetupError
 from kbsource.site import Site
 from kbsource.wikitext import templates
+from kbsource.wikitext.expander import render_use
 from kbsource.wikitext.functions.arguments import PageFacts, Template, read_rules
 from kbsource.wikitext.markers import unliteral
-from kbsource.wikitext.templates import Rendering, magic, normalise_template_name, render_use, rule_book, split_template
+from kbsource.wikitext.templates import (
+    Rendering,
+    TemplateRule,
+    find_function,
+    find_variable,
+    magic,
+    normalise_template_name,
+    read_fallbacks,
+    rule_book,
+    split_template,
+)
+from kbsource.wikitext.tree import Parameter, Text, Use, read_tree
 from tests.support.examples import examples
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "templates" / "templates.toml"
-LANGUAGES = ("en", "de", "fr", "nl", "es", "it", "pt", "ru", "sv", "pl", "vi", "zh", "ja", "et", "bg", "xx")
-WITHOUT_RULES = "ar azb be-tarask bn cs fa fi hi hu ko lt simple sr-ec th uk".split()
+LANGUAGES = ("en", "de", "fr", "nl", "es", "it", "pt", "ru", "sv", "pl", "vi", "zh", "ja", "et", "bg", "he", "ko", "xx")
+WITHOUT_RULES = "ar azb be-tarask bn cs fa fi hi hu lt simple sr-ec th uk".split()
 PAGES = {
     lang: PageFacts(lang, "Test page", "2016-02-19T12:00:00Z", Site(lang=lang)) for lang in (*LANGUAGES, *WITHOUT_RULES)
 }
@@ -126,7 +141,41 @@ def test_a_name_has_one_rule_in_a_file(lang: str) -> None:
     names = [name for entry in data.get("rule", ()) for name in (entry["name"], *entry.get("aliases", ()))]
     names.extend(name for aliases in data.get("aliases", {}).values() for name in aliases)
     names.extend({*data.get("drop", {}).get("names", ()), *data.get("infobox", {}).get("names", ())})
+    names.extend(name for names_of_one, _ in read_fallbacks(lang) for name in names_of_one)
     assert [name for name, count in Counter(names).items() if count > 1] == []
+
+
+def test_every_file_of_definitions_is_that_of_a_language() -> None:
+    files = [path.name for path in resources.files("kbsource.wikitext").joinpath("rules").iterdir()]
+    assert {name.removesuffix(".wiki") for name in files if name.endswith(".wiki")} <= {*LANGUAGES, *WITHOUT_RULES}
+
+
+def _braces(text: Text) -> Iterator[Use | Parameter]:
+    for node in text:
+        if isinstance(node, Use):
+            yield node
+            values = [node.head, *(value for _, value in node.parts)]
+            yield from chain.from_iterable(map(_braces, (*values, *(key for key, _ in node.parts if key))))
+        elif isinstance(node, Parameter):
+            yield node
+            yield from chain(_braces(node.name), _braces(node.default or ()))
+
+
+_FALLBACKS = [
+    pytest.param(lang, body, id=f"{lang}-{names[0]}")
+    for lang in (*LANGUAGES, *WITHOUT_RULES)
+    for names, body in read_fallbacks(lang)
+]
+
+
+@pytest.mark.parametrize(("lang", "body"), _FALLBACKS)
+def test_definitions_in_wikitext_are_closed_and_call_parser_functions_only(lang: str, body: str) -> None:
+    assert body == body.strip("\n") != ""
+    assert body.count("{") == body.count("}")
+    tree = read_tree(body)
+    assert not [text for text in tree if isinstance(text, str) and ("{{" in text or "}}" in text)]
+    heads = ["".join(map(str, use.head)) for use in _braces(tree) if isinstance(use, Use)]
+    assert [head for head in heads if find_function(head) is None and find_variable(head) is None] == []
 
 
 def _all_functions() -> list[tuple[str, str]]:
@@ -164,6 +213,15 @@ def test_no_arguments_make_a_function_fail(positional: list[str], named: dict[st
     for lang, name in _all_functions():
         rendering = render_use(Template(name, tuple(positional), named), PAGES[lang])
         assert rendering.outcome in ("rendered", "dropped", "infobox")
+
+
+@settings(max_examples=examples(25))
+@given(st.lists(_PIECES, max_size=8), st.dictionaries(_NAMES, _PIECES, max_size=4))
+def test_no_arguments_make_a_definition_fail(positional: list[str], named: dict[str, str]) -> None:
+    for lang, body in (case.values for case in _FALLBACKS):
+        rule = TemplateRule("rendered", None, {}, False, body=str(body))
+        page = PAGES[str(lang)]
+        assert render_use(Template("USS", tuple(positional), named), page, rule).outcome == "rendered"
 
 
 @settings(max_examples=examples(300))

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kbsource.wikitext.expander import render_use
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.numbers import parse_number, plain_minus, round_digits
 from kbsource.wikitext.functions.units import find_unit, output_units, subunits_in
-from kbsource.wikitext.templates import render_use, split_template
+from kbsource.wikitext.templates import split_template
 from tests.support.real_data import real_path
 
 _TEXT = re.compile(rb"<text[^>]*>(.*?)</text>", re.DOTALL)
