@@ -27,12 +27,13 @@ from mapping.options import (
     Title,
     check_ending,
     ending_of,
+    whole_number,
 )
 from mapping.publish.subject import LICENCES, rights_of
 from pipelines.progress import Progress, size
 from pipelines.terminal import Summary, command_line, nearest, table_text
 
-AtLeast8 = Annotated[int, Parameter(metavar="N", validator=Number(gte=8, lte=LARGEST))]
+AtLeast8 = Annotated[int, Parameter(metavar="N", converter=whole_number, validator=Number(gte=8, lte=LARGEST))]
 
 
 def _part_names(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
