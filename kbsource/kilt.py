@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 import urllib.parse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
-from kbsource.records import Element, Page, instant_text
+from kbsource.records import Anchor, Element, Page, instant_text
 
 if TYPE_CHECKING:
     from kbsource.release.pages.reading import ItemTerms
@@ -103,7 +104,16 @@ def _drop_empty_sections(elements: tuple[Element, ...], kept: list[bool]) -> Non
             kept[index] = False
 
 
-def kilt_record(page: Page, terms: ItemTerms | None = None, *, has_pre_dump: bool = False) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class KiltForm:
+    """How records are written where the published ones, their documentation and their copies differ."""
+
+    has_pre_dump: bool = False  #: write ``pre_dump`` in ``history``, as documented; the published records lack it
+    resolves_redirects: bool = True  #: write the article of links to redirects; most published anchors lack it
+    is_hub: bool = False  #: the rows of ``kilt_wikipedia``, the copy on the Hugging Face hub
+
+
+def kilt_record(page: Page, terms: ItemTerms | None = None, form: KiltForm = KiltForm()) -> dict[str, Any]:
     """Returns the KILT record of a page, with the keys in the released order.
 
     ``anchors`` have ``wikipedia_title`` and ``wikipedia_id`` if the target is an article of the snapshot.
@@ -112,7 +122,7 @@ def kilt_record(page: Page, terms: ItemTerms | None = None, *, has_pre_dump: boo
 
     Args:
         terms: label, description and aliases of the page's item; if None, ``wikidata_info`` has only the item's id.
-        has_pre_dump: whether ``history`` has ``pre_dump``, which KILT's documentation has and its records lack.
+        form: how the record is written.
     """
     texts, places = kilt_texts(page)
     anchors: list[dict[str, Any]] = []
@@ -128,7 +138,7 @@ def kilt_record(page: Page, terms: ItemTerms | None = None, *, has_pre_dump: boo
             "start": anchor.start + before,
             "end": anchor.end + before,
         }
-        if anchor.target_page_id is not None:
+        if anchor.target_page_id is not None and (form.resolves_redirects or _is_direct(anchor)):
             entry["wikipedia_title"] = anchor.target_title
             entry["wikipedia_id"] = str(anchor.target_page_id)
         anchors.append(entry)
@@ -147,11 +157,51 @@ def kilt_record(page: Page, terms: ItemTerms | None = None, *, has_pre_dump: boo
         "revid": page.revision_id,
         "timestamp": instant_text(page.timestamp),
         "parentid": page.parent_revision_id or 0,
-        **({"pre_dump": True} if has_pre_dump else {}),
+        **({"pre_dump": True} if form.has_pre_dump else {}),
         "pageid": page.page_id,
         "url": _TITLE.sub(lambda _: f"title={urllib.parse.quote(page.title)}", page.url, count=1),
     }
-    return record
+    return _hub_record(record) if form.is_hub else record
+
+
+def _is_direct(anchor: Anchor) -> bool:
+    """Returns whether a link names its article, not a redirect to it."""
+    written = " ".join(anchor.written_target.partition("#")[0].replace("_", " ").lstrip(":").split())
+    return written[:1].upper() + written[1:] == anchor.target_title
+
+
+_ANCHOR_KEYS = ("paragraph_id", "start", "end", "text", "href", "wikipedia_title", "wikipedia_id")
+_INFO_KEYS = ("description", "enwikiquote_title", "wikidata_id", "wikidata_label", "wikipedia_title")
+
+
+def _hub_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a row of ``kilt_wikipedia``: lists in columns, and a value for everything that is absent.
+
+    Source: the loading script of ``kilt_wikipedia`` on the Hugging Face hub, version 1.0.0.
+
+    >>> page = {"_id": "1", "wikipedia_id": "1", "wikipedia_title": "T", "text": ["T"], "anchors": [], "categories": ""}
+    >>> row = _hub_record(page | {"history": {"pageid": 1}})
+    >>> row["text"], row["history"]["pre_dump"], row["wikidata_info"]["aliases"]
+    ({'paragraph': ['T']}, False, {'alias': []})
+    """
+    info, history = record.get("wikidata_info", {}), record["history"]
+    return {
+        "kilt_id": record["_id"],
+        "wikipedia_id": record["wikipedia_id"],
+        "wikipedia_title": record["wikipedia_title"],
+        "text": {"paragraph": record["text"]},
+        "anchors": {key: [anchor.get(key, "") for anchor in record["anchors"]] for key in _ANCHOR_KEYS},
+        "categories": record["categories"],
+        "wikidata_info": {
+            **{key: info.get(key, "") for key in _INFO_KEYS},
+            "aliases": {"alias": info.get("aliases") or []},
+        },
+        "history": {
+            **{key: history.get(key, -1) for key in ("pageid", "parentid", "revid")},
+            "pre_dump": history.get("pre_dump", False),
+            **{key: history.get(key, "") for key in ("timestamp", "url")},
+        },
+    }
 
 
 def _wikidata_info(page: Page, qid: str, terms: ItemTerms | None) -> dict[str, Any]:
@@ -175,19 +225,19 @@ def write_kilt(
     sink: BinaryIO,
     *,
     terms: Callable[[int], ItemTerms | None] | None = None,
-    has_pre_dump: bool = False,
+    form: KiltForm = KiltForm(),
     on_progress: Callable[[int], None] | None = None,
 ) -> int:
     """Writes one KILT record per line, and returns the number of pages.
 
     Args:
         terms: returns the label, description and aliases of a page's item, by page id; None if they are unknown.
-        has_pre_dump: as for ``kilt_record``.
+        form: how records are written.
     """
     n_pages = 0
     for page in pages:
         own_terms = None if terms is None else terms(page.page_id)
-        sink.write(orjson.dumps(kilt_record(page, own_terms, has_pre_dump=has_pre_dump)))
+        sink.write(orjson.dumps(kilt_record(page, own_terms, form)))
         sink.write(b"\n")
         n_pages += 1
         if on_progress is not None and n_pages % 1000 == 0:

@@ -40,6 +40,14 @@ def listed(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
     return tuple(part for part in parts if part)
 
 
+def whole_number(type_: Any, tokens: Sequence[Token]) -> int:
+    """Returns a whole number; without this converter, cyclopts would round 1.5."""
+    try:
+        return int(tokens[0].value)
+    except ValueError:
+        raise ValueError("Give a whole number.") from None
+
+
 def parsed_integers(type_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
     """Returns the distinct integers of a comma-separated list, in ascending order."""
     try:
@@ -127,11 +135,11 @@ LONGEST_PATH, LONGEST_PART = 4095, 255
 MOST_PARTS = 10_000
 """Longest list."""
 
-AtLeast0 = Annotated[int, Parameter(metavar="N", validator=Number(gte=0, lte=LARGEST))]
-AtLeast1 = Annotated[int, Parameter(metavar="N", validator=Number(gte=1, lte=LARGEST))]
-Tokens = Annotated[int, Parameter(metavar="N", validator=Number(gte=2, lte=LARGEST))]
-Threads = Annotated[int, Parameter(metavar="N", validator=Number(gte=1, lte=1024))]
-Megabytes = Annotated[int, Parameter(metavar="N", validator=Number(gte=1, lte=1 << 26))]
+AtLeast0 = Annotated[int, Parameter(metavar="N", converter=whole_number, validator=Number(gte=0, lte=LARGEST))]
+AtLeast1 = Annotated[int, Parameter(metavar="N", converter=whole_number, validator=Number(gte=1, lte=LARGEST))]
+Tokens = Annotated[int, Parameter(metavar="N", converter=whole_number, validator=Number(gte=2, lte=LARGEST))]
+Threads = Annotated[int, Parameter(metavar="N", converter=whole_number, validator=Number(gte=1, lte=1024))]
+Megabytes = Annotated[int, Parameter(metavar="N", converter=whole_number, validator=Number(gte=1, lte=1 << 26))]
 Bleu = Annotated[float, Parameter(metavar="BLEU", validator=Number(gte=0, lte=1))]
 Share = Annotated[float, Parameter(metavar="SHARE", validator=Number(gte=0, lte=1))]
 Probability = Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lte=1))]

@@ -22,7 +22,7 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import base_name, glob, join
 from kbsource.identity import stable_sha256, stable_uuid
 from kbsource.records import BadRecord
-from mapping.options import Name
+from mapping.options import Name, whole_number
 from mapping.records import Evidence, Example, Output, PageKey, RecordFate
 from mapping.sources.examples import ExclusionError, Origin, leave_out
 from mapping.sources.raw_records import RawRecord, iter_lines
@@ -60,7 +60,7 @@ class ZeroShotOptions(SourceOptions):
 
     seed: Name = "kilt"
     """Seed of the random draw."""
-    fold: Annotated[int, Parameter(metavar="N", validator=Number(gte=0, lte=9))] = 0
+    fold: Annotated[int, Parameter(metavar="N", converter=whole_number, validator=Number(gte=0, lte=9))] = 0
     """Which of the ten original folds is read from a folder."""
     relation_split: Literal["original", "random"] = "original"
     """How relations are divided among train, dev and test: as in the original, or drawn at random, 7, 1 and 2 of 10,

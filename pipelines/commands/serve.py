@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from kbsource.errors import SetupError
-from mapping.options import FLAT, FolderPath, Name, Release, Releases, System
+from mapping.options import FLAT, FolderPath, Name, Release, Releases, System, whole_number
 from mapping.retrieval.system_options import SystemOptions
 from pipelines.terminal import Summary, print_text
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 Host = Annotated[Name, Parameter(metavar="HOST")]
-Port = Annotated[int | None, Parameter(metavar="PORT", validator=Number(gte=0, lte=65535))]
+Port = Annotated[int | None, Parameter(metavar="PORT", converter=whole_number, validator=Number(gte=0, lte=65535))]
 
 _INSPECT_PORT, _SERVE_PORT, _WAITING = 8765, 8766, 64
 

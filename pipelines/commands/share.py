@@ -27,12 +27,13 @@ from mapping.options import (
     Title,
     check_ending,
     ending_of,
+    whole_number,
 )
 from mapping.publish.subject import LICENCES, rights_of
 from pipelines.progress import Progress, size
 from pipelines.terminal import Summary, command_line, nearest, table_text
 
-AtLeast8 = Annotated[int, Parameter(metavar="N", validator=Number(gte=8, lte=LARGEST))]
+AtLeast8 = Annotated[int, Parameter(metavar="N", converter=whole_number, validator=Number(gte=8, lte=LARGEST))]
 
 
 def _part_names(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
@@ -237,7 +238,15 @@ def export(
     )
 
 
-def export_kilt(release: Release, /, *, output: NewFileOrPipe, pre_dump: bool = False) -> Summary:
+def export_kilt(
+    release: Release,
+    /,
+    *,
+    output: NewFileOrPipe,
+    form: Literal["kilt", "hub"] = "kilt",
+    unresolved_redirects: bool = False,
+    pre_dump: bool = False,
+) -> Summary:
     """Write a release in the format of KILT's knowledge source.
 
     Writes one JSON record a line, in the order of the release, with the fields of the KILT knowledge source.
@@ -248,6 +257,10 @@ def export_kilt(release: Release, /, *, output: NewFileOrPipe, pre_dump: bool = 
         release: folder of a release of pages.
         output: JSON Lines file; appears when it is complete, and is compressed if its name ends in .gz, .zst or .bz2. -
             writes to the standard output.
+        form: kilt: the published records; hub: the rows of kilt_wikipedia, their copy on the Hugging Face hub, with a
+            value for everything that is absent.
+        unresolved_redirects: leave links to redirects without wikipedia_title and wikipedia_id, as in the published
+            records.
         pre_dump: write history.pre_dump, which KILT's documentation describes and its published records lack.
 
     Examples:
@@ -255,7 +268,7 @@ def export_kilt(release: Release, /, *, output: NewFileOrPipe, pre_dump: bool = 
         kbsource export-kilt releases/enwiki-20261001 --output kilt_knowledgesource.jsonl.gz
     """
     from kbsource.export import COMPRESSIONS, opened_output
-    from kbsource.kilt import write_kilt
+    from kbsource.kilt import KiltForm, write_kilt
     from kbsource.lookup import KnowledgeSource
     from kbsource.release.pages.reading import TABLE, PageItemsReader
 
@@ -271,7 +284,11 @@ def export_kilt(release: Release, /, *, output: NewFileOrPipe, pre_dump: bool = 
         n_pages, has_terms = len(source), TABLE in source.manifest.tables
         terms = PageItemsReader(release, source.manifest).terms if has_terms else None
         n_written = write_kilt(
-            source, sink, terms=terms, has_pre_dump=pre_dump, on_progress=lambda n_done: see(n_done, n_pages)
+            source,
+            sink,
+            terms=terms,
+            form=KiltForm(pre_dump, resolves_redirects=not unresolved_redirects, is_hub=form == "hub"),
+            on_progress=lambda n_done: see(n_done, n_pages),
         )
     called = "" if has_terms else " Items have only their ids; a release built with --wikidata has their names too."
     said = f"{counted(n_written, 'pages')} written to {'the standard output' if is_piped else output}.{called}"

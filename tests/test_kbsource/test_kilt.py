@@ -14,7 +14,7 @@ from kbsource.dump.ranges import plan_ranges
 from kbsource.dump.reader import read_range
 from kbsource.dump.siteinfo import read_header
 from kbsource.index.title_index import Resolution
-from kbsource.kilt import kilt_record, kilt_texts, section_name, write_kilt
+from kbsource.kilt import KiltForm, kilt_record, kilt_texts, section_name, write_kilt
 from kbsource.pages.articles import PageParser, resolve_page
 from kbsource.records import Page, RawPage
 from kbsource.release.pages.reading import ItemTerms
@@ -127,9 +127,38 @@ def test_the_record_has_the_released_keys_in_order_and_string_ids() -> None:
         "pageid": 3,
         "url": "https://en.wikipedia.org/w/index.php?title=T&oldid=11",
     }
-    documented = kilt_record(page_of("x"), has_pre_dump=True)["history"]
+    documented = kilt_record(page_of("x"), form=KiltForm(has_pre_dump=True))["history"]
     assert list(documented) == ["revid", "timestamp", "parentid", "pre_dump", "pageid", "url"]
     assert documented["pre_dump"] is True
+
+
+def test_links_to_redirects_can_stay_without_their_article() -> None:
+    page = page_of("[[known]], [[:Known#x|it]], [[alias]], [[gone]]")
+    resolved = [anchor.get("wikipedia_id") for anchor in kilt_record(page)["anchors"]]
+    direct = [
+        anchor.get("wikipedia_id") for anchor in kilt_record(page, form=KiltForm(resolves_redirects=False))["anchors"]
+    ]
+    assert (resolved, direct) == (["7", "7", "7", None], ["7", "7", None, None])
+
+
+def test_rows_of_the_hub_have_a_value_for_everything() -> None:
+    row = kilt_record(page_of("see [[known|it]] or [[gone]]"), form=KiltForm(is_hub=True))
+    assert row["kilt_id"] == row["wikipedia_id"] == "3"
+    assert row["text"] == {"paragraph": ["T\n", "see it or gone\n"]}
+    assert row["anchors"] == {
+        "paragraph_id": [1, 1],
+        "start": [4, 10],
+        "end": [6, 14],
+        "text": ["it", "gone"],
+        "href": ["known", "gone"],
+        "wikipedia_title": ["Known", ""],
+        "wikipedia_id": ["7", ""],
+    }
+    assert row["wikidata_info"] == {
+        **dict.fromkeys(("description", "enwikiquote_title", "wikidata_id", "wikidata_label", "wikipedia_title"), ""),
+        "aliases": {"alias": []},
+    }
+    assert (row["history"]["pre_dump"], row["history"]["parentid"]) == (False, 0)
 
 
 def test_the_address_of_a_revision_has_the_title_percent_encoded() -> None:

@@ -141,6 +141,8 @@ def test_one_of_several_values_is_checked() -> None:
             "--top is given twice; give it once. See kbsource search --help.",
         ),
         (["search", "p", "--top", "two"], "--top is two. Give a whole number. See kbsource search --help."),
+        (["build", "x", "--output", "y", "--limit-pages", "1.5"], "--limit-pages is 1.5. Give a whole number. See "),
+        (["inspect", "r", "--port", "8.5"], "--port is 8.5. Give a whole number. See kbsource inspect --help."),
         (["verify", "r", "--json=7"], "--json is 7. Give it without a value. See kbsource --help."),
         (["evaluate", "kilt", "a", "b", "--k", "x"], "--k is x. Give whole numbers, such as 10,100. See kbsource "),
         (
