@@ -15,6 +15,8 @@ import struct
 import sys
 from collections.abc import Iterable
 from functools import cache
+from itertools import chain
+from types import ModuleType
 from typing import Any
 
 from msgspec import Struct
@@ -32,8 +34,6 @@ _ALL_TCP, _ALL_SCOPES = 0b11, 0b11
 """Rights to bind and connect; abstract sockets and signals to other processes."""
 _SYSTEM = ("/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev")
 """Folders that the interpreter and the libraries read."""
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-"""Folder of ``kbsource``, whose files are read; an editable installation has it outside of ``sys.path``."""
 
 
 class Confinement(Struct, frozen=True, kw_only=True):
@@ -96,9 +96,17 @@ def forbid_reading(allowed: Confinement) -> None:
         SetupError: the kernel has Landlock but refuses to apply it.
     """
     if landlock_version() and allowed.reads is not None:
-        own = (sys.prefix, sys.base_prefix, *filter(None, sys.path), _PACKAGE, *_SYSTEM)
+        # Packages that are installed as editable are in no folder of sys.path.
+        packages = (
+            module.__path__ for name, module in [*sys.modules.items()] if "." not in name and _is_package(module)
+        )
+        own = (sys.prefix, sys.base_prefix, *filter(None, sys.path), *chain.from_iterable(packages), *_SYSTEM)
         handled = _READ_FILE | _READ_DIR
         _restrict(struct.pack("QQQ", handled, 0, 0), handled, (*allowed.reads, *allowed.writes, *own))
+
+
+def _is_package(module: ModuleType) -> bool:
+    return isinstance(getattr(module, "__path__", None), Iterable)
 
 
 def _restrict(attributes: bytes, access: int, paths: Iterable[str]) -> None:

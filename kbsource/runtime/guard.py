@@ -49,6 +49,11 @@ class WorkerDiedError(Exception):
         self.is_killed = is_killed  #: SIGKILL ended it, which comes from outside
 
 
+def import_path() -> str:
+    """Returns the ``PYTHONPATH`` of a process that imports from the same folders as this one, and from no others."""
+    return os.pathsep.join(path or os.getcwd() for path in sys.path)
+
+
 class Guard:
     """Runs tasks one after the other in a separate process, which is started with the first task.
 
@@ -134,11 +139,12 @@ class Guard:
             "OPENBLAS_NUM_THREADS": "1",
             **os.environ,
             **self._scratch,
-            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            "PYTHONPATH": import_path(),
         }
         self._process = subprocess.Popen(
             [
                 sys.executable,
+                "-P",  # the current folder may be a stranger's release, with a module in it
                 "-m",
                 "kbsource.runtime.guarded",
                 self._function,

@@ -1,4 +1,4 @@
-"""The guarded process: ``python -m kbsource.runtime.guarded module:function beat memory_bytes confinement``.
+"""The guarded process: ``python -P -m kbsource.runtime.guarded module:function beat memory_bytes confinement``.
 
 See ``kbsource.runtime.guard``.
 """

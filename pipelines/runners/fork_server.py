@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import cache
 
+from kbsource.runtime.guard import import_path
+
 _COMMAND = "from pipelines.runners.local_worker import main; main({})"
 
 
@@ -26,8 +28,8 @@ class ForkServer:
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-c", _COMMAND.format(theirs.fileno())]
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            command = [sys.executable, "-P", "-c", _COMMAND.format(theirs.fileno())]
+            environment = {**os.environ, "PYTHONPATH": import_path()}
             self._process = subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()])
         self._lock = threading.Lock()
         self._codes: list[Future[int]] = []

@@ -155,7 +155,7 @@ def _check_sum(path: str, expected: str, *, remedy: str, what: str = "") -> None
 
 def launcher_flags() -> list[str]:
     """Returns the flags that make Beam start a job server through this module."""
-    return [f"--job_server_java_launcher={sys.executable}", *jvm_flags(["-m", "pipelines.runners.job_server"])]
+    return [f"--job_server_java_launcher={sys.executable}", *jvm_flags(["-P", "-m", "pipelines.runners.job_server"])]
 
 
 def jvm_flags(properties: Sequence[str]) -> list[str]:

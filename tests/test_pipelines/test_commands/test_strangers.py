@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -192,6 +195,25 @@ def test_nothing_of_a_strangers_release_is_run(world: Path, tmp_path: Path, atta
     assert {path: path.read_bytes() for path in own.rglob("*") if path.is_file()} == before
     found = [re.search(fault, " ".join(text.split())) is not None for text in said]
     assert all(found[:5]), (found, said)
+
+
+@pytest.mark.parametrize("command", ["sql . select(1) --json", "passages . --output {out}"])
+def test_modules_in_the_folder_where_a_command_is_run_are_not_imported(
+    release: Path, tmp_path: Path, command: str
+) -> None:
+    shutil.copytree(release, tmp_path / "release")
+    for name in ("kbsource", "pipelines", "msgspec", "json", "queue", "duckdb", "apache_beam", "sitecustomize"):
+        (tmp_path / "release" / f"{name}.py").write_text(f"open({str(tmp_path / LOOT)!r}, 'w').close()")
+    ran = subprocess.run(
+        [sys.executable, "-P", "-m", "pipelines.cli", *command.format(out=tmp_path / "out").split()],
+        cwd=tmp_path / "release",
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not (tmp_path / LOOT).exists()
+    assert ran.returncode == 0, ran.stderr
 
 
 def add_unlisted(release: Path, outside: Path) -> int:

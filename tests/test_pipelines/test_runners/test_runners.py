@@ -146,10 +146,10 @@ def test_spark_gets_workers_as_processes_and_an_open_java(jar: Path, listening: 
     worker = Path(json.loads(options["environment_config"])["command"])
     assert worker == Path(sys.executable).parent / "kbsource-worker"
     launcher, *jvm = [options["job_server_java_launcher"], *options["job_server_jvm_properties"]]
-    assert [launcher, *jvm[:2]] == [sys.executable, "-m", "pipelines.runners.job_server"]
-    assert jvm[2].startswith("-Dspark.executor.extraJavaOptions=--add-opens=java.base/sun.nio.ch=ALL-UNNAMED ")
+    assert [launcher, *jvm[:3]] == [sys.executable, "-P", "-m", "pipelines.runners.job_server"]
+    assert jvm[3].startswith("-Dspark.executor.extraJavaOptions=--add-opens=java.base/sun.nio.ch=ALL-UNNAMED ")
     give_up = "-Dspark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout=1s"
-    assert jvm[3:] == ["-Dspark.excludeOnFailure.enabled=true", give_up, "-Dspark.executor.memory=4g"]
+    assert jvm[4:] == ["-Dspark.excludeOnFailure.enabled=true", give_up, "-Dspark.executor.memory=4g"]
 
 
 @pytest.mark.usefixtures("java_17")
