@@ -383,7 +383,9 @@ def inserted(template: Template, page: PageFacts) -> str:
     return text if len(values) > 1 and values[1].lower() in ("stop", "fin") else f"{text}{NBSP}–"
 
 
-def in_language(template: Template, page: PageFacts, *, code: str = "", word: str = "en ") -> str:
+def in_language(
+    template: Template, page: PageFacts, *, code: str = "", word: str = "en ", mark: str = " ", italic: bool = True
+) -> str:
     """Returns the language's name and the text: ``en allemand : Österreich``, ``englisch water``."""
     values = template.filled()
     if not code and template.name.startswith("Lang-"):
@@ -396,9 +398,9 @@ def in_language(template: Template, page: PageFacts, *, code: str = "", word: st
         return name
     if not name or not text:
         return text
-    separator = f"{NBSP}: " if page.lang == "fr" else " "
+    separator = f"{NBSP}: " if page.lang == "fr" else mark
     meaning = template.named.get("de", "") if page.lang == "de" else ""
-    shown_text = text if "''" in text else f"''{text}''"
+    shown_text = text if "''" in text or not italic else f"''{text}''"
     return f"{word}{name}{separator}{shown_text}{f' ‚{meaning}‘' if meaning else ''}"
 
 
