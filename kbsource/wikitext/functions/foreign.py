@@ -42,6 +42,8 @@ def lang(template: Template, page: PageFacts) -> str:
     text = _italic(text, code, template, page) if page.lang == "en" else text
     if translit:
         text += f", ''{translit}''"
+    elif page.lang == "fr" and (translit := template.named.get("trans", "")):
+        text += f"{NBSP}/ ''{translit}''"
     return f"{text}, {APOSTROPHE}{meaning}{APOSTROPHE}" if meaning else text
 
 
