@@ -247,7 +247,9 @@ def columns(template: Template, page: PageFacts, *, prefix: str = "col") -> str:
 
 
 def quotation(template: Template, page: PageFacts) -> str:
-    """Returns a block quotation, with author and source on a line of their own: ``— Cicero, De Officiis``."""
+    """Returns a block quotation, then its translation, and author and source on a line of their own: ``— Cicero, De
+    Officiis``.
+    """
     text = template.argument(
         1, "text", "quote", "quotetext", "content", "texte", "Text", "texto", "citat", "citaat", "cita", "1"
     )
@@ -257,8 +259,8 @@ def quotation(template: Template, page: PageFacts) -> str:
     author = template.argument(2, *names)
     source = template.argument(3, "source", "title", "Quelle", "fuente", "bron", "character")
     by = ", ".join(value.lstrip("—–- ") for value in (author, source) if value)
-    text = text.strip("\n")
-    return f"{text}\n\n— {by}" if by else text
+    translation = template.argument(0, "Übersetzung", "translation")
+    return "\n\n".join(filter(None, (text.strip("\n"), translation, by and f"— {by}")))
 
 
 def pulled_quotation(template: Template, page: PageFacts) -> str:
