@@ -646,7 +646,7 @@ def run_rule(rule: TemplateRule, template: Template, page: PageFacts | WatchedPa
     n_chars = sum(map(len, arguments.values()))
     if len(text) > 2 * n_chars + _MOST_CHARS_ADDED:  # arguments that are no words of a sentence
         return template.shown()
-    return text.replace(CUT, "").replace("&#32;", " ").replace("&nbsp;", NBSP)
+    return text.replace(CUT, "").replace("&#32;", " ").replace("&nbsp;", NBSP) or None
 
 
 _FIXED = {outcome: Rendering(outcome, "") for outcome in ("dropped", "unknown", "infobox")}

@@ -42,6 +42,8 @@ def lang(template: Template, page: PageFacts) -> str:
     text = _italic(text, code, template, page) if page.lang == "en" else text
     if translit:
         text += f", ''{translit}''"
+    elif page.lang == "fr" and (translit := template.named.get("trans", "")):
+        text += f"{NBSP}/ ''{translit}''"
     return f"{text}, {APOSTROPHE}{meaning}{APOSTROPHE}" if meaning else text
 
 
@@ -383,7 +385,9 @@ def inserted(template: Template, page: PageFacts) -> str:
     return text if len(values) > 1 and values[1].lower() in ("stop", "fin") else f"{text}{NBSP}–"
 
 
-def in_language(template: Template, page: PageFacts, *, code: str = "", word: str = "en ") -> str:
+def in_language(
+    template: Template, page: PageFacts, *, code: str = "", word: str = "en ", mark: str = " ", italic: bool = True
+) -> str:
     """Returns the language's name and the text: ``en allemand : Österreich``, ``englisch water``."""
     values = template.filled()
     if not code and template.name.startswith("Lang-"):
@@ -396,9 +400,9 @@ def in_language(template: Template, page: PageFacts, *, code: str = "", word: st
         return name
     if not name or not text:
         return text
-    separator = f"{NBSP}: " if page.lang == "fr" else " "
+    separator = f"{NBSP}: " if page.lang == "fr" else mark
     meaning = template.named.get("de", "") if page.lang == "de" else ""
-    shown_text = text if "''" in text else f"''{text}''"
+    shown_text = text if "''" in text or not italic else f"''{text}''"
     return f"{word}{name}{separator}{shown_text}{f' ‚{meaning}‘' if meaning else ''}"
 
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote_plus
 from kbsource.languages import language_codes
 from kbsource.numerals import read_int
 from kbsource.titles import upper_first
-from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, wikitext_link
+from kbsource.wikitext.functions.arguments import PageFacts, Template, wikitext_link
 from kbsource.wikitext.functions.numbers import MINUS, NBSP, format_number, plain_minus, raise_text
 from kbsource.wikitext.markers import literal, without_marks
 
@@ -247,7 +247,9 @@ def columns(template: Template, page: PageFacts, *, prefix: str = "col") -> str:
 
 
 def quotation(template: Template, page: PageFacts) -> str:
-    """Returns a block quotation, with author and source on a line of their own: ``— Cicero, De Officiis``."""
+    """Returns a block quotation, then its translation, and author and source on a line of their own: ``— Cicero, De
+    Officiis``.
+    """
     text = template.argument(
         1, "text", "quote", "quotetext", "content", "texte", "Text", "texto", "citat", "citaat", "cita", "1"
     )
@@ -257,8 +259,8 @@ def quotation(template: Template, page: PageFacts) -> str:
     author = template.argument(2, *names)
     source = template.argument(3, "source", "title", "Quelle", "fuente", "bron", "character")
     by = ", ".join(value.lstrip("—–- ") for value in (author, source) if value)
-    text = text.strip("\n")
-    return f"{text}\n\n— {by}" if by else text
+    translation = template.argument(0, "Übersetzung", "translation")
+    return "\n\n".join(filter(None, (text.strip("\n"), translation, by and f"— {by}")))
 
 
 def pulled_quotation(template: Template, page: PageFacts) -> str:
@@ -305,48 +307,3 @@ def taxa(template: Template, page: PageFacts) -> str:
     values = template.stripped()
     pairs = (" ".join(values[start : start + 2]).strip() for start in range(0, len(values), 2))
     return "\n".join(f"* {pair}" for pair in pairs if pair)
-
-
-def several(template: Template, page: PageFacts) -> str | None:
-    """Returns ``Smith (1999)`` from ``{{harvs|txt|last=Smith|year=1999}}``; None without ``txt``, which makes only a
-    footnote.
-    """
-    if "txt" not in template.stripped() and not is_true(template.named.get("txt", "")):
-        return None
-    names = [template.argument(0, f"last{number}", *(["last"] if number == 1 else [])) for number in range(1, 5)]
-    years = [template.argument(0, f"year{number}", *(["year"] if number == 1 else [])) for number in range(1, 5)]
-    return _with_year(_in_a_row(list(filter(None, names)), "and"), ", ".join(filter(None, years)), _place(template))
-
-
-def supreme_court(template: Template, page: PageFacts) -> str | None:
-    """Returns ``Roe v. Wade, 410 U.S. 113 (1973)``. Source: https://en.wikipedia.org/wiki/Template:Ussc"""
-    values = template.filled()
-    name = template.argument(0, "name", "litigants")
-    if not name and values and not values[0][:1].isdecimal():
-        name = values.pop(0)
-    places = [template.argument(0, key) for key in ("volume", "page", "pin", "year")]
-    if values:
-        volume, *pages = values
-        year = pages.pop() if len(pages) > 1 and len(pages[-1]) == 4 else ""
-        places = [volume, ", ".join(pages), "", year]
-    volume, opening, pin, year = places
-    if not (volume and opening):
-        return name or None
-    case = f"{volume} U.S. {opening}{f', {pin}' if pin else ''}{f' ({year})' if year else ''}"
-    return f"''{name}'', {case}" if name else case
-
-
-def _place(template: Template) -> str:
-    page, pages = template.argument(0, "p", "page"), template.argument(0, "pp", "pages")
-    return f"p. {page}" if page else f"pp. {pages}" if pages else template.argument(0, "loc")
-
-
-def _with_year(names: str, year: str, place: str) -> str:
-    inside = ", ".join(filter(None, (year, place)))
-    return f"{names} ({inside})" if names and inside else names or inside
-
-
-def _in_a_row(names: list[str], word: str) -> str:
-    if len(names) < 3:
-        return f" {word} ".join(names)
-    return f"{names[0]} et al." if len(names) > 3 else f"{', '.join(names[:-1])} {word} {names[-1]}"

@@ -76,3 +76,10 @@ def test_works_that_a_list_cites_are_read_in_every_language(lang: str, work: str
     parsed = WikitextParser(Site(lang=lang)).parse(f"x {{{{{work}}}}}\n* {{{{{work}}}}}\n* {{{{{work}}}}} y", title="T")
     assert [element.text for element in parsed.elements[1:]] == ["x", shown, f"{shown} y"]
     assert len(parsed.anchors) == 2 * work.count("[[")
+
+
+def test_episodes_are_rows_of_a_table_with_their_summaries() -> None:
+    episodes = "{{Episode list|EpisodeNumber=1|Title=A|ShortSummary=He [[death|dies]].}}\n{{Episode list|Title=B}}"
+    for wikitext in (f"{{{{Episode table|episodes=\n{episodes}\n}}}}", f"{{|\n{episodes}\n|}}"):
+        [table] = WikitextParser(Site()).parse(wikitext, title="T").tables
+        assert [[cell.content.text for cell in row] for row in table.rows] == [["1", '"A"'], ["He dies."], ["", '"B"']]
