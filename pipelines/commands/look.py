@@ -155,9 +155,9 @@ def show(
     page, prints similar titles, and the exit code is 1.
 
     For an alignment, prints the outcome of a record, by its id. For AmbER sets, prints a name. For a diff, prints the
-    outcome of a page. For any other kind of release, prints the rows of all tables, and the lines of all JSON Lines files,
-    with that id or name, such as an item (Q42) or a property of Wikidata, or a passage (12__0). kbsource info lists
-    what a release contains.
+    outcome of a page. For any other kind of release, prints the rows of all tables and the lines of all JSON Lines
+    files with that id or name, such as an item (Q42) or a property of Wikidata, or a passage (12__0). kbsource info
+    lists what a release contains.
 
     Args:
         release: folder of a release of any kind.
