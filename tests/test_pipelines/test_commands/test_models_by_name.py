@@ -51,7 +51,8 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeHub]:
 
 def run(hub: FakeHub, cache: Path, *lines: str) -> list[Answer]:
     """Runs command lines in one process whose hub and cache these are."""
-    own = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(cache), "NO_PROXY": "*"}
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "TRANSFORMERS_"))}
+    own |= {"HF_ENDPOINT": hub.url, "HF_HOME": str(cache), "NO_PROXY": "*"}
     ended = subprocess.run([sys.executable, "-c", LINES, *lines], env=own, cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     outputs = ended.stdout.split("\0")[:-1]
