@@ -127,7 +127,7 @@ class Frame:
     Arguments are expanded on demand.
     """
 
-    __slots__ = ("_arguments", "engine", "names", "parent", "title")
+    __slots__ = ("_arguments", "_missing", "engine", "names", "parent", "title")
 
     def __init__(
         self,
@@ -143,6 +143,8 @@ class Frame:
         self.names = names  #: the templates being expanded, outermost first, including this one
         self.parent = parent  #: the template that invokes a module; None for a template
         self._arguments = arguments or {}
+        # what was recorded while arguments were expanded: is_partial, n_modules and n_refs of the engine
+        self._missing: tuple[tuple[bool, int, int], ...] = ()
 
     @property
     def arguments(self) -> Mapping[str, str]:
@@ -222,9 +224,28 @@ class Frame:
         if value is None or isinstance(value, str):
             return value
         text, frame, is_stripped = value
+        engine = self.engine
+        was_partial, n_modules, n_refs = engine.is_partial, engine.n_modules, engine.n_refs
+        engine.is_partial = False
         found = frame.read(text)
+        if engine.is_partial or engine.n_modules != n_modules or engine.n_refs != n_refs:
+            self._missing = (
+                *self._missing,
+                (engine.is_partial, engine.n_modules - n_modules, engine.n_refs - n_refs),
+            )
+        engine.is_partial |= was_partial
         self._arguments[name] = found = found.strip(BLANKS) if is_stripped else found
         return found
+
+    def arguments_again(self) -> dict[str, str]:
+        """Returns the arguments for a rule in place of the definition, whose records were dropped. What was expanded
+        for the definition is not expanded again, because uses that are nested would then double the work of each other.
+        """
+        for is_partial, n_modules, n_refs in self._missing:
+            self.engine.is_partial |= is_partial
+            self.engine.n_modules += n_modules
+            self.engine.n_refs += n_refs
+        return dict(self.arguments)
 
     def _parameter(self, node: Parameter) -> str:
         name = self.read(node.name).strip(BLANKS)
@@ -248,18 +269,22 @@ class Frame:
             return engine.unknown()
         name, rule = wiki.resolve(name)
         text = None
+        frames: list[Frame] = []
         if rule.outcome == "unknown" or not is_by_rule:
-            text = self._defined(node, name)
+            text = self._defined(node, name, frames)
         elif rule.follows_definition and name not in self.names:
-            text = engine.if_complete(lambda: self._defined(node, name))
+            text = engine.if_complete(lambda: self._defined(node, name, frames))
         if text is None:
-            named = dict(self._with(node.parts, "", ()).arguments) if rule.function or rule.body else {}
+            named = {}
+            if rule.function or rule.body:
+                named = frames[0].arguments_again() if frames else dict(self._with(node.parts, "", ()).arguments)
             numbered = {int(key): named.pop(key) for key in list(named) if is_number(key)}
             text = engine.by_rule(rule, numbered_in_place(name, [], named, numbered))
         return f"\n{text}" if not node.begins_line and text.startswith(_BLOCK_STARTS) else text
 
-    def _defined(self, node: Use, name: str) -> str:
-        """Returns the expansion of a use by the template's definition; ``name`` with redirects followed.
+    def _defined(self, node: Use, name: str, frames: list[Frame]) -> str:
+        """Returns the expansion of a use by the template's definition; ``name`` with redirects followed. ``frames``
+        receives the frame of the definition.
 
         Raises:
             BoundError: it is recursive, or the page's budget is exhausted.
@@ -272,7 +297,8 @@ class Frame:
             return engine.unknown()
         engine.spend(n_pieces // PIECES_A_UNIT)
         engine.n_refs += n_refs
-        return engine.give(self._with(node.parts, engine.wiki.template_prefix + name, (*self.names, name)).read(tree))
+        frames.append(self._with(node.parts, engine.wiki.template_prefix + name, (*self.names, name)))
+        return engine.give(frames[0].read(tree))
 
     def _with(self, parts: Parts, title: str, names: tuple[str, ...], parent: Frame | None = None) -> Frame:
         """Returns the frame of a use with these arguments."""

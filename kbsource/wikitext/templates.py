@@ -358,6 +358,7 @@ def fixed_outcomes_of(
     return fixed_outcome
 
 
+@cache
 def _paragraph_ends(lang: str) -> frozenset[str]:
     """Returns the names of templates that show no text and end the paragraph: lists of notes, and templates that
     clear floats.

@@ -471,3 +471,17 @@ def test_tags_by_function(wikitext: str, shown: str) -> None:
 def test_encoded_names_of_pages_begin_no_list() -> None:
     shown = [parser({}).parse(use, title="*A ''b''").elements[1] for use in ("{{PAGENAMEE}}", "{{FULLPAGENAMEE}}")]
     assert [(element.kind, element.text) for element in shown] == [("paragraph", "*A_''b''")] * 2
+
+
+@pytest.mark.parametrize(
+    "definition", ["{{{1}}}{{missing}}", "{{#if:{{{1}}}|{{{1}}}{{missing}}}}", "{{{1}}}{{#invoke:A|b}}"]
+)
+def test_rules_in_place_of_incomplete_definitions_do_not_double_the_work(definition: str) -> None:
+    def work(n_nested: int) -> int:
+        nested = "{{nowrap|" * n_nested + "{{{1}}}" + "}}" * n_nested
+        definitions = Dictionary({"Nowrap": definition, "A": nested})
+        page = PageExpander(Expander(definitions, SITE, find_rule("en")), PageFacts("en", "T"))
+        assert page.expand("A|x", "A").wikitext == "x"
+        return page.work
+
+    assert work(16) < 4 * work(8) < 16 * work(4)
