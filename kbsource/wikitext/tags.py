@@ -373,7 +373,7 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
             continue
         if match.group(2):
             losses["broken_markup"] += 1
-            out.append(literal(match[0]) if tag == "includeonly" else CUT)
+            out.append(CUT)
             continue
         if match.group(4).endswith("/"):
             if tag in _CUT_TAGS:
