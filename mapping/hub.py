@@ -35,6 +35,8 @@ ONNX_FILES = ("model.onnx", os.path.join("onnx", "model.onnx"))
 _NAME = re.compile(r"(\w[\w.-]*/\w[\w.-]*)(?:@(\w[\w./-]*))?", re.ASCII)
 _SNAPSHOT = re.compile(r"models--([^/]+?)--([^/]+)/snapshots/([0-9a-f]{40})/?$")
 _downloads_are_allowed = False
+_commits: dict[str, str] = {}
+"""Commits of the models that this process has downloaded, by their names as given: all files of a model are of one."""
 
 
 def allow_downloads(is_allowed: bool) -> None:
@@ -42,6 +44,7 @@ def allow_downloads(is_allowed: bool) -> None:
     global _downloads_are_allowed
     _downloads_are_allowed = is_allowed
     _folder_of.cache_clear()
+    _commits.clear()
 
 
 def is_hub_name(model: str) -> bool:
@@ -66,17 +69,20 @@ def local_model(model: str, *backends: Backend) -> str:
     return _folder_of(model, backends or ("onnx", "torch")) if is_hub_name(model) else model
 
 
-def model_name(model: str) -> str:
+def model_name(model: str, folder: str) -> str:
     """Returns what a manifest calls a model: ``OWNER/NAME@COMMIT`` if it comes from the hub, otherwise the last part of
     its path.
 
-    >>> model_name("models/nli/")
+    Args:
+        model: as named by the user.
+        folder: of its files on this machine.
+
+    >>> model_name("models/nli/", "models/nli/")
     'nli'
     """
-    folder = local_model(model)
     if found := _SNAPSHOT.search(folder):
         return "{}/{}@{}".format(*found.groups())
-    return os.path.basename(os.path.normpath(folder))
+    return os.path.basename(os.path.normpath(model))
 
 
 @lru_cache(maxsize=32)
@@ -95,6 +101,7 @@ def _folder_of(model: str, backends: tuple[Backend, ...]) -> str:
         ) from error
     if not _downloads_are_allowed:
         return _cached(constants, model, name, revision)
+    revision = _commits.get(model, revision)
     try:
         weights = _weights(hub.list_repo_files(name, revision=revision), backends)
         folder: str = hub.snapshot_download(name, revision=revision, allow_patterns=[*CONFIG_FILES, *weights])
@@ -104,6 +111,7 @@ def _folder_of(model: str, backends: tuple[Backend, ...]) -> str:
             f"{model}: not downloaded from {constants.ENDPOINT} ({type(error).__name__}: {said}). Check the name "
             "and the network, or give the folder of a copy."
         ) from error
+    _commits[model] = os.path.basename(folder)
     return folder
 
 

@@ -271,6 +271,10 @@ def with_choices(tokens: Sequence[str], type_: type, choices: Choices) -> list[s
     return [*tokens, *(flag if value is True else f"{flag}={value}" for flag, value in further if value is not False)]
 
 
+WRITTEN_PLACES = ("output", "scratch")
+"""Names of the options of jobs that name a folder to write to."""
+
+
 def paths_of(options: Any) -> Iterator[tuple[str, str]]:
     """Yields the files and folders that options name, each with its field, including files of nested options."""
     hints = get_type_hints(type(options), include_extras=True)

@@ -21,6 +21,7 @@ from mapping.hub import allow_downloads
 from mapping.options import (
     DEFAULTS,
     LONGEST_PATH,
+    WRITTEN_PLACES,
     Short,
     check_new,
     paths_of,
@@ -124,7 +125,8 @@ def run_command(given: Sequence[str]) -> int:
 
 def _local_bytes(arguments: Mapping[str, Any]) -> int:
     """Returns the size of the local files and folders that a command reads."""
-    named = [path for option in arguments.values() if is_dataclass(option) for _, path in paths_of(option)]
+    places = [place for option in arguments.values() if is_dataclass(option) for place in paths_of(option)]
+    named = [path for name, path in places if name not in WRITTEN_PLACES]
     folders = [Folder.of(path) for path in dict.fromkeys(named) if is_local(path)]
     return sum(folder.size(file) for folder in folders for file in folder.files()) + sum(
         folder.size() for folder in folders if os.path.isfile(folder.url)

@@ -17,12 +17,11 @@ from kbsource.errors import SetupError
 from kbsource.files import Folder, glob, is_local
 from kbsource.release.layout import INDEX, MANIFEST
 from kbsource.release.output import trial
-from mapping.options import paths_of
+from mapping.options import WRITTEN_PLACES, paths_of
 from pipelines.runners.clusters import DATAFLOW_RUNNER
 from pipelines.runners.running import NotRunError, instead_of_running
 from pipelines.terminal import Summary
 
-_WRITTEN = ("output", "scratch")
 DATAFLOW_MOST_BYTES = 10_000_000
 """Maximum size of a job's graph. https://cloud.google.com/dataflow/quotas, 2026-11-24."""
 _SETTINGS = (
@@ -58,7 +57,7 @@ def dry_run(job: Callable[[], object], arguments: Mapping[str, Any]) -> Summary:
     options = [value for value in arguments.values() if is_dataclass(value)]
     named = [(name, value) for name, value in arguments.items() if isinstance(value, str)]
     named += [found for option in options for found in paths_of(option)]
-    reads = {path: _sizes(name, path) for name, path in named if name not in _WRITTEN}
+    reads = {path: _sizes(name, path) for name, path in named if name not in WRITTEN_PLACES}
     n_copied = sum(copied for _, copied in reads.values())
     n_allocated = max(getattr(option, "worker_memory_bytes", 0) for option in (*options, None))
     values = {

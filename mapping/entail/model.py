@@ -587,7 +587,7 @@ def model_facts(options: ModelOptions) -> dict[str, Any]:
     is_torch = options.backend == "torch"
     form = _ANY if is_torch else OnnxComputer(files.folder, "cpu").form
     return {
-        "model": model_name(options.model),
+        "model": model_name(options.model, files.folder),
         "weights_sha256": digest_of(weight_files(files.folder, options.backend)),
         "backend": options.backend,
         "precision": options.precision,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from kbsource.files import join
 from kbsource.records import Page
 from kbsource.release.pages.kind import PagesManifest
@@ -61,7 +61,10 @@ class FullText:
         tantivy = _library()
         self._analyser = analyser(lang)
         self._queries, self._occur = tantivy.Query, tantivy.Occur
-        index = tantivy.Index.open(folder)
+        try:
+            index = tantivy.Index.open(folder)
+        except ValueError as error:  # raised for the file that lists tantivy's own files, which is not hashed
+            raise DataError(f"{folder} cannot be read ({error}); remove it, and it is made again.") from error
         self._schema, self._searcher = index.schema, index.searcher()
         # Words come again and again in texts.
         self._word = lru_cache(maxsize=100_000)(self._analysed)
@@ -170,6 +173,10 @@ def _write(path: str, manifest: PagesManifest, folder: str, on_progress: OnProgr
                     batch["page_id"].to_pylist(), batch["title"].to_pylist(), _texts(batch["elements"]), strict=True
                 )
                 for page_id, title, text in rows:
+                    if page_id < 0:
+                        raise DataError(
+                            f"{entry.file}: page {page_id}: no page has a negative id; get the release again."
+                        )
                     writer.add_document(
                         tantivy.Document.from_dict({_TITLE: title, _TEXT: text, _PAGE: page_id}, schema)
                     )

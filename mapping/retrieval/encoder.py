@@ -200,7 +200,7 @@ def open_encoder(options: EncoderOptions) -> Encoder:
     text_form: TextForm = options.text_form or ("pair" if _dpr_class(folder) else "plain")
     query, passage = options.query_prefix, options.passage_prefix
     facts = {
-        "name": model_name(options.model),
+        "name": model_name(options.model, folder),
         "tokenizer_sha256": digest_of([os.path.join(folder, _TOKENIZER)]),
         "text_form": text_form,
         "normalisation": "l2"

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
@@ -157,3 +159,18 @@ def test_an_index_is_kept_in_the_cache(path: str, monkeypatch: pytest.MonkeyPatc
     again = full_text(path, opened.manifest)
     assert isinstance(again.get(), FullText)
     assert again.percent == 100
+
+
+def test_a_page_with_an_id_that_no_page_has_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = write_inspected(tmp_path, made_pages())
+    (opened,) = open_releases([path])
+    assert isinstance(opened.manifest, PagesManifest)
+    for file in Path(path, "pages").iterdir():
+        table = pq.read_table(file)
+        pq.write_table(table.set_column(0, "page_id", pa.array([-1] * len(table), table.schema.field(0).type)), file)
+
+    index = full_text(path, opened.manifest)
+
+    assert index.wait() is None
+    assert "no page has a negative id" in (index.fault or "")

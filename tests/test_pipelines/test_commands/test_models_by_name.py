@@ -43,6 +43,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeHub]:
     folder = tmp_path_factory.mktemp("models")
     models = {"tiny/nli": overlap_model(folder / "nli"), "tiny/encoder": tiny_encoder(folder / "encoder")}
     for model in models.values():
+        (model / "model.safetensors").write_bytes(b"of the other backend")
         (model / "pytorch_model.bin").write_bytes(b"a pickle")
         (model / "README.md").write_text("A model.", "utf-8")
     with fake_hub(models) as served:
@@ -83,7 +84,7 @@ def test_a_model_is_downloaded_where_that_is_asked_for_and_then_found_in_the_cac
     )
     assert (by_name.code, json.loads(by_name.output)["label"]) == (0, "entailment")
     assert "model.onnx" in hub.fetched
-    assert not hub.fetched & {"pytorch_model.bin", "README.md"}
+    assert not hub.fetched & {"pytorch_model.bin", "model.safetensors", "README.md"}
     for name, answer in (("tiny/none", missing), ("tiny/nli@v9", other)):
         assert answer.code == 2
         assert f"{name}: not downloaded from {hub.url} (" in answer.errors
