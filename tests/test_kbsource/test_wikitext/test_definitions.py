@@ -485,3 +485,17 @@ def test_rules_in_place_of_incomplete_definitions_do_not_double_the_work(definit
         return page.work
 
     assert work(16) < 4 * work(8) < 16 * work(4)
+
+
+@pytest.mark.parametrize(
+    ("argument", "is_incomplete"), [("x", False), ("x{{missing}}", True), ("x{{#invoke:A|b}}", True)]
+)
+def test_what_an_argument_lacks_is_recorded_though_a_rule_replaces_the_definition(
+    argument: str, is_incomplete: bool
+) -> None:
+    definitions = Dictionary({"Nowrap": "{{{1}}}{{missing}}", "A": f"{{{{nowrap|{argument}}}}}"})
+    page = PageExpander(Expander(definitions, SITE, find_rule("en")), PageFacts("en", "T"))
+
+    found = page.expand("A", "A")
+
+    assert (found.wikitext[:1], found.is_incomplete, found.n_modules) == ("x", is_incomplete, int("invoke" in argument))

@@ -29,6 +29,8 @@ TEXTS = {
     "Ships of the line": ("Ships, ships and more ships.", f"{LONG} The Heron was a harbour pilot. {LONG}"),
     "Nothing": ("Empty of it.",),
     "Größe": ("Über Häuser und 𝔘nicode_names.",),
+    "Mole": (LONG,),
+    "Quay": ("Mole, mole, mole, mole.",),
     "<b>Bold</b>": ("A harbour <script>alert(1)</script> & more.",),
 }
 
@@ -80,6 +82,7 @@ def search(path: str) -> Callable[[str], list[str]]:
         ("HARBOURS the", ["Harbour", "Lighthouse", "<b>Bold</b>", "Ships of the line"]),
         ("heron", ["Ships of the line"]),
         ("grösse größe", ["Größe"]),
+        ("alert mole", ["Mole", "<b>Bold</b>", "Quay"]),
         ("nowhere", []),
         ("", []),
         ("?!", []),
