@@ -22,7 +22,6 @@ from kbsource.numerals import unescape
 from kbsource.records import Element
 from kbsource.sentences import sentence_ends, trimmed
 from kbsource.titles import Target
-from kbsource.wikitext.blocks import LINE_PREFIX
 from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.markers import (
     CUT,
@@ -39,6 +38,7 @@ from kbsource.wikitext.markers import (
     without_marks,
     without_numbers,
 )
+from kbsource.wikitext.page_builder import LINE_PREFIX
 from kbsource.wikitext.parsed import RawAnchor
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 from kbsource.wikitext.reference_texts import (
