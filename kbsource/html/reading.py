@@ -9,27 +9,44 @@ and large it may be is limited.
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import re
 import urllib.parse
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from html import unescape
-from typing import Any
 
 from lxml import etree
 
 from kbsource.errors import RecordError
+from kbsource.html.elements import (
+    BLOCKS,
+    CELLS,
+    CUT_ELEMENTS,
+    CUT_TYPES,
+    FILE_TYPES,
+    HEADINGS,
+    ITEMS,
+    LISTS,
+    MATH_TYPES,
+    box_kind_of,
+    json_object,
+    template_parts,
+    types_of,
+)
+from kbsource.html.notes import PageNotes
 from kbsource.records import Loss, TemplateUse
 from kbsource.site import Site
 from kbsource.titles import Target, clean_title, is_valid_title, normalise_title, split_namespace, upper_first
-from kbsource.wikitext.markers import ANY_CONTROL
+from kbsource.wikitext.asked import Dependencies
+from kbsource.wikitext.markers import ANY_CONTROL, number_mark
 from kbsource.wikitext.page_builder import PageBuilder
-from kbsource.wikitext.parse import ParsedText
+from kbsource.wikitext.parse import FAILED_REFERENCES, PAGE_FAULTS, ParsedText, WikitextParser
+from kbsource.wikitext.reference_texts import NoteKinds, ReferenceReader
+from kbsource.wikitext.references import NO_TARGET, References
 from kbsource.wikitext.tags import MAX_LIST_DEPTH, raised_text
 from kbsource.wikitext.templates import normalise_template_name
-from kbsource.wikitext.tree import kind_of_box
 
 MAX_HTML_CHARS = 64 << 20
 """Length of the longest document that is parsed; the longest pages of Wikipedia have 20 million characters."""
@@ -39,59 +56,6 @@ _MOST_SPAN = 1000  # of a cell. Source: the HTML standard
 _LONGEST_RAISED = 60  # in characters; longer superscripts are not exponents
 _MOST_VARIANT_CHARS = 10_000
 
-_BLOCKS = frozenset(
-    """p div section blockquote pre center hr body header aside article main address details summary fieldset figcaption
-    footer form""".split()
-)
-_CELLS = frozenset({"td", "th", "caption"})
-_LISTS = {"ul": "*", "ol": "#", "dl": ":"}
-_ITEMS = frozenset({"li", "dt", "dd"})
-_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-# Elements that are not running text, with the kinds of losses that they are counted as.
-_CUT_ELEMENTS = {
-    **dict.fromkeys("style script link meta head title noscript template nav object iframe svg canvas select".split()),
-    **dict.fromkeys(("textarea", "button", "input", "map"), None),
-    **dict.fromkeys("figure figure-inline img audio video".split(), "file"),
-}
-_CUT_TYPES = {
-    "mw:Extension/ref": "ref",
-    "mw:Extension/references": "references",
-    "mw:Extension/gallery": "gallery",
-    "mw:Extension/imagemap": "imagemap",
-    "mw:Extension/timeline": "timeline",
-    "mw:Extension/score": "score",
-    "mw:Extension/hiero": "hiero",
-    "mw:Extension/graph": "graph",
-    "mw:Extension/mapframe": "mapframe",
-    "mw:Extension/phonos": "phonos",
-    "mw:Extension/inputbox": "inputbox",
-    "mw:Extension/categorytree": "categorytree",
-    "mw:Extension/templatestyles": "templatestyles",
-    "mw:Extension/indicator": "indicator",
-}
-_FILE_TYPES = ("mw:File", "mw:Image", "mw:Audio", "mw:Video")
-_MATH_TYPES = frozenset({"mw:Extension/math", "mw:Extension/chem", "mw:Extension/ce"})
-# Classes that only rendered pages have, or that are boxes there although templates also give them to running text.
-_CUT_CLASSES = frozenset(
-    """reference mw-ref mw-references references-decreasing mw-cite-backlink cite_crochet toccolours navigationleiste
-    boite-grise-nav catlinks printfooter mw-indicators mw-jump-link nourlexpansion commonscat liste-portail tocnumber
-    nowrap-hidden navhead navcontent mw-kartographer-container mw-parser-output-toc""".split()
-)
-_CUT_PREFIXES = (
-    "infobox",
-    "taxobox",
-    "infocaseta",
-    "vcard-table",
-    "tmulti",
-    "mod-gallery",
-    "portal",
-    "sister",
-    "mw-hidden",
-)
-# Classes of boxes in wikitext that readers of the rendered page see as running text, such as pronunciations.
-_SHOWN_CLASSES = frozenset({"noexcerpt"})
-_ASIDE_IDS = frozenset({"sitesub", "contentsub", "jump-to-nav", "catlinks"})
-
 _WHITE = re.compile(r"\s+")
 _EDIT_LINK = re.compile(r"\?(?:[^#]*&)?(?:action=edit|redlink=1)[^#]*")
 _LINK_IN_PARAMETERS = re.compile(r"\[\[\s*:?\s*([^\[\]|#\\<>{}]{1,255})")
@@ -99,23 +63,51 @@ _TEX_STYLE = re.compile(r"\A\{\\(?:displaystyle|textstyle) (.*)\}\Z", re.DOTALL)
 
 
 class HtmlReader:
-    """Reads a wiki's rendered pages. It holds caches; create one per process."""
+    """Reads a wiki's rendered pages. It holds caches; create one per process.
 
-    def __init__(self, site: Site) -> None:
+    ``has_references`` changes nothing else in the result. A page whose references cannot be read gets no references,
+    which is counted as ``failed``.
+    """
+
+    def __init__(self, site: Site, *, has_references: bool = False) -> None:
         self._site = site
+        self._has_references = has_references
+        if has_references:
+            asked = Dependencies(site)
+            self._note_kind = NoteKinds(site.lang, None, asked)
+            plain = WikitextParser(site).plain
+            self._read_reference = ReferenceReader(site.lang, plain, self._note_kind, asked)
         self.target = lru_cache(maxsize=1 << 16)(self._target)
 
-    def parse(self, html: str, *, title: str) -> ParsedText:
-        """Returns the content of a page.
+    def parse(self, html: str, *, title: str, leave_out_references: bool = False) -> ParsedText:
+        """Returns the content of a page; with ``leave_out_references``, as a page whose references cannot be read.
 
         Raises:
             RecordError: ``html_too_large``, ``html_too_deep`` or ``html_empty``.
         """
         root = parse_html(html)
         main = main_element(root)
-        page = _PageWalk(self, title, root)
+        if not self._has_references:
+            return self._read(root, main, title, None)
+        if not leave_out_references:
+            try:
+                return self._read(root, main, title, References(self._note_kind))
+            except PAGE_FAULTS:
+                pass  # without its references, the page may be sound
+        return dataclasses.replace(self._read(root, main, title, None), references=FAILED_REFERENCES)
+
+    def _read(
+        self, root: etree._Element, main: etree._Element, title: str, references: References | None
+    ) -> ParsedText:
+        notes = None if references is None else PageNotes(references, lang=self._site.lang, root=root)
+        page = _PageWalk(self, title, root, notes)
         page.walk(main)
-        return page.content()
+        content = page.content()
+        if references is None:
+            return content
+        anchors = references.take_places(content.anchors, content.elements)
+        rows = references.rows(content.elements, self._read_reference)
+        return dataclasses.replace(content, anchors=tuple(anchors), references=rows)
 
     def _target(self, href: str) -> tuple[Target, str] | None:
         """Returns what the address of an internal link names, and the target as written; None if it is no page."""
@@ -179,60 +171,13 @@ def main_element(root: etree._Element) -> etree._Element:
     return body
 
 
-@lru_cache(maxsize=1 << 12)
-def _kind(classes: str, style: str, role: str, id_: str) -> str:
-    """Returns the kind of box of an element with these attributes; ``aside`` for everything else that is not text."""
-    words = [word for word in classes.split() if word not in _SHOWN_CLASSES]
-    found = kind_of_box((("class", " ".join(words)), ("style", style), ("role", role), ("id", id_)))
-    if found:
-        return found
-    if not _CUT_CLASSES.isdisjoint(words) or id_ in _ASIDE_IDS:
-        return "aside"
-    for word in words:
-        if word.startswith(_CUT_PREFIXES):
-            return "infobox" if word.startswith(("infobox", "taxobox", "infocaseta")) else "aside"
-    return ""
-
-
-def box_kind_of(element: etree._Element) -> str:
-    """Returns the kind of box that an element is, from its attributes; empty if it is none."""
-    get = element.get
-    classes, style, role, id_ = get("class"), get("style"), get("role"), get("id")
-    if not (classes or style or role or id_):
-        return ""
-    return _kind(*((value or "").lower() for value in (classes, style, role, id_)))
-
-
-def json_object(written: str | None) -> dict[str, Any]:
-    """Returns the object in an attribute such as ``data-mw``; empty if there is none."""
-    if not written:
-        return {}
-    try:
-        value = json.loads(written)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def template_parts(data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Iterates over the templates of a transclusion: name as written, and arguments."""
-    parts = data.get("parts")
-    for part in parts if isinstance(parts, list) else ():
-        use = part.get("template") if isinstance(part, dict) else None
-        target = use.get("target") if isinstance(use, dict) else None
-        name = target.get("wt") if isinstance(target, dict) else None
-        if isinstance(use, dict) and isinstance(target, dict) and isinstance(name, str) and "function" not in target:
-            arguments = use.get("params")
-            yield name, arguments if isinstance(arguments, dict) else {}
-
-
 def tex_of(element: etree._Element) -> str:
     """Returns the TeX of a formula: as written in the page, otherwise as its MathML names it."""
     body = json_object(element.get("data-mw")).get("body")
     tex = body.get("extsrc") if isinstance(body, dict) else None
     if isinstance(tex, str):
         tex = " ".join(tex.split())
-        is_chemical = _types(element).isdisjoint({"mw:Extension/math"})
+        is_chemical = types_of(element).isdisjoint({"mw:Extension/math"})
         return f"\\ce{{{tex}}}" if tex and is_chemical else tex
     for formula in element.iter("math", "img"):
         alternative = formula.get("alttext") or formula.get("alt")
@@ -240,10 +185,6 @@ def tex_of(element: etree._Element) -> str:
             styled = _TEX_STYLE.match(alternative.strip())
             return " ".join((styled[1] if styled else alternative).split())
     return ""
-
-
-def _types(element: etree._Element) -> set[str]:
-    return set((element.get("typeof") or "").split())
 
 
 _INVISIBLE = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style|head|title)\b.*?(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -282,7 +223,7 @@ def extract_html_fallback(html: str, *, title: str) -> ParsedText:
 class _PageWalk:
     """Walks one page."""
 
-    def __init__(self, reader: HtmlReader, title: str, root: etree._Element) -> None:
+    def __init__(self, reader: HtmlReader, title: str, root: etree._Element, notes: PageNotes | None) -> None:
         self._reader, self._site, self._title = reader, reader._site, title
         self._losses: Counter[str] = Counter()
         self._builder = PageBuilder(self._losses)
@@ -294,7 +235,8 @@ class _PageWalk:
         self._templates: Counter[tuple[str, str]] = Counter()
         self._categories: dict[str, bool] = {}
         self._group = ""  # the group of elements around the current one
-        self._in_box = False
+        self._box: int | None = None  # number of the open infobox
+        self._notes = notes
         self._root = root
         self._read_head()
 
@@ -332,7 +274,9 @@ class _PageWalk:
                 self._categories[name] = is_made and self._categories.get(name, True)
 
     def content(self) -> ParsedText:
-        built = self._builder.build(self._title)
+        if self._notes is not None:
+            self._notes.set_order()
+        built = self._builder.build(self._title, on_box=None if self._notes is None else self._notes.references.put_box)
         return ParsedText(
             elements=tuple(built.elements),
             anchors=tuple(built.anchors),
@@ -345,6 +289,7 @@ class _PageWalk:
             ),
             losses=tuple(Loss(kind, count) for kind, count in sorted(self._losses.items()) if count),
             is_disambiguation=self._is_disambiguation,
+            asked=frozenset(),  # HTML does not depend on other pages, but for the titles that it links to
         )
 
     def walk(self, main: etree._Element) -> None:
@@ -379,23 +324,25 @@ class _PageWalk:
         types = element.get("typeof")
         if types:
             named = set(types.split())
-            if not named.isdisjoint(_MATH_TYPES):
+            if self._notes is not None:
+                self._note(element, named)
+            if not named.isdisjoint(MATH_TYPES):
                 return self._formula(element)
             if "mw:LanguageVariant" in named:
                 builder.text(_variant(element))
                 return False, None
             for name in named:
-                if (loss := _CUT_TYPES.get(name)) is not None:
+                if (loss := CUT_TYPES.get(name)) is not None:
                     return self._cut(element, loss)
-                if name.startswith(_FILE_TYPES):
+                if name.startswith(FILE_TYPES):
                     return self._cut(element, "file")
         if tag == "math" or (tag in ("span", "div") and "mwe-math-element" in (element.get("class") or "")):
             return self._formula(element)
-        if tag in _CUT_ELEMENTS:
-            loss = _CUT_ELEMENTS[tag]
+        if tag in CUT_ELEMENTS:
+            loss = CUT_ELEMENTS[tag]
             return self._cut(element, loss) if loss else (False, None)
         kind = box_kind_of(element)
-        if kind == "infobox" and not self._in_box:
+        if kind == "infobox" and self._box is None:
             return self._infobox(element)
         if kind:
             return self._cut(element, None)
@@ -415,10 +362,26 @@ class _PageWalk:
             after = leave_group
         return True, after
 
+    def _note(self, element: etree._Element, types: set[str]) -> None:
+        """Records the notes that an element makes, and places their markers."""
+        assert self._notes is not None
+        numbers = self._notes.template(element) if "mw:Transclusion" in types else None
+        if numbers is None and "mw:Extension/ref" in types:
+            numbers = self._notes.footnote(element, self._group)
+        elif numbers is None and "mw:Extension/references" in types:
+            self._notes.list_of(element)
+        for number in numbers or ():
+            if self._tables:
+                self._builder.note_in_table(self._tables[-1], number)
+            elif self._box is not None:
+                self._notes.references.boxes.setdefault(f"I{self._box}", []).append(number)
+            elif not self._builder.is_in_cell:
+                self._builder.mark(NO_TARGET, number_mark(number))
+
     def _cut(self, element: etree._Element, loss: str | None) -> tuple[bool, None]:
         if loss is not None:
             self._losses[loss] += 1
-        if element.tag in _BLOCKS or element.tag in ("table", "figure", "ul", "ol", "dl"):
+        if element.tag in BLOCKS or element.tag in ("table", "figure", "ul", "ol", "dl"):
             self._edge()
         return False, None
 
@@ -445,13 +408,13 @@ class _PageWalk:
         builder = self._builder
         if tag == "a":
             return self._link(element)
-        if tag in _BLOCKS:
+        if tag in BLOCKS:
             self._edge()
             return self._edge
-        if tag in _ITEMS:
+        if tag in ITEMS:
             return self._item(tag)
-        if tag in _LISTS:
-            self._lists.append(_LISTS[tag])
+        if tag in LISTS:
+            self._lists.append(LISTS[tag])
             was_line, self._is_line = self._is_line, False
             builder.paragraph()
 
@@ -461,7 +424,7 @@ class _PageWalk:
                 builder.paragraph()
 
             return end_list
-        if tag in _HEADINGS:
+        if tag in HEADINGS:
             return self._heading(int(tag[1]))
         if tag == "br":
             builder.line_break()
@@ -470,11 +433,11 @@ class _PageWalk:
             return self._superscript(element)
         if tag == "table":
             return self._table()
-        if self._tables and tag in _CELLS:
+        if self._tables and tag in CELLS:
             return self._cell(element, tag)
         if self._tables and tag == "tr":
             self._builder.row(self._tables[-1])
-        elif tag in _CELLS or tag == "tr":
+        elif tag in CELLS or tag == "tr":
             self._edge()
             return self._edge
         return None
@@ -576,8 +539,7 @@ class _PageWalk:
     def _infobox(self, element: etree._Element) -> tuple[bool, None]:
         """Adds an infobox: labels and values of the rows that have both."""
         builder = self._builder
-        self._in_box = True
-        number = builder.open_infobox(self._box_name(element))
+        number = self._box = builder.open_infobox(self._box_name(element))
         outer = self._lists, self._is_line, self._tables
         inside: set[etree._Element] = set()  # values, and what they contain
         for row in element.iter("tr"):
@@ -594,7 +556,7 @@ class _PageWalk:
                 builder.close_cell()
                 inside.add(cells[1])
         self._lists, self._is_line, self._tables = outer
-        self._in_box = False
+        self._box = None
         self._edge()
         return False, None
 
@@ -605,7 +567,7 @@ class _PageWalk:
         for event, inner in events:
             if event == "start":
                 is_cut = inner is not element and (
-                    inner.tag in _CUT_ELEMENTS
+                    inner.tag in CUT_ELEMENTS
                     or bool(box_kind_of(inner))
                     or "mw:Extension/" in (inner.get("typeof") or "")
                 )
@@ -613,7 +575,7 @@ class _PageWalk:
                     events.skip_subtree()
                 elif inner.text:
                     pieces.append(inner.text)
-                if inner.tag in _BLOCKS or inner.tag == "br":
+                if inner.tag in BLOCKS or inner.tag == "br":
                     pieces.append(" ")
             elif inner is not element and inner.tail:
                 pieces.append(inner.tail)

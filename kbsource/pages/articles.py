@@ -114,14 +114,13 @@ class PageParser:
 class HtmlPageParser:
     """Parses a wiki's articles from their rendered HTML. It holds caches; create one per process."""
 
-    def __init__(self, site: Site, **_: Any) -> None:
-        """Creates a parser; takes the same arguments as ``PageParser``, and needs no definitions."""
-        self._reader = HtmlReader(site)
+    def __init__(self, site: Site, *, has_references: bool = False) -> None:
+        self._reader = HtmlReader(site, has_references=has_references)
 
     def parse(self, raw: RawPage, *, leave_out_references: bool = False) -> ParsedPage:
         """Returns the parsed page. If the parser fails, the page is extracted with the status ``fallback_error``."""
         try:
-            text = self._reader.parse(raw.text, title=raw.title)
+            text = self._reader.parse(raw.text, title=raw.title, leave_out_references=leave_out_references)
         except (*PAGE_FAULTS, RecordError):
             return self.parse_fallback(raw, "fallback_error")
         return ParsedPage(raw, text, "ok")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from kbsource.records import Element
 from kbsource.titles import Target
 from kbsource.wikitext.blocks import RawTable
-from kbsource.wikitext.markers import ANY_CONTROL, BREAK, FRAGMENT, HEADING, LIST, PLACE, PRE
+from kbsource.wikitext.markers import ANY_CONTROL, BREAK, FRAGMENT, HEADING, LIST, PLACE, PRE, single_spaces
 from kbsource.wikitext.parsed import ParsedCell, ParsedInfobox, ParsedTable, RawAnchor, RawCell, RawLink, TextCell
 from kbsource.wikitext.walk import Link
 
@@ -188,7 +188,7 @@ def assemble_boxes(
     *,
     places: Mapping[str, int],
     hidden_places: Collection[str] = (),
-    on_box: Callable[[str, Sequence[int], int, int], None] = lambda name, notes, number, element: None,
+    on_box: Callable[[str, Sequence[int], int, int], None] | None = None,
 ) -> tuple[tuple[ParsedTable, ...], tuple[ParsedInfobox, ...]]:
     """Returns the tables and infoboxes with the texts of their fragments, each with its position in the body.
 
@@ -216,13 +216,15 @@ def assemble_boxes(
         ]
         kept = tuple(rows)
         if (kept or caption) and not is_hidden:
-            on_box(f"T{number}", table.numbers, len(found), place)
+            if on_box is not None:
+                on_box(f"T{number}", table.numbers, len(found), place)
             found.append(ParsedTable(place, caption, kept))
     boxes: list[ParsedInfobox] = []
     for number, (name, fields) in enumerate(infoboxes):
         values = [(field, next(taken)) for field, _ in fields]
         place = places.get(f"I{number}", 0)
-        on_box(f"I{number}", (), number, place)
+        if on_box is not None:
+            on_box(f"I{number}", (), number, place)
         boxes.append(ParsedInfobox(place, name, tuple([value for value in values if value[1].text])))
     return tuple(found), tuple(boxes)
 
@@ -407,6 +409,7 @@ class PageBuilder:
             text = _WHITE.sub(" ", text)
             if ANY_CONTROL.search(text):
                 text, n_controls = ANY_CONTROL.subn("", text)
+                text = single_spaces(text)
                 self._losses["control_character"] += n_controls
         if run.following is not None:
             text = text.lstrip(" ")
@@ -502,7 +505,7 @@ class PageBuilder:
         self,
         title: str,
         *,
-        on_box: Callable[[str, Sequence[int], int, int], None] = lambda name, notes, number, element: None,
+        on_box: Callable[[str, Sequence[int], int, int], None] | None = None,
     ) -> BuiltPage:
         """Returns the page; ``on_box`` is as for ``assemble_boxes``."""
         runs = [self._body]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 
@@ -41,7 +40,7 @@ from kbsource.wikitext.markers import (
 from kbsource.wikitext.page_builder import assemble_boxes
 from kbsource.wikitext.parsed import ParsedInfobox, ParsedTable, TextCell
 from kbsource.wikitext.reference_texts import citation_text
-from kbsource.wikitext.references import MarkerPlace, References
+from kbsource.wikitext.references import References
 from kbsource.wikitext.tags import decode_references, replace_tags, strip_extensions
 from kbsource.wikitext.templates import (
     WORDS_ALONE,
@@ -382,15 +381,13 @@ class PagePreparation:
         Tables at ``hidden_places`` are left out, with the tables nested in them, which follow and have no position.
         """
         return assemble_boxes(
-            self._tables, self._infoboxes, cells, places=places, hidden_places=hidden_places, on_box=self._put
+            self._tables,
+            self._infoboxes,
+            cells,
+            places=places,
+            hidden_places=hidden_places,
+            on_box=None if self._references is None else self._references.put_box,
         )
-
-    def _put(self, name: str, notes: Sequence[int], number: int, element: int) -> None:
-        if self._references is not None:
-            place = MarkerPlace(table=number) if name[0] == "T" else MarkerPlace(infobox=number)
-            own = self._references.boxes.get(name, [])
-            self._references.places.update(dict.fromkeys([*notes, *own], place))
-            self._references.above[place] = element
 
     def is_disambiguation(self) -> bool:
         """Returns whether a behaviour switch or one of the language's templates marks a disambiguation page."""

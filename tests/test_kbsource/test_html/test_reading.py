@@ -15,6 +15,7 @@ from kbsource.wikitext.parse import ParsedText
 from tests.support.snapshots import document
 
 READER = HtmlReader(Site(lang="en", dbname="enwiki"))
+NOTED_READER = HtmlReader(Site(lang="en", dbname="enwiki"), has_references=True)
 
 
 def parse(body: str, **values: Any) -> ParsedText:
@@ -207,6 +208,96 @@ def test_the_fallback_keeps_lines_and_headings() -> None:
     assert lines(parsed) == ["==A & b", "Some text", "item"]
 
 
+CITE = json.dumps(
+    {
+        "parts": [
+            {
+                "template": {
+                    "target": {"wt": "cite book"},
+                    "params": {
+                        "title": {"wt": "Ferries"},
+                        "last": {"wt": "Lee"},
+                        "date": {"wt": "2001"},
+                        "ref": {"wt": "{{sfnref|Lee|2001}}"},
+                    },
+                }
+            }
+        ]
+    }
+)
+SFN = json.dumps(
+    {
+        "parts": [
+            {
+                "template": {
+                    "target": {"wt": "sfn"},
+                    "params": {"1": {"wt": "Lee"}, "2": {"wt": "2001"}, "p": {"wt": "5"}},
+                }
+            }
+        ]
+    }
+)
+DOUBT = json.dumps({"parts": [{"template": {"target": {"wt": "citation needed"}, "params": {}}}]})
+
+
+def marker(number: int, *, name: str = "", template: str = "") -> str:
+    data = template or json.dumps({"name": "ref", "attrs": {"name": name} if name else {}})
+    types = f"mw:Extension/ref{' mw:Transclusion' * bool(template)}"
+    return (
+        f"<sup class='mw-ref reference' typeof='{types}' about='#mwt{number}0' data-mw='{data}'>"
+        f"<a href='./Ada#cite_note-{number}'>[{number}]</a></sup>"
+    )
+
+
+LEE = marker(2, name="lee")
+NOTED = (
+    f"<p>It ran.{marker(1)} It sank{LEE}, later.{LEE}</p>"
+    f"<p>Short.{marker(3, template=SFN)} Doubtful.<sup class='noprint Inline-Template' "
+    f"typeof='mw:Transclusion' about='#mwt9' data-mw='{DOUBT}'>[citation needed]</sup></p>"
+    f"<table><tr><td>In a cell{marker(1)}</td></tr></table>"
+    "<div class='reflist'><div class='mw-references-wrap' typeof='mw:Extension/references' data-mw='{}'><ol>"
+    "<li id='cite_note-1'><span class='mw-reference-text'>Own [words] <a rel='mw:ExtLink' href='https://a.example/b'>A"
+    f" page</a></span></li><li id='cite_note-2'><span class='mw-reference-text'><cite typeof='mw:Transclusion' "
+    f"about='#mwt7' data-mw='{CITE}'>Lee (2001). Ferries.</cite></span></li><li id='cite_note-3'><span class="
+    "'mw-reference-text'>Lee 2001, p. 5.</span></li></ol></div></div>"
+)
+
+
+def test_references_are_read_and_placed_as_in_wikitext() -> None:
+    plain, noted = (own.parse(document(NOTED), title="Ada") for own in (READER, NOTED_READER))
+    assert lines(noted) == ["It ran. It sank, later.", "Short. Doubtful."]
+    assert (noted.elements, noted.anchors, noted.tables) == (plain.elements, plain.anchors, plain.tables)
+    references = noted.references
+    assert references is not None
+    refs = [
+        (ref.form, ref.number, ref.name, ref.text, ref.template, ref.source, ref.citation and ref.citation.title)
+        for ref in references.refs
+    ]
+    assert refs == [
+        ("ref", 1, None, "Own [words] A page", None, None, "A page"),
+        ("ref", 2, "lee", "Lee (2001). Ferries.", "Cite book", None, "Ferries"),
+        ("short", 3, None, "Lee 2001, p. 5", None, 1, None),
+        ("ref", 4, None, "Own [words] A page", None, None, "A page"),
+    ]
+    assert references.refs[0].citation is not None
+    assert references.refs[0].citation.url == "https://a.example/b"
+    places = [(use.ref, use.doubt, use.element, use.offset, use.table) for use in references.uses]
+    assert places == [
+        (0, None, 1, 7, None),
+        (1, None, 1, 15, None),
+        (1, None, 1, 23, None),
+        (2, None, 2, 6, None),
+        (None, "citation_needed", 2, 16, None),
+        (3, None, None, None, 0),
+    ]
+
+
+def test_a_page_whose_references_are_left_out_says_so() -> None:
+    parsed = NOTED_READER.parse(document(NOTED), title="Ada", leave_out_references=True)
+    assert parsed.references is not None
+    assert (parsed.references.refs, parsed.references.counts) == ((), {"failed": 1})
+
+
 TAGS = strategies.sampled_from(
     "p div ul ol li dl dd dt table tr td th caption a sup sub h2 h3 span br pre section b figure math".split()
 )
@@ -217,6 +308,10 @@ ATTRIBUTES = strategies.sampled_from(
         ' class="navbox"',
         ' typeof="mw:Transclusion" about="#mwt1" data-mw=\'{"parts":[{"template":{"target":{"wt":"a"}}}]}\'',
         ' typeof="mw:Extension/math" data-mw="[]"',
+        ' typeof="mw:Extension/ref" data-mw=\'{"attrs":{"name":"a&quot;"}}\'',
+        ' typeof="mw:Extension/references" id="cite_note-1"',
+        ' typeof="mw:Transclusion" about="#mwt2" data-mw=\'{"parts":[{"template":{"target":{"wt":"sfn"},"params":{"1":'
+        '{"wt":"{{x"}}}}]}\'',
         ' typeof="mw:LanguageVariant" data-mw-variant=\'{"twoway":[{"t":"<p>"}]}\'',
         ' href="./A_b#c" rel="mw:WikiLink"',
         ' href="./%00%FF" rel="mw:WikiLink"',
@@ -234,17 +329,20 @@ PIECES = strategies.one_of(
 @given(strategies.lists(PIECES, max_size=40))
 def test_any_html_becomes_a_page_whose_spans_hold(pieces: list[str]) -> None:
     html = document("".join(pieces))
-    for parsed in (READER.parse(html, title="Ada"), extract_html_fallback(html, title="Ada")):
-        for element in parsed.elements[1:]:
+    noted = NOTED_READER.parse(html, title="Ada")
+    parsed = READER.parse(html, title="Ada")
+    assert (noted.elements, noted.anchors) == (parsed.elements, parsed.anchors)
+    for own in (parsed, extract_html_fallback(html, title="Ada")):
+        for element in own.elements[1:]:
             assert element.text.strip() == element.text != ""
             assert "  " not in element.text
             assert "\n" not in element.text
             assert not any(character < " " for character in element.text)
-        for anchor in parsed.anchors:
-            text = parsed.elements[anchor.element].text
+        for anchor in own.anchors:
+            text = own.elements[anchor.element].text
             assert text[anchor.start : anchor.end] == anchor.text == anchor.text.strip() != ""
-        contents = [cell.content for table in parsed.tables for row in table.rows for cell in row]
-        contents += [value for box in parsed.infoboxes for _, value in box.fields]
+        contents = [cell.content for table in own.tables for row in table.rows for cell in row]
+        contents += [value for box in own.infoboxes for _, value in box.fields]
         for content in contents:
             assert not any(character < " " and character != "\n" for character in content.text)
             for link in content.links:

@@ -125,6 +125,20 @@ def test_a_page_whose_html_is_too_deep_is_extracted_in_the_simplest_way(tmp_path
     assert [element["text"] for element in page["elements"]] == ["Deep", "Head", "words"]
 
 
+def test_references_are_tables_of_the_release(tmp_path: Path) -> None:
+    note = (
+        '<ol class="mw-references"><li id="cite_note-1"><span class="mw-reference-text">'
+        '<a rel="mw:ExtLink" href="https://a.example/b">A page</a></span></li></ol>'
+    )
+    noted = {**LANTERN}
+    noted["article_body"] = {"html": LANTERN["article_body"]["html"].replace("</section>", f"{note}</section>", 1)}
+    make(tmp_path / "r", write_lines(tmp_path / "a.ndjson", [noted, PORT]), references=True, traces=True)
+    (ref,), (use,) = rows(tmp_path / "r", "refs"), rows(tmp_path / "r", "ref_uses")
+    assert (ref["page_id"], ref["text"], ref["url"]) == (57, "A page", "https://a.example/b")
+    assert (use["element"], use["offset"], use["section"]) == (1, 74, [])
+    assert broken(tmp_path / "r") == set()
+
+
 def test_options_that_html_has_no_use_for_are_refused(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.ndjson", RECORDS)
     with pytest.raises(SetupError, match="leave out --templates"):
