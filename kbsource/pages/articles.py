@@ -20,6 +20,7 @@ from msgspec.structs import astuple, replace
 
 from kbsource.columns import schema_of
 from kbsource.errors import RecordError
+from kbsource.html.reading import HtmlReader, extract_html_fallback
 from kbsource.identity import title_hash
 from kbsource.index.definition_store import DefinitionStore
 from kbsource.index.mapped_files import local_index
@@ -62,6 +63,7 @@ from kbsource.wikitext.reference_rows import NotedPage
 from kbsource.wikitext.references import ParsedReferences
 
 PARSER = "kbsource.pages.articles:PageParser"
+HTML_PARSER = "kbsource.pages.articles:HtmlPageParser"
 FALLBACK = "fallback_"
 """Prefix of the parse statuses other than ``ok``."""
 LINKS_AT_ONCE = 1024
@@ -115,6 +117,25 @@ class PageParser:
     def parse_fallback(self, raw: RawPage, status: str) -> ParsedPage:
         """Returns the page from the fallback extraction, with ``status``."""
         return ParsedPage(raw, extract_fallback(raw.text, title=raw.title), status)
+
+
+class HtmlPageParser:
+    """Parses a wiki's articles from their rendered HTML. It holds caches; create one per process."""
+
+    def __init__(self, site: Site, *, has_references: bool = False) -> None:
+        self._reader = HtmlReader(site, has_references=has_references)
+
+    def parse(self, raw: RawPage, *, leave_out_references: bool = False) -> ParsedPage:
+        """Returns the parsed page. If the parser fails, the page is extracted with the status ``fallback_error``."""
+        try:
+            text = self._reader.parse(raw.text, title=raw.title, leave_out_references=leave_out_references)
+        except (*PAGE_FAULTS, RecordError):
+            return self.parse_fallback(raw, "fallback_error")
+        return ParsedPage(raw, text, "ok")
+
+    def parse_fallback(self, raw: RawPage, status: str) -> ParsedPage:
+        """Returns the page from the fallback extraction, with ``status``."""
+        return ParsedPage(raw, extract_html_fallback(raw.text, title=raw.title), status)
 
 
 def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: PageProps | None, site: Site) -> Page:

@@ -165,7 +165,7 @@ def build_summary(made: BuildSummary) -> Summary:
     remarks += fallback_remarks(manifest)
     if missing := made.titles_not_found:
         remarks.append(f"{len(missing)} of the titles asked for are not in the dump, the first: {missing[0]}")
-    if manifest.options["templates"] != "rules" and not n_definitions:
+    if manifest.dump.content == "wikitext" and manifest.options["templates"] != "rules" and not n_definitions:
         remarks.append("No template is defined (namespace 10) in what was read: those that no rule knows show nothing.")
     if n_modules and manifest.options["templates"] == "definitions":
         remarks.append("Definitions call Lua modules, which --templates lua runs.")
