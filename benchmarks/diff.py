@@ -30,10 +30,11 @@ from benchmarks.process_tree import run
 from benchmarks.slices import REPOSITORY
 from kbsource.columns import schema_of
 from kbsource.diff.kind import TABLES
-from kbsource.diff.making import COMPARED, MATCH, PAGE_ROWS, REDIRECT_ROWS, STAGED, TITLE_MAP, Compared, batches
+from kbsource.diff.making import COMPARED, MATCH, PAGE_ROWS, REDIRECT_ROWS, STAGED, TITLE_MAP, Compared
 from kbsource.records import Element, Page
 from kbsource.release.sql import connected
 from kbsource.release.writer import TableFile, write_batches
+from kbsource.runtime.database import ordered_batches
 from tests.support.releases import TitleRow, redirect_to, write_release
 
 SIZES = (250_000, 1_000_000)
@@ -228,14 +229,14 @@ def join(folder: Path, n_pages: int) -> None:
             db.execute(statement)
         n_compared = 0
         with TableFile(str(folder), "kept.parquet", "kept", schema=STAGED["kept"], is_plain=True) as kept:
-            for batch in batches(db, COMPARED, schema_of(Compared)):
+            for batch in ordered_batches(db, COMPARED, schema_of(Compared)):
                 n_compared += len(batch)
                 own = batch.filter(pc.and_(batch["text_changed"], pc.is_valid(batch["old_page_id"])))["old_page_id"]
                 if len(own):
                     kept.write(pa.RecordBatch.from_arrays([own, own], schema=STAGED["kept"]))
         db.read_parquet(str(folder / "kept.parquet")).create_view("kept")
         for table, query in (("page_changes", PAGE_ROWS), ("redirect_changes", REDIRECT_ROWS)):
-            write_batches(batches(db, query, TABLES[table]), table, TABLES[table], output=str(folder))
+            write_batches(ordered_batches(db, query, TABLES[table]), table, TABLES[table], output=str(folder))
         n_moves = len(db.execute(TITLE_MAP).fetchall())
     print(json.dumps({"compared": n_compared, "moves": n_moves}))
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from heapq import merge
-from operator import attrgetter
 from typing import Annotated, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kbsource.columns import batch_of, rows_of, schema_of
+from kbsource.columns import batch_of, schema_of
 from kbsource.dump.lines import LineRange, read_lines
 from kbsource.dump.rejects import DAMAGED_BYTES
 from kbsource.files import Files, Folder, base_name
@@ -211,20 +208,24 @@ def _title(written: bytes) -> str:
     return (unquote(text) if _ESCAPE.search(written) else text).replace("_", " ")
 
 
-MERGED_ROWS = 1 << 14
 _SUMS_AT_ONCE = 1 << 17
+TOTALS = """
+select title, page_id, sum(views)::bigint as views from sums group by title, page_id
+order by title, page_id nulls first
+"""
+"""Sums the rows of all ranges, the table ``sums``, in the order of the release."""
 
 
 def sum_range(
     line_range: LineRange, projects: frozenset[str], site: Site, report: Report, *, files: Files = Folder.of
 ) -> Iterator[pa.RecordBatch]:
     """Sums the views of the articles of a wiki in a range as rows ``TitleViews``. The same title may occur in several
-    rows, which must be summed.
+    rows, which ``TOTALS`` sums.
 
     Args:
         projects: names that the files use for the wiki.
-        report: receives the counts of ``LineCounts``, the sum ``views``, the file's name, the rejected records, and
-            ``damaged_bytes`` as ``kbsource.dump.rejects`` counts them.
+        report: receives the counts of ``LineCounts``, the sum ``views``, the file's name, the rejected records, the
+            bytes of the rows, and ``damaged_bytes`` as ``kbsource.dump.rejects`` counts them.
     """
     report.facts["file"] = base_name(line_range.path)
 
@@ -250,26 +251,14 @@ def sum_range(
             sums[title, row.page_id] += row.views
             report.counts["views"] += row.views
         if len(sums) == _SUMS_AT_ONCE:
-            yield _batch(sums)
+            yield _batch(sums, report)
             sums.clear()
     report.counts[DAMAGED_BYTES] = sum(damages)
     if sums:
-        yield _batch(sums)
+        yield _batch(sums, report)
 
 
-def _batch(sums: Mapping[tuple[str, int | None], int]) -> pa.RecordBatch:
-    return batch_of((TitleViews(*key, views) for key, views in sums.items()), TitleViews)
-
-
-def sum_group(rows: pa.Table) -> pa.Table:
-    """Returns one row for each title and page, in the order of the table: by title, then by page id with null first."""
-    sums = pa.TableGroupBy(rows, ["title", "page_id"], use_threads=False).aggregate([("views", "sum")])
-    sums = sums.rename_columns(["title", "page_id", "views"]).cast(schema_of(TitleViews))
-    keys = pa.table({"title": sums["title"], "page_id": pc.fill_null(sums["page_id"], -1)})
-    return sums.take(pc.sort_indices(keys, sort_keys=[("title", "ascending"), ("page_id", "ascending")]))
-
-
-def merge_groups(groups: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[TitleViews]:
-    """Merges the rows of all groups in the order of the table. Memory: one batch per group."""
-    rows = ((row for batch in batches for row in rows_of(batch, TitleViews)) for batches in groups)
-    yield from merge(*rows, key=attrgetter("key"))
+def _batch(sums: Mapping[tuple[str, int | None], int], report: Report) -> pa.RecordBatch:
+    batch = batch_of((TitleViews(*key, views) for key, views in sums.items()), TitleViews)
+    report.n_bytes += batch.nbytes
+    return batch

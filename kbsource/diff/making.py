@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kbsource.columns import rebatched, rows_of, schema_of
+from kbsource.columns import rows_of, schema_of
 from kbsource.diff.kind import (
     PAGE_OUTCOMES,
     REDIRECT_OUTCOMES,
@@ -41,13 +41,11 @@ from kbsource.release.sql import MEMORY_MB, add_release, connected, with_counts
 from kbsource.release.writer import GROUP_ROWS, write_batches, write_lines
 from kbsource.rows import Int32, Row
 from kbsource.runtime.chunks import rows_batch
-from kbsource.runtime.database import insert
+from kbsource.runtime.database import insert, ordered_batches
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-
-_BATCH_ROWS = 1 << 16
 
 FINGERPRINTS = """
 create table {side}_pages as
@@ -213,12 +211,6 @@ where title_changed and coalesce(article.page_id, redirect.page_id) is distinct 
 group by old_title order by old_title
 """
 """Titles of old pages that do not resolve to what the page is now, with the title that does."""
-
-
-def batches(db: DuckDBPyConnection, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Iterates over the rows of an ordered query, in batches that depend only on the rows."""
-    reader = db.sql(query).to_arrow_reader(_BATCH_ROWS)
-    return rebatched((batch.cast(schema) for batch in reader), _BATCH_ROWS)
 
 
 MOST_CHANGED = 20
@@ -400,7 +392,7 @@ def make_diff(
                     db.execute(statement)
                 _compare(db, before, after, on_step)
                 entries = [
-                    write_batches(batches(db, query, TABLES[table]), table, TABLES[table], output=out.folder)
+                    write_batches(ordered_batches(db, query, TABLES[table]), table, TABLES[table], output=out.folder)
                     for table, (query, _, _) in _QUERIES.items()
                 ]
                 titles = iter(db.execute(TITLE_MAP).fetchone, None)
@@ -427,7 +419,11 @@ def _compare(
         on_step("pages", n_done, n_pages)
 
     with db.cursor() as reading:  # a second cursor, because the first one writes
-        rows = (page for batch in batches(reading, COMPARED, schema_of(Compared)) for page in rows_of(batch, Compared))
+        rows = (
+            page
+            for batch in ordered_batches(reading, COMPARED, schema_of(Compared))
+            for page in rows_of(batch, Compared)
+        )
         compare_pages(db, rows, before, after, see)
 
 

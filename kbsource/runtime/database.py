@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 
+from kbsource.columns import rebatched
 from kbsource.errors import DataError
 from kbsource.files import Folder, is_local, join
 from kbsource.temporary import TemporaryFolder
@@ -18,6 +19,7 @@ from kbsource.temporary import TemporaryFolder
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+_BATCH_ROWS = 1 << 16
 MEMORY_MB = 1000
 """Default memory limit of a connection, in MB (10^6 bytes); what exceeds it is spilled to disk."""
 _PROTOCOL = "kbsource"
@@ -162,3 +164,15 @@ def insert(db: DuckDBPyConnection, table: str, batches: Iterable[pa.RecordBatch]
         db.register("_given", pa.Table.from_batches([batch]))
         db.execute(f"insert into {name} from _given")
     db.unregister("_given")
+
+
+def ordered_batches(
+    db: DuckDBPyConnection, query: str, schema: pa.Schema, *, n_rows: int = _BATCH_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """Reads the rows of a query with a total order, in batches that depend only on the rows.
+
+    Args:
+        n_rows: rows per batch; the last one may be shorter.
+    """
+    reader = db.sql(query).to_arrow_reader(n_rows)
+    return rebatched((batch.cast(schema) for batch in reader), n_rows)

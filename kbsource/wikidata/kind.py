@@ -214,7 +214,7 @@ WIKIDATA_RELEASE: Kind[WikidataManifest] = Kind(
         (
             "properties that are used most",
             "select property_id, label, count(*) as n from statements join properties using (property_id) "
-            "group by all order by n desc limit 10",
+            "group by all order by n desc, property_id limit 10",
         ),
         (
             "statements about an item",

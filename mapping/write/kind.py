@@ -229,11 +229,11 @@ ALIGNMENT = ListingKind(
         (
             "evidence that changed most",
             "select example_id, title, score, evidence_text, text from alignments where text is not null order "
-            "by score limit 10",
+            "by score, example_id limit 10",
         ),
         (
             "records that were dropped",
-            "select example_id, outcome, reason from records where outcome <> 'written' limit 20",
+            "select example_id, outcome, reason from records where outcome <> 'written' order by example_id limit 20",
         ),
     ),
     shown_by=(("records", "example_id"), ("alignments", "page_id"), ("alignments", "title"), ("rejected", "key")),

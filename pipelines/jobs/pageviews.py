@@ -1,7 +1,7 @@
 """The release of page views: one pipeline sums files of views into one table.
 
-The files are read in ranges, and each range is summed. The sums are grouped by title and summed again. One worker
-merges the groups and finally writes the manifest.
+The files are read in ranges, and each range is summed. One worker sums the ranges with SQL and finally writes the
+manifest.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 
 import apache_beam as beam
@@ -22,26 +23,24 @@ from kbsource.dump.siteinfo import language_of_dbname
 from kbsource.errors import DataError, SetupError
 from kbsource.files import base_name, join
 from kbsource.pageviews import (
-    MERGED_ROWS,
     PAGEVIEWS_RELEASE,
+    TOTALS,
     LineCounts,
     PageviewsManifest,
     TitleViews,
     line_counts,
-    merge_groups,
     projects_of,
-    sum_group,
     sum_range,
 )
 from kbsource.release.manifest import InputFile, code_facts, sum_counts
 from kbsource.release.output import ReleaseFolder, commit
-from kbsource.release.writer import write_rejected, write_rows
-from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, keep_chunk, read_batches, read_chunk_report, write_chunk
-from kbsource.runtime.regroup import ByText
+from kbsource.release.writer import write_batches, write_rejected
+from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, keep_chunk, read_chunk_report, write_chunk
+from kbsource.runtime.database import ordered_batches
+from kbsource.runtime.warehouse import StoredTable, warehouse
 from kbsource.site import Site
 from pipelines.jobs.shared_inputs import MadeRelease, line_files, line_findings
 from pipelines.options import PageviewsOptions
-from pipelines.primitives.group_map import By, GroupWork, map_groups
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Progress, chunks_done
 from pipelines.runners.counters import count
@@ -50,8 +49,7 @@ from pipelines.runners.workers import do
 
 READ = "read"
 """Folder in the staging folder for the sums of the ranges."""
-_BYTES_OF_GROUP = 32 << 20
-"""Bytes of the files per group of titles: about a million rows if most lines belong to the wiki."""
+_GROUP_ROWS = 1 << 14
 _AGENT = re.compile(r"-(automated|spider)\b")
 _TIME = re.compile(r"\d{6,8}")
 
@@ -78,8 +76,6 @@ def make_pageviews(
     )
     output, hashed, ranges, inputs = given
     with ReleaseFolder(output, kind=PAGEVIEWS_RELEASE, job=given.job(options.data_options())) as out:
-        n_bytes = sum(file.bytes for file in inputs)
-        groups = ByText("title", 1 + n_bytes // _BYTES_OF_GROUP)
         site = Site(language_of_dbname(options.site), options.site)
         projects = projects_of(site.edition, all_access=options.all_access)
         sums = (
@@ -88,12 +84,8 @@ def make_pageviews(
             | "spread" >> beam.Reshuffle()
             | "sum" >> do(_sum_range, hashed=hashed, projects=projects, site=site, folder=join(out.staging, READ))
         )
-        summed = {"rows": sums} | "by title" >> map_groups(
-            _sum_group, join(out.staging, "sums"), outputs={"pageviews": schema_of(TitleViews)}, by={"rows": By(groups)}
-        )
-        reports = beam.pvalue.AsSingleton(sums | "reports" >> CollectSorted())
-        finish = do(_commit, reports, options=options, inputs=inputs, output=output)
-        _ = summed["pageviews"] | "groups" >> CollectSorted() | "release" >> finish
+        finish = partial(_commit, options=options, inputs=inputs, output=output)
+        _ = sums | "release" >> CollectSorted(finish)
         sizes = [part.end - part.start for part in ranges]
         with progress.stage("views", chunks_done(out.staging, join(out.staging, READ), sizes)):
             steps = run_pipeline(pipeline, "pageviews")
@@ -133,21 +125,16 @@ def _sum_range(
     yield key, stored
 
 
-def _sum_group(work: GroupWork) -> None:
-    for batch in sum_group(work.table("rows", schema_of(TitleViews))).to_batches(max_chunksize=MERGED_ROWS):
-        work.write("pageviews", batch)
-
-
 def _commit(
-    element: list[tuple[ChunkKey, BatchRef]],
     ranges: list[tuple[ChunkKey, BatchRef]],
     *,
     options: PageviewsOptions,
     inputs: Sequence[InputFile],
     output: str,
 ) -> Iterator[str]:
-    """Merges the groups and finally writes the manifest."""
-    reports = [read_chunk_report(BatchRef(*stored).path)[1] for _, stored in ranges]
+    """Sums the ranges and finally writes the manifest."""
+    chunks = [BatchRef(*stored) for _, stored in ranges]
+    reports = [read_chunk_report(chunk.path)[1] for chunk in chunks]
     counts: dict[str, LineCounts] = {input_.name: LineCounts() for input_ in inputs}
     for report in reports:
         file = report.facts["file"]
@@ -159,8 +146,10 @@ def _commit(
     if not totals.used:
         rest = "" if options.all_access else " --all-access takes what older files call by other names, such as en."
         raise DataError(f"No line has views of an article of {options.site}. Check --site and --input.{rest}")
-    rows = merge_groups(read_batches(stored) for _, stored in element)
-    entry = write_rows(rows, "pageviews", schema_of(TitleViews), output=output)
+    schema = schema_of(TitleViews)
+    with warehouse({"sums": StoredTable(schema, chunks)}) as db:
+        rows = ordered_batches(db, TOTALS, schema, n_rows=_GROUP_ROWS)
+        entry = write_batches(rows, "pageviews", schema, output=output)
     rejected = chain.from_iterable(report.rejected for report in reports)
     manifest = PageviewsManifest(
         code=code_facts(),

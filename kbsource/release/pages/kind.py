@@ -609,7 +609,10 @@ PAGES_RELEASE: Kind[PagesManifest] = Kind(
             "select category, count(*) as pages from (select unnest(categories) as category from pages) group "
             "by all order by pages desc, category limit 10",
         ),
-        ("sentences with their sources", "select page, sentence, reference, url from kb_cited_sentences() limit 10"),
+        (
+            "sentences with their sources",
+            "select page, sentence, reference, url from kb_cited_sentences() order by all limit 10",
+        ),
     ),
     manifest=PagesManifest,
     tables={**TABLES, **OPTIONAL_TABLES},

@@ -12,13 +12,14 @@ import pytest
 
 import pipelines.jobs.pageviews as job
 from kbsource.errors import DataError, SetupError
-from kbsource.pageviews import PAGEVIEWS_RELEASE, LineCounts, PageviewsManifest, merge_groups
+from kbsource.pageviews import PAGEVIEWS_RELEASE, LineCounts, PageviewsManifest
 from kbsource.release.verify import verify
+from kbsource.runtime.chunks import rows_batch
 from pipelines.cli import main
 from pipelines.jobs.pageviews import check_views_files, make_pageviews
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import PageviewsOptions
-from tests.support.builds import contents, rows, run_job
+from tests.support.builds import rows, run_job
 
 FIRST = """\
 de.wikipedia Abraham_Lincoln 1 desktop 9 A9
@@ -100,15 +101,6 @@ def test_every_line_of_the_wiki_is_accounted_for(made: MadeRelease[PageviewsMani
     assert verify(made.output, [PAGEVIEWS_RELEASE]).findings == ()
 
 
-@pytest.mark.slow
-def test_the_same_bytes_whatever_the_groups(
-    made: MadeRelease[PageviewsManifest], views: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(job, "_BYTES_OF_GROUP", 100)
-    make(views / "page*", tmp_path / "again", range_bytes=50)
-    assert contents(tmp_path / "again") == contents(Path(made.output))
-
-
 def test_a_title_is_shown(made: MadeRelease[PageviewsManifest], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", made.output, "Abraham Lincoln", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
@@ -156,7 +148,9 @@ def test_files_that_must_not_be_summed_are_refused() -> None:
 )
 def test_verify_finds_rows_that_break_a_law(broken: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "views.txt").write_text("en.z A 8\n")
-    monkeypatch.setattr(job, "merge_groups", lambda groups: (list(merge_groups(groups)), broken)[1])
+    monkeypatch.setattr(
+        job, "ordered_batches", lambda _db, _query, schema, **_: [rows_batch([row], schema) for row in broken]
+    )
     made = make(tmp_path / "views.txt", tmp_path / "views")
     assert {finding.rule for finding in verify(made.output, [PAGEVIEWS_RELEASE]).findings} & {"views_law", "counts"}
 

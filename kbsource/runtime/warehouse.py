@@ -1,0 +1,101 @@
+"""Joins the rows of chunks with SQL: one step of a job, which one worker runs on its local disk.
+
+A step that fails is run again from the chunks, which stay where they are.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+
+from kbsource.errors import SetupError
+from kbsource.runtime.chunks import BatchRef, read_stored
+from kbsource.runtime.database import MEMORY_MB, connected, insert
+from kbsource.temporary import TemporaryFolder
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_DISK_SHARE = 3
+"""Bytes on disk for each byte of rows: the table, and what grouping and sorting it spill."""
+_PROCESS_MB = 400
+"""Memory of a process that joins, in MB, in addition to the limit of its database."""
+
+
+class StoredTable(NamedTuple):
+    """A table as chunks, whose ``n_bytes`` are the bytes of their rows in memory."""
+
+    schema: pa.Schema  #: columns to read
+    chunks: Sequence[BatchRef]
+
+    @property
+    def n_bytes(self) -> int:
+        """The bytes of all rows in memory."""
+        return sum(chunk.n_bytes for chunk in self.chunks)
+
+
+@contextmanager
+def warehouse(
+    tables: Mapping[str, StoredTable], *, memory_mb: int = MEMORY_MB, threads: int = 1
+) -> Iterator[DuckDBPyConnection]:
+    """Opens a database with the rows of chunks as tables, in a temporary folder, for the duration of the context.
+
+    The rows of a query are the same with any number of threads only if it has a total order, also inside aggregates
+    such as ``list``; read them with ``ordered_batches``. Memory: ``memory_mb``, and 400 MB for the process.
+
+    Raises:
+        SetupError: the disk or the memory of this machine is too small for the tables; nothing has been copied.
+    """
+    with TemporaryFolder() as folder:
+        n_bytes = sum(table.n_bytes for table in tables.values())
+        _check_room(folder, n_bytes, memory_mb)
+        with connected(memory_mb=memory_mb, threads=threads, scratch=folder) as db:
+            import duckdb  # after ``connected``, as readers of releases do not need it
+
+            try:
+                for name, table in tables.items():
+                    chunks = (read_stored(BatchRef(*chunk), table.schema.names) for chunk in table.chunks)
+                    insert(db, name, (batch for batches in chunks for batch in batches), table.schema)
+                yield db
+            except duckdb.OutOfMemoryException as error:
+                said = str(error).partition("\n")[0]
+                raise SetupError(
+                    f"{os.path.dirname(folder)}: joining {_mb(n_bytes):,} MB of rows takes more disk, or more memory "
+                    f"than {memory_mb:,} MB ({said}). Set TMPDIR to a larger local disk on every worker."
+                ) from error
+
+
+def _check_room(folder: str, n_bytes: int, memory_mb: int) -> None:
+    needed, free = _DISK_SHARE * n_bytes, shutil.disk_usage(folder).free
+    if needed > free:
+        raise SetupError(
+            f"{os.path.dirname(folder)}: joining {_mb(n_bytes):,} MB of rows takes {_mb(needed):,} MB of disk, and "
+            f"{_mb(free):,} MB are free. Set TMPDIR to a larger local disk on every worker."
+        )
+    wanted, installed = min(memory_mb, 2 * _mb(n_bytes)) + _PROCESS_MB, _mb(memory_bytes())
+    if wanted > installed:
+        raise SetupError(
+            f"joining {_mb(n_bytes):,} MB of rows takes {wanted:,} MB of memory, and this worker's machine has "
+            f"{installed:,} MB. Give the workers more memory."
+        )
+
+
+def _mb(n_bytes: int) -> int:
+    return -(-n_bytes // 1_000_000)
+
+
+def memory_bytes() -> int:
+    """Returns the memory of this machine, or of the container if its limit is lower."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        if os.path.exists(path):
+            with open(path, encoding="ascii") as file:
+                written = file.read().strip()
+            if written.isdigit():  # otherwise "max"
+                limits.append(int(written))
+    return min(limits)
