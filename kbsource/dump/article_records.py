@@ -29,11 +29,12 @@ _FILE_TYPES = frozenset(b"07\x00")  # regular files
 _LONGEST_FACTS = 1 << 20  # bytes of a header that describes the next file
 _SIZE = re.compile(rb"\A\d+ size=(\d{1,18})\n")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,9})?(?:Z|\+00:00)", re.ASCII)
-_SHORT_PAGE = 20_000  # characters; redirect pages are shorter
+_SHORT_PAGE = 8_000  # characters; redirect pages are shorter
 _HEAD = 20_000
 _PAGE_ID = re.compile(r"<meta property=\"mw:pageId\" content=\"(\d{1,18})\"")
-_REVISION = re.compile(r"<html[^>]*? about=\"[^\"]*/revision/(\d{1,18})\"")
-_REDIRECT = re.compile(r"<link[^>]*? rel=\"mw:PageProp/redirect\"[^>]*? href=\"\./([^\"]{1,2000})\"")
+_REVISION = re.compile(r" about=\"[^\"]{0,300}/revision/(\d{1,18})\"")
+_REDIRECT = ' rel="mw:PageProp/redirect"'
+_ADDRESS = re.compile(r" href=\"\./([^\"]{1,2000})\"")
 _NO_BODY = re.compile(r"<head\b.*?</head>|<!--.*?-->|<style\b.*?</style>", re.DOTALL)
 _TAG = re.compile(r"<[^<>]*>")
 _WORD = re.compile(r"#\S[^\[\]]{0,100}\[\[[^\[\]]+\]\]\s*\Z")
@@ -128,11 +129,12 @@ def check_article_record(record: ArticleRecord) -> None:
     if not html.strip():
         raise RecordError("html_empty", "the record has no HTML")
     head = html[:_HEAD]
-    for pattern, own, what in (
-        (_PAGE_ID, record.identifier, "page"),
-        (_REVISION, record.version.identifier, "revision"),
+    root = head[head.find("<html") :].partition(">")[0] if "<html" in head else ""
+    for found, own, what in (
+        (_PAGE_ID.search(head), record.identifier, "page"),
+        (_REVISION.search(root), record.version.identifier, "revision"),
     ):
-        if (found := pattern.search(head)) is not None and int(found[1]) != own:
+        if found is not None and int(found[1]) != own:
             raise RecordError("ids_disagree", f"the record is of {what} {own}, its HTML of {what} {found[1]}")
 
 
@@ -149,7 +151,9 @@ def redirect_of(record: ArticleRecord) -> tuple[str | None, str | None]:
     html = record.article_body.html
     if len(html) > _SHORT_PAGE:
         return None, None
-    if found := _REDIRECT.search(html):
+    at = html.find(_REDIRECT)
+    element = html[html.rfind("<", 0, at) : html.find(">", at)] if at >= 0 else ""
+    if element.startswith("<link") and (found := _ADDRESS.search(element)):
         return urllib.parse.unquote(unescape(found[1]), errors="replace").replace("_", " "), None
     shown = " ".join(unescape(_TAG.sub(" ", _NO_BODY.sub(" ", html))).split())
     if _WORD.match(shown):

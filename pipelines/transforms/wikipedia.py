@@ -25,6 +25,7 @@ from kbsource.errors import named_faults
 from kbsource.files import CHUNK_BYTES, Files, Folder, base_name, glob, is_local, join
 from kbsource.index.definition_store import KEYS_FILE, MODULE, TEMPLATE, build_definitions
 from kbsource.index.mapped_files import local_index
+from kbsource.pages.articles import HTML_PARSER, PARSER
 from kbsource.pages.assembly import INDEXES_FILE, build_indexes
 from kbsource.pages.base import CHANGES_FILE, write_changes
 from kbsource.pages.staging import RangeScan, ScanReport, Selection, part_path, read_report, stage_scan
@@ -87,6 +88,7 @@ class ReadWikipediaDump(beam.PTransform):  # type: ignore[misc]  # Beam is not t
 
     Attributes:
         site: facts about the wiki from the dump's header; ``ParseWikitext`` needs them.
+        parser: the parser that ``ParseWikitext`` needs for the pages of this dump, which may be a snapshot of HTML.
 
     Raises:
         SetupError: a file is missing or is not a dump.
@@ -107,7 +109,9 @@ class ReadWikipediaDump(beam.PTransform):  # type: ignore[misc]  # Beam is not t
         patterns = [dump] if isinstance(dump, str) else list(dump)
         paths = from_root(expand_inputs(patterns))
         self._ranges = plan_ranges(paths, range_bytes=range_size(size_of(paths), range_bytes))
-        self.site = read_header(paths[0]).site
+        header = read_header(paths[0])
+        self.site = header.site
+        self.parser = PARSER if header.form == "xml" else HTML_PARSER
         self._scanning = Scanning(self.site, as_of, Selection(max_pages, titles, has_definitions), folder)
 
     def expand(self, pipeline: Any) -> Any:

@@ -125,6 +125,13 @@ def test_every_record_is_a_page_or_has_a_reason(
     assert shown(found)[2:] == [expected]
 
 
+@pytest.mark.parametrize("piece", ['<link rel="mw:PageProp/redirect" ', "<html about=", "<!--", "<head", "<style "])
+def test_pages_that_look_like_redirects_take_no_longer_than_others(tmp_path: Path, piece: str) -> None:
+    body = piece * (7000 // len(piece))
+    own = [redirect_record("", article_body={"html": body}, identifier=number) for number in range(1, 20)]
+    assert len(read(write_lines(tmp_path / "a.ndjson", own))) == 19
+
+
 def test_words_of_a_redirect_are_the_text_that_names_its_target(tmp_path: Path) -> None:
     own = redirect_record('<p><span typeof="mw:Nowiki">#REDIRECT [[Port Sellick]]</span></p>')
     page = read(write_lines(tmp_path / "a.ndjson", [own]))[0]

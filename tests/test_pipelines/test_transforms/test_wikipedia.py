@@ -23,6 +23,7 @@ from pipelines.runners.running import run_pipeline
 from pipelines.transforms import BuildDefinitions, BuildTitleIndex, ParseWikitext, ReadPages, ReadWikipediaDump
 from tests.support import defined_wiki, mini_wiki
 from tests.support.builds import open_release
+from tests.support.snapshots import RECORDS, write_tar
 
 
 def batches(rows: BatchRef | pa.RecordBatch) -> list[pa.RecordBatch]:
@@ -164,3 +165,14 @@ def test_definitions_are_not_asked_for_by_default(tmp_path: Path) -> None:
 def test_definitions_need_an_index() -> None:
     with pytest.raises(SetupError, match="together with an index"):
         ParseWikitext(Site(), definitions=object())
+
+
+def test_pages_of_a_snapshot_of_html_are_parsed_by_its_parser(tmp_path: Path) -> None:
+    read = ReadWikipediaDump(str(write_tar(tmp_path / "a.tar.gz", [RECORDS])))
+    with TestPipeline(runner="FnApiRunner") as pipeline:
+        dump = pipeline | read
+        index = dump.titles | BuildTitleIndex(str(tmp_path / "index"))
+        pages = dump.raw | "parse" >> ParseWikitext(read.site, index, parser=read.parser)
+        links = pages.chunks | beam.FlatMap(chunk_pages) | beam.FlatMap(lambda page: page.anchors)
+        targets = links | beam.Map(lambda anchor: (anchor.text, anchor.target_page_id))
+        assert_that(targets, equal_to([("Port Sellick", 12), ("a ferry", 57)]), label="links")
