@@ -125,6 +125,12 @@ def native_name(template: Template, page: PageFacts) -> str:
     return f"{text} ({link_to_language(name, page.lang)})"
 
 
+def language_icon(template: Template, page: PageFacts) -> str:
+    """Returns the name of a language in brackets for a template named after its code: ``{{ref-en}}``."""
+    code = template.name.rpartition("-")[2].lower()
+    return f"({language_names(page.lang).get(code) or autonym(code)})"
+
+
 def language_tag(template: Template, page: PageFacts) -> str:
     """Returns the names of languages in brackets, as ``{{in lang|fr}}`` does."""
     names = [language_names(page.lang).get(code.lower()) or autonym(code) for code in template.filled()]
@@ -242,6 +248,11 @@ def nihongo(template: Template, page: PageFacts, *, order: str = "english") -> s
     return f"{text} {extra2}" if extra2 else text
 
 
+def last_words_of_name(template: Template, page: PageFacts) -> str:
+    """Returns the template's own name without its first word: ``Milan`` for ``{{Calcio Milan}}``."""
+    return template.name.partition(" ")[2]
+
+
 def chinese(template: Template, page: PageFacts) -> str:
     """Returns ``simplified Chinese: 汉语; pinyin: ''Hànyǔ''`` for ``{{zh|s=…|p=…}}``, with other forms likewise."""
     named = template.named
@@ -256,6 +267,8 @@ def chinese(template: Template, page: PageFacts) -> str:
         elif key not in ("c", "s", "t", "sc", "tc") and "''" not in value:
             value = f"''{value}''"
         pieces.append(f"{label}: {value}" if labels else value)
+    if not pieces and template.name == "Lang-zh":
+        return lang_xx(template, page)
     return "; ".join(pieces) or template.shown()
 
 
@@ -288,6 +301,9 @@ def foreign_ipa(template: Template, page: PageFacts) -> str:
         return ""
     lead = values[1].lower() if len(values) > 1 else ""
     words = table("ipa_leads").get(lead)
+    variety = table("ipa_varieties").get(f"{template.name.partition('-')[2].lower()}-{lead}")
+    if variety and page.lang in ("en", "simple"):
+        words = f"{variety}: "
     if lead == "" and name and page.lang in ("en", "simple"):
         words = f"{link_to_language(name, page.lang)} pronunciation: "
     elif lead == "lang" and name:
@@ -386,9 +402,18 @@ def inserted(template: Template, page: PageFacts) -> str:
 
 
 def in_language(
-    template: Template, page: PageFacts, *, code: str = "", word: str = "en ", mark: str = " ", italic: bool = True
+    template: Template,
+    page: PageFacts,
+    *,
+    code: str = "",
+    word: str = "en ",
+    mark: str = " ",
+    italic: bool = True,
+    translit: bool = False,
 ) -> str:
-    """Returns the language's name and the text: ``en allemand : Österreich``, ``englisch water``."""
+    """Returns the language's name and the text: ``en allemand : Österreich``, ``englisch water``; with ``translit``,
+    then its transliteration: ``in russo: Москва, Moskva``.
+    """
     values = template.filled()
     if not code and template.name.startswith("Lang-"):
         code = template.name[5:]
@@ -403,6 +428,8 @@ def in_language(
     separator = f"{NBSP}: " if page.lang == "fr" else mark
     meaning = template.named.get("de", "") if page.lang == "de" else ""
     shown_text = text if "''" in text or not italic else f"''{text}''"
+    if translit and (latin := template.argument(0, "translit", "tr") or "".join(values[1:2])):
+        shown_text += f", {latin}" if "''" in latin else f", ''{latin}''"
     return f"{word}{name}{separator}{shown_text}{f' ‚{meaning}‘' if meaning else ''}"
 
 
