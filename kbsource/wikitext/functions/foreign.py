@@ -80,15 +80,17 @@ def lang_xx(template: Template, page: PageFacts, *, code: str = "") -> str:
     text = values[0] if values else template.argument(0, "text", "1")
     if page.lang == "en":
         text = _italic(text, code.lower(), Template("Lang", (), template.named), page)
-    translit = (
-        template.named.get("translit", "") or template.named.get("tr", "") or (values[1] if len(values) > 1 else "")
-    )
-    meaning = template.named.get("lit", "") or (values[2] if len(values) > 2 else "")
+    is_english = page.lang in ("en", "simple")
+    translit = template.argument(0, "translit", "tr", "r") or "".join(values[1:2])
+    meaning = template.named.get("lit", "") or "".join(values[2:3])
     pieces = [text]
     if translit:
-        pieces.append(f"''{translit}''" if "''" not in translit else translit)
+        lead = "romanized: " if is_english else ""
+        pieces.append(f"{lead}''{translit}''" if "''" not in translit else f"{lead}{translit}")
+    if is_english and (sounds := template.named.get("p", "")):
+        pieces.append(f"IPA: [{sounds}]")
     if meaning:
-        pieces.append(f"'{meaning}'" if page.lang in ("en", "simple") else f"«{meaning}»")
+        pieces.append(f"lit. '{meaning}'" if is_english else f"«{meaning}»")
     body = ", ".join(piece for piece in pieces if piece)
     no_label = template.named.get("label", "") in ("none", "no") or template.named.get("link", "") == "none"
     if no_label or not name:
@@ -292,6 +294,9 @@ def english_ipa(template: Template, page: PageFacts) -> str:
     return f"{lead}/{text}/" if text else lead.strip()
 
 
+_SOUND_FILES = (".ogg", ".oga", ".opus", ".flac", ".wav", ".mp3")
+
+
 def foreign_ipa(template: Template, page: PageFacts) -> str:
     """Returns ``French pronunciation: [alɛ̃ kɔn]`` from ``{{IPA-fr|alɛ̃ kɔn}}``, or with the requested introduction."""
     values = template.stripped()
@@ -299,7 +304,7 @@ def foreign_ipa(template: Template, page: PageFacts) -> str:
     text = values[0] if values else ""
     if not text:
         return ""
-    lead = values[1].lower() if len(values) > 1 else ""
+    lead = values[1].lower() if len(values) > 1 and not values[1].lower().endswith(_SOUND_FILES) else ""
     words = table("ipa_leads").get(lead)
     variety = table("ipa_varieties").get(f"{template.name.partition('-')[2].lower()}-{lead}")
     if variety and page.lang in ("en", "simple"):
@@ -308,6 +313,8 @@ def foreign_ipa(template: Template, page: PageFacts) -> str:
         words = f"{link_to_language(name, page.lang)} pronunciation: "
     elif lead == "lang" and name:
         words = f"{link_to_language(name, page.lang)}: "
+    if "label" in template.named:
+        words = f"{template.named['label']} ".lstrip(" ")
     return f"{words if words is not None else ''}[{text}]"
 
 
@@ -317,7 +324,7 @@ def ipa(template: Template, page: PageFacts) -> str:
     """
     values = template.filled()
     if len(values) > 1 and values[0].lower() in language_names("en"):
-        return foreign_ipa(Template(f"IPA-{values[0]}", tuple(values[1:]), {}), page)
+        return foreign_ipa(Template(f"IPA-{values[0]}", tuple(values[1:]), template.named), page)
     return values[0] if values else ""
 
 
@@ -336,7 +343,7 @@ def pronunciation(template: Template, page: PageFacts) -> str:
     """Returns the text of a pronunciation with a sound file, without the file name."""
     named = template.named
     text = template.argument(2) or named.get("ipa", "") or named.get("IPA", "")
-    return text if not text.lower().endswith((".ogg", ".oga", ".wav", ".mp3")) else ""
+    return text if not text.lower().endswith(_SOUND_FILES) else ""
 
 
 def own_name(template: Template, page: PageFacts) -> str:
