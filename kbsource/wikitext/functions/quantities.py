@@ -54,7 +54,7 @@ def plain_number(template: Template, page: PageFacts) -> str:
 _FOUR_DIGITS = re.compile(r"\A(\W?[0-9])([0-9]{3})(?![0-9])")
 
 
-_BETWEEN = frozenset(("à", "et", "ou", "a", "y", "o", "-", "–", "x", "×"))
+_BETWEEN = frozenset(("à", "et", "ou", "-", "–", "x", "×"))
 
 
 def number_with_unit(template: Template, page: PageFacts, *, groups_four: bool = False) -> str:
