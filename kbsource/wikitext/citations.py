@@ -107,9 +107,15 @@ def _slot(name: str, language: str) -> tuple[str | None, int]:
     return slots.get(_NUMBER.sub("#", folded, count=1)), int(number[0])
 
 
-def is_series(parameter: str, language: str) -> bool:
-    """Returns whether a parameter of citations names the series of a work."""
-    return _slot(parameter, language)[0] == "series"
+@lru_cache(maxsize=1 << 14)
+def slot_of(parameter: str, language: str) -> str | None:
+    """Returns the slot that a parameter of citations fills, or ``place`` for the place of publication; None if unknown.
+
+    >>> slot_of("trans-title", "en"), slot_of("Verlagsort", "de")
+    ('trans_title', 'place')
+    """
+    is_place = _fold(parameter) in citation_rules()["shown_in_lists"]["place"].split()
+    return "place" if is_place else _slot(parameter, language)[0]
 
 
 def is_citation(name: str, language: str) -> bool:

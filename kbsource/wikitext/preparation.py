@@ -10,9 +10,11 @@ from collections import Counter
 from functools import partial
 from itertools import islice
 
+from msgspec.structs import replace
+
 from kbsource.wikitext.blocks import LINK_OF_LINES, RawTable, cut_tables
 from kbsource.wikitext.braces import expand_braces
-from kbsource.wikitext.citations import is_citation, is_series, read_citation
+from kbsource.wikitext.citations import is_citation, read_citation, slot_of
 from kbsource.wikitext.expander import Expander, PageExpander, render_use
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.conditions import ERROR
@@ -472,10 +474,22 @@ def listed_work(template: Template, language: str) -> str:
     citation = read_citation(template.name, arguments, language=language, plain=str)
     if citation is None or not (citation.title or citation.work):
         return ""
-    text = citation_text(citation)
-    series = next((value for name, value in arguments.items() if value and is_series(name, language)), None)
+    shown: dict[str | None, str] = {}  # what has no field, as written, by slot
+    for name, value in arguments.items():
+        if value := value.strip():
+            shown.setdefault(slot_of(name, language), value)
+    title, publisher = citation.title, citation.publisher
+    if title and (translated := shown.get("trans_title", title)) != title:
+        title = f"{title} [{translated}]"
+    if place := shown.get("place"):
+        publisher = f"{place}: {publisher}" if publisher else place
+    text = citation_text(replace(citation, title=title, publisher=publisher))
+    series = shown.get("series")
     if series and series != citation.work:  # a field of periodicals only
         text = f"{text} {series}{'' if series[-1] in '.?!' else '.'}"
+    for scheme in ("isbn", "doi"):
+        if identifier := shown.get(scheme):
+            text = f"{text} {scheme.upper()} {identifier}."
     return text.replace("\n", " ")  # it is one line of a list
 
 

@@ -245,9 +245,9 @@ _LARGEST_GAP = 100  # numbered arguments further than this after the last one st
 
 
 WORDS_ALONE = re.compile(
-    r"[^|]*\|(?!\s*(?:[A-Z]+|.)\s*\Z)(?:(?:[^\W\d_]|[ ,'\u2019\u0300-\u036f-])+|\s*[+\u2212-]?\d(?:[\d.,]*\d)\s*)"
+    r"[^|]*\|(?!\s*(?:[A-Z]+|\D)\s*\Z)(?:(?:[^\W\d_]|[ ,'\u2019\u0300-\u036f-])+|\s*[+\u2212-]?\d(?:[\d.,]*\d)?\s*)"
 )
-"""The inside of a template whose only argument is plain words or a number, and no code, sign or single digit."""
+"""The inside of a template whose only argument is plain words or a number, and no code or sign."""
 _NO_SENTENCE = frozenset("\n|*#={}<>")
 
 

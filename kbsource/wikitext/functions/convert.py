@@ -238,12 +238,11 @@ def convert(template: Template, page: PageFacts, *, abbr: str = "") -> str | Non
     by_name = sides[0] if options.is_flipped else sides[1]
     texts = [_output(measure, units, options, by_name=by_name) for units in outputs]
     right = "; ".join(text for text in texts if text)
-    if not right:
-        return left
     opening, closing = options.join
-    if options.is_flipped:
+    if right and options.is_flipped:
         left, right = right, left
-    return f"{left}{opening}{right}{closing}"
+    left += options.middle  # the words of adj=mid follow the measure that is shown first
+    return f"{left}{opening}{right}{closing}" if right else left
 
 
 def _sides(options: Options) -> tuple[bool, bool]:
@@ -264,7 +263,7 @@ def _input(measure: Quantity, options: Options, *, by_name: bool) -> str:
             f"{_unit_text(unit, options, by_name=by_name, is_singular=_is_one(number))}"
             for number, unit in measure.parts
         ]
-        return gap.join(pieces) + options.middle
+        return gap.join(pieces)
     values = [_written(number, options) for number in measure.numbers]
     return _with_unit(
         values, measure.words, measure.unit, options, by_name=by_name, is_singular=_is_one(measure.numbers[-1])
@@ -329,7 +328,7 @@ def _with_unit(
         result += between + value
     if text.startswith("/"):
         gap = ""
-    return f"{result}{gap}{text}{'' if output else options.middle}"
+    return f"{result}{gap}{text}"
 
 
 def _unit_text(unit: Unit, options: Options, *, by_name: bool, is_singular: bool) -> str:

@@ -48,6 +48,7 @@ class DateForms:
     month_form: str
     year_form: str
     first_day: str
+    before_christ: str
     age: str
     aged: str
     years: tuple[str, ...]
@@ -78,6 +79,7 @@ def date_forms(lang: str) -> DateForms:
         month_form=entry["month_form"],
         year_form=entry.get("year_form", "{year}"),
         first_day=entry.get("first_day", "1"),
+        before_christ=entry.get("before_christ", "{year} BC"),
         age=entry["age"],
         aged=entry["aged"],
         years=tuple(entry.get("years", ())),
@@ -142,7 +144,7 @@ def checked_date(year: int, month: int, day: int) -> Date:
 def write_date(date: Date, lang: str, *, is_day_first: bool = False) -> str:
     """Returns a date in the form of the language; in English with the day first if requested."""
     forms = date_forms(lang)
-    year = str(date.year) if date.year > 0 else f"{-date.year} BC"
+    year = str(date.year) if date.year > 0 else forms.before_christ.format(year=-date.year)
     if not date.month:
         return forms.year_form.format(year=year)
     if not date.day:
@@ -183,8 +185,13 @@ _SLOTS = {"ymd": (0, 1, 2), "dmy": (2, 1, 0), "mdy": (2, 0, 1)}
 
 
 def _take(values: list[str], lang: str, order: str) -> Date | None:
-    """Returns the date of up to three arguments in a given order; None if the year is not a number."""
-    year, month_text, day = ([*values[:3], "", "", ""][slot] for slot in _SLOTS[order])
+    """Returns the date of up to three arguments in a given order; None if the year is not a number. Four digits
+    in the place of the day are the year: the order is then the reverse.
+    """
+    three = [*values[:3], "", "", ""][:3]
+    if order != "mdy" and {len(three[0]), len(three[2])} in ({1, 4}, {2, 4}) and (three[0] + three[2]).isdecimal():
+        order = "ymd" if len(three[0]) == 4 else "dmy"
+    year, month_text, day = (three[slot] for slot in _SLOTS[order])
     number = read_int(plain_minus(year), _LONGEST_YEAR)
     if number is None:
         return None
@@ -275,7 +282,7 @@ def death_and_age(template: Template, page: PageFacts, *, order: str = "ymd", bi
     first, second = _take(values[:3], page.lang, order), _take(values[3:6], page.lang, order)
     end, start = (second, first) if birth_first else (first, second)
     if end is None:
-        return template.shown()
+        return death_text_and_age(template, page)
     text = _written(end, template, page)
     return text + write_age(age_between(start, end), page.lang, is_dead=True) if start is not None else text
 

@@ -80,15 +80,17 @@ def lang_xx(template: Template, page: PageFacts, *, code: str = "") -> str:
     text = values[0] if values else template.argument(0, "text", "1")
     if page.lang == "en":
         text = _italic(text, code.lower(), Template("Lang", (), template.named), page)
-    translit = (
-        template.named.get("translit", "") or template.named.get("tr", "") or (values[1] if len(values) > 1 else "")
-    )
-    meaning = template.named.get("lit", "") or (values[2] if len(values) > 2 else "")
+    is_english = page.lang in ("en", "simple")
+    translit = template.argument(0, "translit", "tr", "r") or "".join(values[1:2])
+    meaning = template.named.get("lit", "") or "".join(values[2:3])
     pieces = [text]
     if translit:
-        pieces.append(f"''{translit}''" if "''" not in translit else translit)
+        lead = "romanized: " if is_english else ""
+        pieces.append(f"{lead}''{translit}''" if "''" not in translit else f"{lead}{translit}")
+    if is_english and (sounds := template.named.get("p", "")):
+        pieces.append(f"IPA: [{sounds}]")
     if meaning:
-        pieces.append(f"'{meaning}'" if page.lang in ("en", "simple") else f"«{meaning}»")
+        pieces.append(f"lit. '{meaning}'" if is_english else f"«{meaning}»")
     body = ", ".join(piece for piece in pieces if piece)
     no_label = template.named.get("label", "") in ("none", "no") or template.named.get("link", "") == "none"
     if no_label or not name:
@@ -123,6 +125,12 @@ def native_name(template: Template, page: PageFacts) -> str:
     if not name or tag in ("omit", "off", "no"):
         return text or template.shown()
     return f"{text} ({link_to_language(name, page.lang)})"
+
+
+def language_icon(template: Template, page: PageFacts) -> str:
+    """Returns the name of a language in brackets for a template named after its code: ``{{ref-en}}``."""
+    code = template.name.rpartition("-")[2].lower()
+    return f"({language_names(page.lang).get(code) or autonym(code)})"
 
 
 def language_tag(template: Template, page: PageFacts) -> str:
@@ -242,6 +250,11 @@ def nihongo(template: Template, page: PageFacts, *, order: str = "english") -> s
     return f"{text} {extra2}" if extra2 else text
 
 
+def last_words_of_name(template: Template, page: PageFacts) -> str:
+    """Returns the template's own name without its first word: ``Milan`` for ``{{Calcio Milan}}``."""
+    return template.name.partition(" ")[2]
+
+
 def chinese(template: Template, page: PageFacts) -> str:
     """Returns ``simplified Chinese: 汉语; pinyin: ''Hànyǔ''`` for ``{{zh|s=…|p=…}}``, with other forms likewise."""
     named = template.named
@@ -256,6 +269,8 @@ def chinese(template: Template, page: PageFacts) -> str:
         elif key not in ("c", "s", "t", "sc", "tc") and "''" not in value:
             value = f"''{value}''"
         pieces.append(f"{label}: {value}" if labels else value)
+    if not pieces and template.name == "Lang-zh":
+        return lang_xx(template, page)
     return "; ".join(pieces) or template.shown()
 
 
@@ -279,6 +294,9 @@ def english_ipa(template: Template, page: PageFacts) -> str:
     return f"{lead}/{text}/" if text else lead.strip()
 
 
+_SOUND_FILES = (".ogg", ".oga", ".opus", ".flac", ".wav", ".mp3")
+
+
 def foreign_ipa(template: Template, page: PageFacts) -> str:
     """Returns ``French pronunciation: [alɛ̃ kɔn]`` from ``{{IPA-fr|alɛ̃ kɔn}}``, or with the requested introduction."""
     values = template.stripped()
@@ -286,12 +304,17 @@ def foreign_ipa(template: Template, page: PageFacts) -> str:
     text = values[0] if values else ""
     if not text:
         return ""
-    lead = values[1].lower() if len(values) > 1 else ""
+    lead = values[1].lower() if len(values) > 1 and not values[1].lower().endswith(_SOUND_FILES) else ""
     words = table("ipa_leads").get(lead)
+    variety = table("ipa_varieties").get(f"{template.name.partition('-')[2].lower()}-{lead}")
+    if variety and page.lang in ("en", "simple"):
+        words = f"{variety}: "
     if lead == "" and name and page.lang in ("en", "simple"):
         words = f"{link_to_language(name, page.lang)} pronunciation: "
     elif lead == "lang" and name:
         words = f"{link_to_language(name, page.lang)}: "
+    if "label" in template.named:
+        words = f"{template.named['label']} ".lstrip(" ")
     return f"{words if words is not None else ''}[{text}]"
 
 
@@ -301,7 +324,7 @@ def ipa(template: Template, page: PageFacts) -> str:
     """
     values = template.filled()
     if len(values) > 1 and values[0].lower() in language_names("en"):
-        return foreign_ipa(Template(f"IPA-{values[0]}", tuple(values[1:]), {}), page)
+        return foreign_ipa(Template(f"IPA-{values[0]}", tuple(values[1:]), template.named), page)
     return values[0] if values else ""
 
 
@@ -320,7 +343,7 @@ def pronunciation(template: Template, page: PageFacts) -> str:
     """Returns the text of a pronunciation with a sound file, without the file name."""
     named = template.named
     text = template.argument(2) or named.get("ipa", "") or named.get("IPA", "")
-    return text if not text.lower().endswith((".ogg", ".oga", ".wav", ".mp3")) else ""
+    return text if not text.lower().endswith(_SOUND_FILES) else ""
 
 
 def own_name(template: Template, page: PageFacts) -> str:
@@ -386,9 +409,18 @@ def inserted(template: Template, page: PageFacts) -> str:
 
 
 def in_language(
-    template: Template, page: PageFacts, *, code: str = "", word: str = "en ", mark: str = " ", italic: bool = True
+    template: Template,
+    page: PageFacts,
+    *,
+    code: str = "",
+    word: str = "en ",
+    mark: str = " ",
+    italic: bool = True,
+    translit: bool = False,
 ) -> str:
-    """Returns the language's name and the text: ``en allemand : Österreich``, ``englisch water``."""
+    """Returns the language's name and the text: ``en allemand : Österreich``, ``englisch water``; with ``translit``,
+    then its transliteration: ``in russo: Москва, Moskva``.
+    """
     values = template.filled()
     if not code and template.name.startswith("Lang-"):
         code = template.name[5:]
@@ -403,6 +435,8 @@ def in_language(
     separator = f"{NBSP}: " if page.lang == "fr" else mark
     meaning = template.named.get("de", "") if page.lang == "de" else ""
     shown_text = text if "''" in text or not italic else f"''{text}''"
+    if translit and (latin := template.argument(0, "translit", "tr") or "".join(values[1:2])):
+        shown_text += f", {latin}" if "''" in latin else f", ''{latin}''"
     return f"{word}{name}{separator}{shown_text}{f' ‚{meaning}‘' if meaning else ''}"
 
 

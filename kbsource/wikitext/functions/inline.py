@@ -251,13 +251,28 @@ def quotation(template: Template, page: PageFacts) -> str:
     Officiis``.
     """
     text = template.argument(
-        1, "text", "quote", "quotetext", "content", "texte", "Text", "texto", "citat", "citaat", "cita", "1"
+        1,
+        "text",
+        "quote",
+        "quotetext",
+        "content",
+        "texte",
+        "Text",
+        "texto",
+        "citat",
+        "citaat",
+        "cita",
+        "testo",
+        "текст",
+        "1",
     )
     if not text:
         return ""
-    names = ("author", "sign", "cite", "by", "auteur", "Autor", "autor", "person", "auteurs", "pers")
+    names = ("author", "sign", "cite", "by", "auteur", "Autor", "autor", "autore", "автор", "person", "auteurs", "pers")
     author = template.argument(2, *names)
-    source = template.argument(3, "source", "title", "Quelle", "fuente", "bron", "character")
+    source = template.argument(
+        3, "source", "title", "Quelle", "fuente", "fonte", "opera", "источник", "bron", "character"
+    )
     by = ", ".join(value.lstrip("—–- ") for value in (author, source) if value)
     translation = template.argument(0, "Übersetzung", "translation")
     return "\n\n".join(filter(None, (text.strip("\n"), translation, by and f"— {by}")))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, read_rules, wikitext_link
+from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, read_rules, table, wikitext_link
 from kbsource.wikitext.functions.numbers import MINUS, NBSP, parse_number, plain_minus, raise_text
 from kbsource.wikitext.markers import APOSTROPHE
 
@@ -99,36 +99,59 @@ def coordinates(template: Template, page: PageFacts) -> str | None:
     display = template.named.get("display", "").lower().replace(" ", "")
     if display in ("title", "t"):
         return None
-    return angles([value for value in template.stripped() if ":" not in value], template.named.get("format", ""))
+    values = [value for value in template.stripped() if ":" not in value]
+    return angles(values, page.lang, template.named.get("format", ""))
 
 
-def angles(values: list[str], form: str = "") -> str:
-    """Returns latitude and longitude as text, from the values of ``{{coord}}``: decimal, or degrees with letters."""
+def angles(values: list[str], lang: str, form: str = "") -> str:
+    """Returns latitude and longitude as text, from the values of ``{{coord}}``: decimal, or degrees with letters. The
+    directions are those of the language: ``13°24′O`` is east in German.
+    """
     values = [value for value in values if value]
     letters = [position for position, value in enumerate(values) if value.upper() in ("N", "S", "E", "W", "O")]
     if len(letters) >= 2:
         first, second = letters[0], letters[1]
         sides = values[: first + 1], values[first + 1 : second + 1]
-        return f"{_degrees(sides[0])} {_degrees(sides[1])}"
+        return _joined_sides(_degrees(sides[0], lang), _degrees(sides[1], lang), lang)
     if len(values) < 2:
         return " ".join(values)
     latitude, longitude = plain_minus(values[0]), plain_minus(values[1])
-    if form == "dms":
-        return f"{_from_decimal(latitude, 'N', 'S')} {_from_decimal(longitude, 'E', 'W')}"
-    return f"{_signed(latitude, 'N', 'S')} {_signed(longitude, 'E', 'W')}"
+    write = _from_decimal if form == "dms" else _signed
+    return _joined_sides(write(latitude, "N", "S", lang), write(longitude, "E", "W", lang), lang)
 
 
-def _degrees(values: list[str]) -> str:
+def _joined_sides(latitude: str, longitude: str, lang: str) -> str:
+    return f"{latitude}{_compass(lang).get('between', ' ')}{longitude}"
+
+
+def _compass(lang: str) -> dict[str, str]:
+    """Returns how a language writes coordinates; empty if it does so as English does."""
+    found: dict[str, str] = table("compass").get(lang.partition("-")[0], {})
+    return found
+
+
+def _direction(letter: str, lang: str) -> str:
+    compass = _compass(lang)
+    return compass.get("gap", compass.get("before", "")) + compass.get(letter, letter)
+
+
+def _degrees(values: list[str], lang: str) -> str:
+    gap = _compass(lang).get("gap", "")
     marks = ("°", "′", "″")
-    text = "".join(f"{value}{mark}" for value, mark in zip(values[:-1], marks, strict=False))
-    return text + values[-1].upper()
+    letter = values[-1].upper()
+    if letter == "O":  # as written: east in German, west in Romance languages
+        letter = "E" if _compass(lang).get("E") == "O" else "W"
+    text = gap.join(f"{value}{mark}" for value, mark in zip(values[:-1], marks, strict=False))
+    return text + _direction(letter, lang)
 
 
-def _signed(text: str, positive: str, negative: str) -> str:
-    return f"{text[1:]}°{negative}" if text.startswith("-") else f"{text}°{positive}"
+def _signed(text: str, positive: str, negative: str, lang: str) -> str:
+    is_negative = text.startswith("-")
+    number = text[1:] if is_negative else text
+    return f"{number}°{_direction(negative if is_negative else positive, lang)}"
 
 
-def _from_decimal(text: str, positive: str, negative: str) -> str:
+def _from_decimal(text: str, positive: str, negative: str, lang: str) -> str:
     try:
         value = float(text)
     except ValueError:
@@ -137,7 +160,10 @@ def _from_decimal(text: str, positive: str, negative: str) -> str:
         return text.replace("-", MINUS)
     seconds = round(abs(value) * 3600)
     letter = negative if value < 0 else positive
-    return f"{seconds // 3600}°{seconds // 60 % 60:02d}′{seconds % 60:02d}″{letter}"
+    zeros = _compass(lang).get("zeros", "2")  # minutes have at least so many digits
+    return _degrees(
+        [str(seconds // 3600), *(f"{n:0{zeros}}" for n in (seconds // 60 % 60, seconds % 60)), letter], lang
+    )
 
 
 def named_coordinates(template: Template, page: PageFacts) -> str | None:
@@ -147,9 +173,11 @@ def named_coordinates(template: Template, page: PageFacts) -> str | None:
         return None
     north, east = named.get("NS", ""), named.get("EW", "")
     if "/" in north:
-        parts = [*north.split("/"), *east.split("/")]
-        return angles(parts)
-    return angles([north, east]) if north and east else template.shown()
+        sides = (north.rstrip("/").split("/"), "N"), (east.rstrip("/").split("/"), "E")
+        parts = [part for side, letter in sides for part in (side if side[-1].isalpha() else [*side, letter])]
+        return angles(parts, page.lang)
+    form = "dms" if "DM" in named.get("text", "") + named.get("article", "") else ""
+    return angles([north, east], page.lang, form) if north and east else template.shown()
 
 
 Value = Callable[..., str]

@@ -54,6 +54,9 @@ def plain_number(template: Template, page: PageFacts) -> str:
 _FOUR_DIGITS = re.compile(r"\A(\W?[0-9])([0-9]{3})(?![0-9])")
 
 
+_BETWEEN = frozenset(("à", "et", "ou", "-", "–", "x", "×"))
+
+
 def number_with_unit(template: Template, page: PageFacts, *, groups_four: bool = False) -> str:
     """Returns a number in the language's form with the words after it: ``{{unité|1000|km|2}}``, ``{{nombre|20|ans}}``.
 
@@ -75,6 +78,10 @@ def number_with_unit(template: Template, page: PageFacts, *, groups_four: bool =
     if power:
         text += exponent_text(power)
     rest = values[1:]
+    if len(rest) > 1 and rest[0] in _BETWEEN and _PLAIN_DIGITS.match(rest[1]):  # {{unité|5|à|10|m}}
+        sign, rest = rest[0], [rest[1], *rest[2:]]
+        between = "–" if sign in "-–" else f"{NBSP}×{NBSP}" if sign in "x×" else f" {sign} "
+        return f"{text}{between}{number_with_unit(template._replace(positional=tuple(rest)), page)}"
     unit = ""
     position = 0
     while position < len(rest):

@@ -57,7 +57,9 @@ def test_templates_that_end_a_paragraph_do_so_in_languages_without_rules_for_the
     ("lang", "work", "shown"),
     [
         ("en", "Cite book|last=Lee|first=Ann|title=[[Tides]]|year=2001|pages=3–5", "Lee, Ann (2001). Tides. pp. 3–5."),
-        ("en", "cite book|title=Tides|series=Old Series|isbn=1", "Tides. Old Series."),
+        ("en", "cite book|title=Tides|series=Old Series|isbn=0-306-40615-2", "Tides. Old Series. ISBN 0-306-40615-2."),
+        ("en", "cite book|title=Mar|trans-title=Sea|place=Rome|publisher=P", "Mar [Sea]. Rome: P."),
+        ("en", "cite journal|title=T|journal=J|location=Rome|doi=10.1/x", "T. J. Rome. DOI 10.1/x."),
         ("en", "Citation|author=Lee|title=T|journal=J|volume=3|issue=2", "Lee. T. J 3 (2)."),
         (
             "fr",
@@ -65,11 +67,19 @@ def test_templates_that_end_a_paragraph_do_so_in_languages_without_rules_for_the
             "Lee, Ann (2001). Les marées. X.",
         ),
         ("fr", "article|auteur=[[Lee]]|titre=T|périodique=P|date=3 mars 2001", "Lee (3 mars 2001). T. P."),
-        ("de", "Literatur|Autor=Ann Lee|Titel=Gezeiten|Verlag=V|Jahr=2001", "Ann Lee (2001). Gezeiten. V."),
+        (
+            "de",
+            "Literatur|Autor=Ann Lee|Titel=Gezeiten|Verlag=V|Ort=Kiel|Jahr=2001",
+            "Ann Lee (2001). Gezeiten. Kiel: V.",
+        ),
         ("es", "cita libro|apellido=Lee|nombre=Ann|título=Mareas|año=2001", "Lee, Ann (2001). Mareas."),
-        ("it", "Cita libro|autore=Ann Lee|titolo=Maree|anno=2001|editore=E", "Ann Lee (2001). Maree. E."),
+        (
+            "it",
+            "Cita libro|autore=Ann Lee|titolo=Maree|anno=2001|editore=E|città=Pisa",
+            "Ann Lee (2001). Maree. Pisa: E.",
+        ),
         ("pt", "citar livro|último=Lee|título=Marés|ano=2001", "Lee (2001). Marés."),
-        ("ru", "книга|автор=Ли|заглавие=Приливы|год=2001|издательство=И", "Ли (2001). Приливы. И."),
+        ("ru", "книга|автор=Ли|заглавие=Приливы|год=2001|издательство=И|место=М.", "Ли (2001). Приливы. М.: И."),
     ],
 )
 def test_works_that_a_list_cites_are_read_in_every_language(lang: str, work: str, shown: str) -> None:
