@@ -6,7 +6,6 @@ Source: https://www.mediawiki.org/xml/export-0.11.xsd and its predecessors down 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from lxml import etree
@@ -104,12 +103,12 @@ class XmlPageReader:
             RecordError: ``invalid_characters``, ``xml_entity``, ``malformed_xml``, ``missing_field`` or
                 ``invalid_field``.
         """
-        page = self._parse(data)
-        return self._head(page), [_revision(element) for element in _children(page, "revision")]
+        fields = _fields(self._parse(data))
+        return _head(fields), [_revision(element) for element in fields.get("revision", ())]
 
     def read_outer(self, data: bytes) -> PageHead:
         """Returns the head of a page whose revisions were removed; raises as ``read_page`` does."""
-        return self._head(self._parse(data))
+        return _head(_fields(self._parse(data)))
 
     def read_revision(self, data: bytes) -> Revision:
         """Returns the revision in a ``<revision>`` element; raises as ``read_page`` does."""
@@ -126,20 +125,6 @@ class XmlPageReader:
             reason = _XML_REASONS.get(first.type, "malformed_xml") if first else "malformed_xml"
             raise RecordError(reason, first.message if first else str(error)) from None
 
-    def _head(self, page: etree._Element) -> PageHead:
-        title = _text(page, "title")
-        if not title:
-            raise RecordError("missing_field", "title")
-        page_id = _number(page, "id", "id")
-        if page_id is None:
-            raise RecordError("missing_field", "id")
-        namespace = _text(page, "ns")
-        if namespace is not None and not _NAMESPACE.fullmatch(namespace.strip()):
-            raise RecordError("invalid_field", f"ns is {namespace[:100]!r}")
-        redirect = next(_children(page, "redirect"), None)
-        redirect_title = None if redirect is None else redirect.get("title", "").partition("#")[0]
-        return PageHead(page_id, None if namespace is None else int(namespace), title, redirect_title)
-
 
 _XML_REASONS = {
     etree.ErrorTypes.ERR_UNDECLARED_ENTITY: "xml_entity",
@@ -149,13 +134,20 @@ _XML_REASONS = {
 }
 
 
-def _children(parent: etree._Element, name: str) -> Iterator[etree._Element]:
-    return parent.iterchildren("{*}" + name)
+_Fields = dict[str, list[etree._Element]]
 
 
-def _text(parent: etree._Element, name: str) -> str | None:
-    elements = list(_children(parent, name))
-    if not elements:
+def _fields(parent: etree._Element) -> _Fields:
+    """Returns the elements in an element by their names without prefixes, in order."""
+    fields: _Fields = {}
+    for child in parent:
+        fields.setdefault(child.tag.rpartition("}")[2], []).append(child)
+    return fields
+
+
+def _text(fields: _Fields, name: str) -> str | None:
+    elements = fields.get(name)
+    if elements is None:
         return None
     if len(elements) > 1:  # of two pages, or revisions, with missing tags between them
         raise RecordError("malformed_xml", f"more than one <{name}>")
@@ -168,8 +160,8 @@ def _text(parent: etree._Element, name: str) -> str | None:
     return text
 
 
-def _number(parent: etree._Element, name: str, label: str) -> int | None:
-    text = _text(parent, name)
+def _number(fields: _Fields, name: str, label: str) -> int | None:
+    text = _text(fields, name)
     if text is None:
         return None
     text = text.strip()
@@ -178,21 +170,37 @@ def _number(parent: etree._Element, name: str, label: str) -> int | None:
     return int(text)
 
 
+def _head(fields: _Fields) -> PageHead:
+    title = _text(fields, "title")
+    if not title:
+        raise RecordError("missing_field", "title")
+    page_id = _number(fields, "id", "id")
+    if page_id is None:
+        raise RecordError("missing_field", "id")
+    namespace = _text(fields, "ns")
+    if namespace is not None and not _NAMESPACE.fullmatch(namespace.strip()):
+        raise RecordError("invalid_field", f"ns is {namespace[:100]!r}")
+    redirect_title = None
+    if "redirect" in fields:
+        redirect_title = fields["redirect"][0].get("title", "").partition("#")[0]
+    return PageHead(page_id, None if namespace is None else int(namespace), title, redirect_title)
+
+
 def _revision(element: etree._Element) -> Revision:
-    revision_id = _number(element, "id", "revision id")
+    fields = _fields(element)
+    revision_id = _number(fields, "id", "revision id")
     if revision_id is None:
         raise RecordError("missing_field", "revision id")
-    parent_id = _number(element, "parentid", "parentid")
-    timestamp = _text(element, "timestamp")
+    parent_id = _number(fields, "parentid", "parentid")
+    timestamp = _text(fields, "timestamp")
     if timestamp is None:
         raise RecordError("missing_field", "timestamp")
     timestamp = timestamp.strip()
     instant(timestamp)
-    model = (_text(element, "model") or "").strip() or "wikitext"
-    text = _text(element, "text")
-    holder = next(_children(element, "text"), None)
+    model = (_text(fields, "model") or "").strip() or "wikitext"
+    text = _text(fields, "text")
     # Requested one by one, because lxml lists many attributes in quadratic time.
-    known = () if holder is None else ((name, holder.get(name)) for name in ("deleted", "bytes", "id"))
+    known = () if text is None else ((name, fields["text"][0].get(name)) for name in ("deleted", "bytes", "id"))
     attributes = {name: str(value) for name, value in known if value is not None}
     absence = "missing_field" if text is None else _text_absence(attributes, is_empty=not text)
     return Revision(revision_id, parent_id or None, timestamp, model, None if absence else text, absence)

@@ -267,9 +267,9 @@ class _UsedRedirects:
         """Looks up the targets of all links of some pages, for ``resolve``."""
         titles: set[str] = set()
         for page in pages:
-            titles.update([anchor.target.title for anchor in page.anchors if not anchor.target.namespace])
+            titles.update([anchor.target.title for anchor in page.anchors])
             for cell in _cells(page):
-                titles.update([link.target.title for link in cell.links if not link.target.namespace])
+                titles.update([link.target.title for link in cell.links])
         titles.discard("")
         self._known = self._resolver.resolve_all(titles)
 
