@@ -12,6 +12,7 @@ COMPILED = tuple(
         "brackets",
         "citations",
         "lines",
+        "page_builder",
         "parse",
         "preparation",
         "reference_texts",

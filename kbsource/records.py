@@ -152,7 +152,7 @@ class Page(Row):
 class RedirectRow(Row):
     """One row per redirect page of the main namespace, sorted by title in code-point order."""
 
-    page_id: Annotated[int, "page id of the redirect"]
+    page_id: Annotated[int | None, "page id of the redirect; null for one that a snapshot of HTML only lists"]
     title: Annotated[str, "title of the redirect"]
     target_title: Annotated[str, "target as written, normalised"]
     fragment: Annotated[str | None, "section of the target; null if none is named"]

@@ -29,6 +29,8 @@ _COUNTERS = frozenset("art b ch d fig fl no nos op p pp r sat sun vol".split())
 _INITIALS = re.compile(r"(?:\w\.)*[^\W\d_]")
 _TO_LAST_WORD = re.compile(r"(?s:.)*[\s(\[\"'“‘«]")
 _LONGEST_ABBREVIATION = 12
+_CLOSING = "\"'”’»)]}」』）"
+_MARKS = (*".!?…。！？:;,：；，、", *"\u061f\u061b\u060c\u06d4\u0964\u0965\u0589\u1362\u104b\u17d4\u17d5")
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -66,6 +68,15 @@ def _ends(text: str, found: re.Match[str]) -> bool:
     is_noted = text[max(start - 1, 0)] == "("  # (r. Henry VIII)
     is_initials = _INITIALS.fullmatch(written) is not None and (len(word) > 1 or written.isupper() or is_noted)
     return not (is_initials or word in _ABBREVIATIONS or written in _DAYS)
+
+
+def ends_with_mark(text: str) -> bool:
+    """Returns whether a text ends with a punctuation mark, before quotation marks and brackets that close after it.
+
+    >>> ends_with_mark('He said "No."'), ends_with_mark("They are:"), ends_with_mark("Norda (small)")
+    (True, True, False)
+    """
+    return text.rstrip(_CLOSING).endswith(_MARKS)
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:

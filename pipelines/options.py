@@ -500,6 +500,8 @@ class PassagesOptions:
                 "--format kilt names paragraphs of KILT, which not all running text has; cut with --unit tokens-100 "
                 "or words-100."
             )
+        if self.cut.tables and any(form.needs_pages for form in line_forms(self.formats)):
+            raise SetupError("--format kilt names paragraphs of KILT, which tables do not have; leave --tables out.")
 
     def data_options(self) -> dict[str, Any]:
         """Returns the options that affect the bytes of the corpus, as JSON values for the manifest."""

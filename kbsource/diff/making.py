@@ -56,7 +56,8 @@ create table {side}_pages as
         select *, [element.text for element in elements[2:]] as texts, [length(text) for text in texts] as sizes
         from {side}.pages
     );
-create table {side}_redirects as select page_id, title, final_page_id from {side}.redirects;
+create table {side}_redirects as
+    select coalesce(page_id, 0) as page_id, title, final_page_id from {side}.redirects;
 """
 """The file and row of each page of a release, the code points of its elements after the title, and the hash of their
 texts.
@@ -183,7 +184,8 @@ with
         select title, max(page_id) as id, arg_max_null(final_page_id, page_id) as target
         from new_redirects group by title
     )
-select coalesce(old.title, new.title) as title, old.id as old_redirect_id, new.id as new_redirect_id,
+select coalesce(old.title, new.title) as title, nullif(old.id, 0) as old_redirect_id,
+    nullif(new.id, 0) as new_redirect_id,
     old.target as old_target_page_id, new.target as new_target_page_id,
     case
         when old.id is not null and new.id is not null then 'retargeted'

@@ -116,7 +116,7 @@ def dump_findings(
             findings.append(DumpFinding("error", name, "unreadable", _said(error, path)))
             continue
         headers[name] = header
-        findings += _check_head(name, header, dump_range)
+        findings += _check_head(name, header, dump_range) if header.form == "xml" else _check_records(name, header)
         findings += _check_end(name, dump_range)
         candidates = (join(posixpath.dirname(path), name) for name in index_names(path))
         index_path = next((candidate for candidate in candidates if Folder.of(candidate).exists()), None)
@@ -193,6 +193,12 @@ def _check_head(name: str, header: DumpHeader, dump_range: DumpRange) -> Iterato
         yield DumpFinding("error", name, "stubs_dump", message, "Use pages-articles or pages-meta-current.")
 
 
+def _check_records(name: str, header: DumpHeader) -> Iterator[DumpFinding]:
+    what = "a tar archive of article records" if header.form == "tar" else "article records, one per line"
+    message = f"It is a snapshot of HTML of {header.site.dbname or header.site.lang}: {what}."
+    yield DumpFinding("info", name, "html_snapshot", message)
+
+
 def _check_end(name: str, dump_range: DumpRange) -> Iterator[DumpFinding]:
     read_tail = CODECS[dump_range.compression].tail
     if read_tail is None or dump_range.encoding != UTF8:
@@ -257,7 +263,8 @@ def _check_content(
             newest = max(newest, record.timestamp)
             kind = "other" if record.namespace else "articles" if record.redirect_title is None else "redirects"
             n_pages[kind] += 1
-            comparison.add(record.page_id, record.title)
+            if record.page_id > 0:
+                comparison.add(record.page_id, record.title)
         else:
             count, first = rejects.get(record.reason, (0, record))
             rejects[record.reason] = (count + 1, first)
@@ -349,6 +356,7 @@ def _check_agreement(headers: dict[str, DumpHeader]) -> Iterator[DumpFinding]:
     dumps = headers.values()
     remedy = "Give parts of the same dump."
     facts: tuple[tuple[Severity, str, str, set[str]], ...] = (
+        ("error", "mixed_content", "kinds", {"XML" if dump.form == "xml" else "HTML" for dump in dumps}),
         ("error", "mixed_wikis", "wikis", {dump.site.dbname or dump.site.lang for dump in dumps}),
         ("warning", "mixed_schemas", "export schemas", {dump.schema_version or "none" for dump in dumps}),
         ("warning", "mixed_generators", "MediaWiki versions", {dump.site.generator for dump in dumps} - {""}),

@@ -89,6 +89,7 @@ def read_lines(
     on_damage: Callable[[int], None] | None = None,
     max_bytes: int,
     key_of: Callable[[bytes], str] = _no_key,
+    unpack: Callable[[Iterable[Piece | Damage]], Iterator[Piece | Damage]] = iter,
 ) -> Iterator[Line | BadRecord]:
     """Reads the non-empty lines of a range, and a BadRecord for everything that cannot be read, in order.
 
@@ -96,6 +97,7 @@ def read_lines(
     the cuts are. A line longer than ``max_bytes`` is rejected. ``key_of`` returns the key of a line that is cut, from
     its beginning. ``on_progress`` receives the number of stored bytes of the range read since its last call; the sum is
     the size of the range. ``on_damage`` receives, for each damage, the number of stored bytes it made unreadable.
+    ``unpack`` takes the content out of the file's segments, for an archive that is a single range.
 
     Reasons of the BadRecords (stage ``read``): ``line_cut``, ``line_too_large``, and for the file: those of
     ``DAMAGES``, ``trailing_garbage``, ``truncated_dump``.
@@ -105,7 +107,7 @@ def read_lines(
     splitter = _Splitter(line_range, file_name, max_bytes, key_of, on_damage or (lambda n_bytes: None))
     with files(line_range.path).open() as file:
         pieces = iter_pieces(file, compression=line_range.compression, start=line_range.start)
-        yield from splitter.split(reading.watch(pieces))
+        yield from splitter.split(unpack(reading.watch(pieces)))
         if line_range.is_last:
             tail, damage, offset = reading.end(file)
             is_ended = not line_range.is_array or tail.rstrip(AROUND).endswith(b"]")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from kbsource.dump.article_records import Form
 from kbsource.dump.compressed.damage import Damage
 from kbsource.dump.compressed.streams import CODECS, UTF8, Compression, Piece
 from kbsource.dump.siteinfo import read_header
@@ -70,12 +71,14 @@ class DumpRange(FileRange):
     encoding: str = UTF8  #: character encoding of the XML
     has_root: bool = True  #: the file has a ``<mediawiki>`` root, which must be closed at its end
     prefix: str = ""  #: namespace prefix of the elements
+    form: Form = "xml"  #: how the content is written
 
 
 def plan_ranges(paths: Sequence[str], *, range_bytes: int, allow_unknown_schema: bool = False) -> list[DumpRange]:
     """Returns the ranges of dump files, in the given order of the files and from start to end.
 
-    A file whose compression is not splittable, or in an encoding other than UTF-8, is a single range.
+    A file whose compression is not splittable, in an encoding other than UTF-8, or that is an archive, is a single
+    range.
 
     Raises:
         SetupError: a file cannot be read as a dump, or ``range_bytes`` is below 1.
@@ -85,9 +88,9 @@ def plan_ranges(paths: Sequence[str], *, range_bytes: int, allow_unknown_schema:
     ranges: list[DumpRange] = []
     for path in paths:
         header = read_header(path, allow_unknown_schema=allow_unknown_schema)
-        facts = header.encoding, header.has_root, header.prefix
+        facts = header.encoding, header.has_root, header.prefix, header.form
         n_bytes = Folder.of(path).size()
-        is_whole = not CODECS[header.compression].is_splittable or header.encoding != UTF8
+        is_whole = not CODECS[header.compression].is_splittable or header.encoding != UTF8 or header.form == "tar"
         for start, end in cuts(n_bytes, n_bytes if is_whole else range_bytes):
             ranges.append(DumpRange(len(ranges), path, start, end, header.compression, n_bytes, *facts))
     return ranges

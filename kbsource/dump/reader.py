@@ -10,6 +10,7 @@ from kbsource.dump.compressed.damage import Damage
 from kbsource.dump.compressed.streams import iter_pieces
 from kbsource.dump.pagexml import PageAssembler, Revision, XmlPageReader, page_key
 from kbsource.dump.ranges import BROKEN_ENDS, DumpRange, RangeReading
+from kbsource.dump.snapshots import read_snapshot
 from kbsource.dump.splitter import MAX_PAGE_BYTES, WHOLE_PAGE_BYTES, PagePart, PageSplitter
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Files, Folder, base_name
@@ -46,7 +47,7 @@ def read_range(
     Reasons of the BadRecords (stage ``read``): ``page_cut``, ``page_too_large``, ``malformed_xml``, ``xml_entity``,
     ``invalid_characters``, ``missing_field``, ``invalid_field``, ``text_deleted``, ``text_missing`` (the last two only
     for the main namespace), ``no_revision_as_of``, and for the file: those of ``DAMAGES``,
-    ``trailing_garbage``, ``truncated_dump``.
+    ``trailing_garbage``, ``truncated_dump``. Snapshots of HTML are read by ``snapshots.read_snapshot``.
 
     Raises:
         SetupError: ``as_of`` is not a timestamp.
@@ -57,6 +58,17 @@ def read_range(
         except RecordError as error:
             message = f"{as_of!r} is no time to read a dump as of. Write it like 2019-08-01T00:00:00Z."
             raise SetupError(message) from error
+    if dump_range.form != "xml":
+        yield from read_snapshot(
+            dump_range,
+            site,
+            files=files,
+            as_of=as_of,
+            text_namespaces=text_namespaces,
+            on_progress=on_progress,
+            on_damage=on_damage,
+        )
+        return
     file_name = base_name(dump_range.path)
     assembler = PageAssembler(site, file=file_name, as_of=as_of, text_namespaces=text_namespaces)
     pages = _PageReader(assembler, dump_range.prefix, file=file_name)

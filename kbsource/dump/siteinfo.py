@@ -11,16 +11,26 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from kbsource.documents import read_document
+from kbsource.dump.article_records import (
+    MAX_RECORD_BYTES,
+    TAR_HEAD_BYTES,
+    ArticleRecord,
+    Form,
+    content_form,
+    read_article_record,
+    unpacked,
+)
 from kbsource.dump.compressed.damage import Damage
 from kbsource.dump.compressed.streams import (
     MAGIC_BYTES,
+    UTF8,
     Compression,
     compression_of,
     encoding_of,
     iter_pieces,
     read_up_to,
 )
-from kbsource.errors import SetupError
+from kbsource.errors import RecordError, SetupError
 from kbsource.files import Folder, base_name
 from kbsource.site import Site
 
@@ -43,6 +53,9 @@ _FILE_DBNAME = re.compile(
 _BASE = re.compile(
     r"\A(?:https?:)?//([a-z][a-z-]*)\.(?:wik(ipedia|tionary|ibooks|inews|iquote|isource|iversity|ivoyage))\.org(?:[:/]|\Z)"
 )
+_SNAPSHOT_DBNAME = re.compile(r"([a-z][a-z0-9_]*?wik[a-z]+)_namespace_\d")
+_CONTENT_LANGUAGES = {"simple": "en"}  # by the code of the edition
+_FIRST_LINES = 100
 _DBNAME_SUFFIX = re.compile(r"wik(?:i|tionary|ibooks|inews|iquote|isource|iversity|ivoyage)\Z")
 
 
@@ -57,6 +70,7 @@ class DumpHeader:
     compression: Compression  #: by content
     encoding: str  #: character encoding of the XML, ``utf-8``
     prefix: str  #: namespace prefix of the elements, ``mw`` for ``<mw:page>``; empty in all published dumps
+    form: Form = "xml"  #: how the content is written
 
 
 def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
@@ -70,14 +84,17 @@ def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
     """
     if not Folder.of(path).exists():
         raise SetupError(f"{path} does not exist.")
-    compression, encoding, head = _read_head(path)
+    compression, encoding, head, form = _read_head(path)
+    if form != "xml":
+        site = _site_of_record(_first_record(path, compression, form), path)
+        return DumpHeader(site, None, False, False, compression, encoding, "", form)
     page = _PAGE.search(head)
     bare = _BEFORE_ROOT.sub(b"", head[: page.start()] if page else head)
     root = _ROOT.search(bare)
     if root is None and page is None:
         raise SetupError(
             f"{path} is not a MediaWiki XML dump: neither <mediawiki> nor <page> in its first {len(head):,} bytes. "
-            "Give the pages-articles file (.xml, or compressed: .bz2, .gz, .zst, .xz) of a dump."
+            "Give the pages-articles file (.xml, or compressed: .bz2, .gz, .zst, .xz) of a dump, or a snapshot of HTML."
         )
     attributes = {
         name.decode("utf-8", "replace"): (double or single).decode("utf-8", "replace")
@@ -104,8 +121,10 @@ def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
     )
 
 
-def _read_head(path: str) -> tuple[Compression, str, bytes]:
-    """Returns compression, encoding, and the content up to the first page, as UTF-8 without a byte order mark."""
+def _read_head(path: str) -> tuple[Compression, str, bytes, Form]:
+    """Returns compression, encoding, the content up to the first page, as UTF-8 without a byte order mark, and how it
+    is written.
+    """
     with Folder.of(path).open() as file:
         compression = compression_of(read_up_to(file, MAGIC_BYTES), path)
         encoding = ""
@@ -120,11 +139,61 @@ def _read_head(path: str) -> tuple[Compression, str, bytes]:
                 why = why or f" ({piece.detail})"
             else:
                 head += piece.data
+            if len(head) >= TAR_HEAD_BYTES and (form := content_form(head)) != "xml":
+                return compression, encoding or UTF8, head, form
             if len(head) > _HEAD_BYTES or _PAGE.search(head):
                 break
     if not head.strip():
         raise SetupError(f"{path} contains nothing that can be decoded{why}. Download it again.")
-    return compression, encoding, head.removeprefix(b"\xef\xbb\xbf")
+    return compression, encoding, head.removeprefix(b"\xef\xbb\xbf"), content_form(head)
+
+
+def _first_record(path: str, compression: Compression, form: Form) -> ArticleRecord:
+    """Returns the first record of a snapshot that can be read.
+
+    Raises:
+        SetupError: there is none at the beginning of the file.
+    """
+    line, why = b"", ""
+    n_lines = 0
+    with Folder.of(path).open() as file:
+        pieces = iter_pieces(file, compression=compression)
+        for piece in unpacked(pieces) if form == "tar" else pieces:
+            if isinstance(piece, Damage):
+                why = why or piece.detail
+                continue
+            *lines, rest = piece.data.split(b"\n")
+            for end in (*lines, None):
+                line += rest if end is None else end
+                if end is None or not line.strip():
+                    continue
+                try:
+                    return read_article_record(line)
+                except RecordError as error:
+                    why = why or str(error)
+                n_lines, line = n_lines + 1, b""
+            if len(line) > MAX_RECORD_BYTES or n_lines > _FIRST_LINES:
+                break
+        if line.strip():
+            try:
+                return read_article_record(line)
+            except RecordError as error:
+                why = why or str(error)
+    raise SetupError(
+        f"{path} is not a snapshot of HTML: no article record in its first lines ({why or 'it has no line'}). Give a "
+        "file of JSON lines with name, identifier and article_body, or a tar archive of such files."
+    )
+
+
+def _site_of_record(record: ArticleRecord, path: str) -> Site:
+    named = _FILE_DBNAME.search(base_name(path)) or _SNAPSHOT_DBNAME.match(base_name(path))
+    dbname = record.is_part_of.identifier or (named[1] if named else "")
+    lang = record.in_language.identifier or language_of_dbname(dbname) or "en"
+    return Site(
+        lang=_CONTENT_LANGUAGES.get(lang, lang),
+        dbname=dbname,
+        base_url=f"{record.is_part_of.url}/wiki/" if record.is_part_of.url else "",
+    )
 
 
 def _site(siteinfo: bytes | None, lang: str, path: str, prefix: bytes) -> Site:

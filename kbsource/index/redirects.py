@@ -87,7 +87,14 @@ def redirect_rows(folder: str, *, scratch: str) -> Iterator[RedirectRow]:
         def place(rows: pa.RecordBatch, final_titles: pa.Array, final_ids: pa.Array) -> None:
             parts = [bisect_right(cuts or [], title) for title in rows["title"].to_pylist()]
             targets, statuses = pc.fill_null(rows["target_title"], ""), pa.array(STATUSES).take(rows["status"])
-            columns = [rows["page_id"], rows["title"], targets, rows["fragment"], final_titles, final_ids]
+            columns = [
+                pc.if_else(pc.less(rows["page_id"], 0), None, rows["page_id"]),
+                rows["title"],
+                targets,
+                rows["fragment"],
+                final_titles,
+                final_ids,
+            ]
             placed.add(pa.array(parts, pa.int32()), *columns, rows["hops"], statuses)
 
         for batch in read_index_file(path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -20,6 +20,7 @@ from msgspec.structs import astuple, replace
 
 from kbsource.columns import schema_of
 from kbsource.errors import RecordError
+from kbsource.html.reading import HtmlReader, extract_html_fallback
 from kbsource.identity import title_hash
 from kbsource.index.definition_store import DefinitionStore
 from kbsource.index.mapped_files import local_index
@@ -44,7 +45,7 @@ from kbsource.records import (
     Trace,
     instant,
 )
-from kbsource.release.pages.writing import PageFaultError, PageGroups, check_page
+from kbsource.release.pages.writing import PageFaultError, PageGroups, Placed, check_page
 from kbsource.runtime.chunks import Work
 from kbsource.site import Site
 from kbsource.titles import Target, permanent_url
@@ -57,13 +58,16 @@ from kbsource.wikitext.parse import (
     WikitextParser,
     extract_fallback,
 )
-from kbsource.wikitext.parsed import ParsedInfobox, ParsedTable, RawLink
+from kbsource.wikitext.parsed import ParsedInfobox, ParsedTable, RawLink, TextCell
 from kbsource.wikitext.reference_rows import NotedPage
 from kbsource.wikitext.references import ParsedReferences
 
 PARSER = "kbsource.pages.articles:PageParser"
+HTML_PARSER = "kbsource.pages.articles:HtmlPageParser"
 FALLBACK = "fallback_"
 """Prefix of the parse statuses other than ``ok``."""
+LINKS_AT_ONCE = 1024
+"""Links that are looked up together; pages with as many wait in memory."""
 _DETAIL_CHARS = 1000
 
 
@@ -77,10 +81,16 @@ class ParsedPage:
 
 
 class TitleResolver(Protocol):
-    """Looks up titles in normal form; ``kbsource.index.title_index.TitleIndex`` implements it."""
+    """Looks up titles in normal form."""
 
     def resolve(self, title: str) -> Resolution: ...
     def redirects_to(self, page_id: int) -> tuple[str, ...]: ...
+
+
+class BatchResolver(TitleResolver, Protocol):
+    """Looks up many titles at once; ``kbsource.index.title_index.TitleIndex`` implements it."""
+
+    def resolve_all(self, titles: Iterable[str]) -> dict[str, Resolution]: ...
 
 
 class PageParser:
@@ -107,6 +117,25 @@ class PageParser:
     def parse_fallback(self, raw: RawPage, status: str) -> ParsedPage:
         """Returns the page from the fallback extraction, with ``status``."""
         return ParsedPage(raw, extract_fallback(raw.text, title=raw.title), status)
+
+
+class HtmlPageParser:
+    """Parses a wiki's articles from their rendered HTML. It holds caches; create one per process."""
+
+    def __init__(self, site: Site, *, has_references: bool = False) -> None:
+        self._reader = HtmlReader(site, has_references=has_references)
+
+    def parse(self, raw: RawPage, *, leave_out_references: bool = False) -> ParsedPage:
+        """Returns the parsed page. If the parser fails, the page is extracted with the status ``fallback_error``."""
+        try:
+            text = self._reader.parse(raw.text, title=raw.title, leave_out_references=leave_out_references)
+        except (*PAGE_FAULTS, RecordError):
+            return self.parse_fallback(raw, "fallback_error")
+        return ParsedPage(raw, text, "ok")
+
+    def parse_fallback(self, raw: RawPage, status: str) -> ParsedPage:
+        """Returns the page from the fallback extraction, with ``status``."""
+        return ParsedPage(raw, extract_html_fallback(raw.text, title=raw.title), status)
 
 
 def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: PageProps | None, site: Site) -> Page:
@@ -215,15 +244,37 @@ def trace_of(page: Page, text: ParsedText, redirects_used: Iterable[str], made_f
     return Trace(page.page_id, made_from, tuple(sorted(asked.tolist())), tuple(uses), marks)
 
 
+def _cells(page: ParsedText) -> Iterator[TextCell]:
+    for table in page.tables:
+        for row in table.rows:
+            for cell in row:
+                if cell.content.links:
+                    yield cell.content
+    for infobox in page.infoboxes:
+        for _, content in infobox.fields:
+            yield content
+
+
 class _UsedRedirects:
     """Looks up titles, and records those that resolve to another title."""
 
-    def __init__(self, resolver: TitleResolver) -> None:
-        self._resolve, self.redirects_to = resolver.resolve, resolver.redirects_to
+    def __init__(self, resolver: BatchResolver) -> None:
+        self._resolver, self.redirects_to = resolver, resolver.redirects_to
+        self._known: dict[str, Resolution] = {}
         self.names: set[str] = set()
 
+    def look_ahead(self, pages: Iterable[ParsedText]) -> None:
+        """Looks up the targets of all links of some pages, for ``resolve``."""
+        titles: set[str] = set()
+        for page in pages:
+            titles.update([anchor.target.title for anchor in page.anchors if not anchor.target.namespace])
+            for cell in _cells(page):
+                titles.update([link.target.title for link in cell.links if not link.target.namespace])
+        titles.discard("")
+        self._known = self._resolver.resolve_all(titles)
+
     def resolve(self, title: str) -> Resolution:
-        found = self._resolve(title)
+        found = self._known.get(title) or self._resolver.resolve(title)
         if found.title != title:
             self.names.add(title)
         return found
@@ -282,6 +333,19 @@ class MakePages:
         return PageChunks(self.site, parser, titles, properties, skipped, **settings)
 
 
+@dataclass(slots=True)
+class _Article:
+    """An article that waits for the targets of its links to be looked up."""
+
+    raw: RawPage
+    number: int  #: its number in the chunk, from 1
+    made_from: bytes  #: see ``Trace``
+    copy: tuple[Placed, int] | None  #: the page of the base that is reused, with its code points
+    ways: list[Callable[[RawPage], ParsedPage]]  #: that are left to parse it
+    failure: RecordError  #: why it has no page if no way is left
+    parsed: ParsedPage | None = None
+
+
 class PageChunks:
     """Parses raw articles of schema ``StagedArticle``, resolves their links, and yields pages of schema ``row``, with
     the column ``trace`` if requested.
@@ -301,7 +365,7 @@ class PageChunks:
         self,
         site: Site,
         parser: Parser,
-        resolver: TitleResolver,
+        resolver: BatchResolver,
         properties: PageProps | None,
         skipped: npt.NDArray[np.int64],
         *,
@@ -325,6 +389,8 @@ class PageChunks:
     def _groups(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
         facts, groups, report = _Facts(), PageGroups(TracedPage), work.report
         report.counts.update(articles=0, skipped=0)
+        waiting: list[_Article] = []
+        n_links = 0
         name = ""
         for first, batch in rows:
             name = batch.schema.metadata[b"file"].decode()
@@ -338,24 +404,45 @@ class PageChunks:
                 if source in self._skipped:
                     report.counts["skipped"] += 1
                     continue
-                try:
-                    if place in known and number not in work.verdicts:
-                        full = groups.take(*known[place])
-                        report.counts["taken_over"] += 1
-                    else:
-                        full = groups.add(self._page(raw, hashes[place], number, work), number)
-                except RecordError as error:
-                    detail = error.detail[:_DETAIL_CHARS]
-                    report.rejected.append(
-                        BadRecord("parse", str(raw.page_id), error.reason, detail, raw.file, raw.offset)
-                    )
-                    continue
-                report.counts["articles"] += 1
-                if full is not None:
-                    yield self._counted(full, facts)
+                times, how = work.verdicts.get(number, (0, "error"))
+                copy = None if times else known.get(place)
+                failure = RecordError(f"page_{how}", "neither the parser nor the fallback finished")
+                article = _Article(raw, number, hashes[place], copy, self._ways(times, how), failure)
+                waiting.append(article)
+                if copy is None and article.ways:
+                    work.beat.enter(number)
+                    self._parse(article)
+                    work.beat.leave()
+                if article.parsed is not None:
+                    n_links += len(article.parsed.text.anchors)
+                if n_links >= LINKS_AT_ONCE:
+                    yield from self._finish(waiting, groups, facts, work)
+                    waiting, n_links = [], 0
+        yield from self._finish(waiting, groups, facts, work)
         if (rest := groups.rest()) is not None:
             yield self._counted(rest, facts)
         report.facts = {"file": name, **facts.values()}
+
+    def _finish(
+        self, articles: Sequence[_Article], groups: PageGroups, facts: _Facts, work: Work
+    ) -> Iterator[pa.RecordBatch]:
+        """Resolves the links of parsed articles, and adds the articles to the groups, in order."""
+        report = work.report
+        self._resolver.look_ahead([article.parsed.text for article in articles if article.parsed is not None])
+        for article in articles:
+            try:
+                if article.copy is not None:
+                    full = groups.take(*article.copy)
+                    report.counts["taken_over"] += 1
+                else:
+                    full = groups.add(self._page(article, work), article.number)
+            except RecordError as error:
+                raw, detail = article.raw, error.detail[:_DETAIL_CHARS]
+                report.rejected.append(BadRecord("parse", str(raw.page_id), error.reason, detail, raw.file, raw.offset))
+                continue
+            report.counts["articles"] += 1
+            if full is not None:
+                yield self._counted(full, facts)
 
     def _counted(self, group: pa.RecordBatch, facts: _Facts) -> pa.RecordBatch:
         facts.add(group, has_references=self._has_references)
@@ -371,61 +458,67 @@ class PageChunks:
         facts = raw.title, *revision, qid, is_disambiguation, self._resolver.redirects_to(page_id), raw.text
         return blake2b(msgspec.json.encode(facts), digest_size=16).digest()
 
-    def _page(self, raw: RawPage, made_from: bytes, number: int, work: Work) -> TracedPage:
+    def _ways(self, times: int, how: str) -> list[Callable[[RawPage], ParsedPage]]:
+        """Returns the ways to parse an article that ended the process so often, in order: each is for when the one
+        before failed.
+        """
+
+        def fall_back(raw: RawPage) -> ParsedPage:
+            return self._parser.parse_fallback(raw, f"{FALLBACK}{how}")
+
+        if not times:
+            return [self._parser.parse, fall_back]
+        if not self._has_references:
+            return [fall_back] if times == 1 else []
+        if times == 1:  # the references may have ended the process
+            return [partial(self._parser.parse, leave_out_references=True), fall_back]
+        return [fall_back] if times == 2 else []
+
+    def _parse(self, article: _Article) -> None:
+        """Parses an article in the next way."""
+        article.parsed = None
+        try:
+            article.parsed = article.ways.pop(0)(article.raw)
+        except RecordError as error:
+            article.failure = error
+
+    def _page(self, article: _Article, work: Work) -> TracedPage:
         """Returns the page; made by the fallback if the parser does not finish or its result breaks an invariant.
 
         Raises:
             RecordError: no page can be made of the article.
         """
-        times, how = work.verdicts.get(number, (0, ""))
-        if times and self._has_references:  # the references may have ended the process
-            times -= 1
-            if not times:
-                try:
-                    return self._made(raw, made_from, number, work, leave_out_references=True)
-                except RecordError:
-                    return self._made(raw, made_from, number, work, status=f"{FALLBACK}{how}")
-        if times > 1:
-            raise RecordError(f"page_{how}", "neither the parser nor the fallback finished")
-        if not times:
+        work.beat.enter(article.number)
+        while article.parsed is not None or article.ways:
+            if article.parsed is None:
+                self._parse(article)
+                continue
             try:
-                return self._made(raw, made_from, number, work)
-            except RecordError:
-                how = "error"
-        return self._made(raw, made_from, number, work, status=f"{FALLBACK}{how}")
-
-    def _made(
-        self,
-        raw: RawPage,
-        made_from: bytes,
-        number: int,
-        work: Work,
-        *,
-        status: str | None = None,
-        leave_out_references: bool = False,
-    ) -> TracedPage:
-        work.beat.enter(number)
-        try:
-            if status is not None:
-                parsed = self._parser.parse_fallback(raw, status)
-            elif leave_out_references:
-                parsed = self._parser.parse(raw, leave_out_references=True)
-            else:
-                parsed = self._parser.parse(raw)
-            self._resolver.names.clear()
-            page = resolve_page(parsed, self._resolver, self._properties, self._site)
-            noted = noted_page(page, parsed.text.references)
-            try:
-                check_page(noted)
-            except RecordError:  # a fault of the page itself makes the second check raise the same error
-                text = dataclasses.replace(parsed.text, references=FAILED_REFERENCES)
-                parsed = dataclasses.replace(parsed, text=text)
-                noted = noted_page(page, FAILED_REFERENCES)
-                check_page(noted)
-        except RecordError:
+                page = self._made(article.parsed, article.made_from)
+            except RecordError as error:
+                article.parsed, article.failure = None, error
+                continue
             work.beat.leave()
-            raise
+            return page
         work.beat.leave()
+        raise article.failure
+
+    def _made(self, parsed: ParsedPage, made_from: bytes) -> TracedPage:
+        """Returns the page, after checking it.
+
+        Raises:
+            RecordError: it breaks an invariant, even without its references.
+        """
+        self._resolver.names.clear()
+        page = resolve_page(parsed, self._resolver, self._properties, self._site)
+        noted = noted_page(page, parsed.text.references)
+        try:
+            check_page(noted)
+        except RecordError:  # a fault of the page itself makes the second check raise the same error
+            text = dataclasses.replace(parsed.text, references=FAILED_REFERENCES)
+            parsed = dataclasses.replace(parsed, text=text)
+            noted = noted_page(page, FAILED_REFERENCES)
+            check_page(noted)
         values: list[Any] = [*astuple(noted), trace_of(page, parsed.text, self._resolver.names, made_from)]
         return TracedPage(*values)
 

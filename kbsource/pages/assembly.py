@@ -156,8 +156,11 @@ def dropped_rows(path: str, reports: Sequence[ScanReport], staging: str) -> tupl
         own = sources[sources >> 32 == part]
         is_redirect = _redirects_at(own & 0xFFFFFFFF, part_path(staging, "titles", part))
         for source, flag in zip(own.tolist(), is_redirect.tolist(), strict=True):
-            detail = f"{rows[source].title!r}: another row has the page id with a newer revision, or had it first"
-            record = BadRecord("scan", str(rows[source].page_id), DUPLICATE, detail, files[part], -1)
+            page_id, title = rows[source].page_id, rows[source].title
+            other = "row has the page id" if page_id >= 0 else "record lists the redirect"
+            detail = f"{title!r}: another {other} with a newer revision, or had it first"
+            key = str(page_id) if page_id >= 0 else title
+            record = BadRecord("scan", key, DUPLICATE, detail, files[part], -1)
             found.append((record, flag))
     return tuple(found)
 
@@ -236,15 +239,16 @@ def assemble(
     inputs: Sequence[InputFile],
     options: dict[str, Any],
     wikidata: WikidataTables | None,
+    content: str = "wikitext",
     code: dict[str, str] | None = None,
     definitions: str | None = None,
 ) -> PagesManifest:
     """Writes all files of a release except its pages and its manifest, and returns the manifest.
 
     ``reports`` and ``shard_reports`` are the results of both passes, in order. ``inputs`` are the files read, the
-    dump's first. ``options`` are those that determine the output. ``scratch`` is a local folder. ``code`` describes the
-    code that made the release (default: ``code_facts``). ``definitions`` is a local folder of definitions, if their
-    hashes are to be recorded.
+    dump's first. ``content`` is what the pages were made from. ``options`` are those that determine the output.
+    ``scratch`` is a local folder. ``code`` describes the code that made the release (default: ``code_facts``).
+    ``definitions`` is a local folder of definitions, if their hashes are to be recorded.
 
     Raises:
         DataError: pages were lost.
@@ -290,7 +294,10 @@ def assemble(
         code=code or code_facts(),
         inputs=tuple(inputs),
         dump=Dump(
-            snapshot_date([report.file for report in reports], options.get("as_of")), schema_version, site.to_json()
+            snapshot_date([report.file for report in reports], options.get("as_of")),
+            schema_version,
+            site.to_json(),
+            content,
         ),
         options=options,
         tables=tables,

@@ -27,6 +27,7 @@ from msgspec.structs import astuple
 
 from kbsource.columns import rows_of, schema_of
 from kbsource.dump.rejects import loss_findings
+from kbsource.dump.snapshots import HTML
 from kbsource.errors import SetupError
 from kbsource.files import Folder, join
 from kbsource.index.definition_store import DEFINITION_ROWS, MODULE, TEMPLATE, definition_name
@@ -48,6 +49,7 @@ batch.
 """
 _ROWS_AT_ONCE = 50_000
 _WIKITEXT = "wikitext"
+_PAGE_MODELS = frozenset({_WIKITEXT, HTML})
 _NO_TITLE = re.compile(r"\A\Z|[\x00-\x1f]")
 _NOT_YET_WRITTEN = "no_revision_as_of"
 _COUNTED = ("n_pages", "n_articles", "n_redirects", "n_other", "n_definitions", "n_unselected")
@@ -216,7 +218,7 @@ class RangeScan:
             self._counts["n_unselected"] += 1
             return 0
         source = self._part << 32 | self._n_sources
-        if target is None and record.model != _WIKITEXT:
+        if target is None and record.model not in _PAGE_MODELS:
             self._reject(_bad_page(record, "content_model", record.model))
             return 0
         self._n_sources += 1

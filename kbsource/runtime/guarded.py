@@ -22,6 +22,7 @@ from kbsource.errors import SetupError, fault_values, named_faults
 from kbsource.runtime.beat import Beat
 from kbsource.runtime.confinement import Confinement, forbid_reading, forbid_writing
 from kbsource.runtime.guard import MEMORY_EXIT_CODE
+from kbsource.runtime.imports import leave_out_pandas
 
 _GC_THRESHOLDS = (200_000, 20, 100)
 
@@ -47,6 +48,7 @@ def main(argv: list[str]) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (int(memory_bytes), int(memory_bytes)))
     module, _, name = target.partition(":")
     function = getattr(importlib.import_module(module), name)
+    leave_out_pandas()
     if confinement is not None:
         forbid_reading(confinement)
     spare_collector()

@@ -1,6 +1,4 @@
-"""The last step: turns lines of plain text into title, headings, paragraphs, list items and cells, and moves links
-along.
-"""
+"""Reads the tables of a page's wikitext: their captions, rows and cells, which are still wikitext."""
 
 from __future__ import annotations
 
@@ -8,28 +6,20 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kbsource.records import Element
 from kbsource.wikitext.markers import (
     BLOCK,
-    BREAK,
     CUT,
     CUTS,
     DIGIT,
-    FRAGMENT,
-    HEADING,
-    LIST,
     PLACE,
-    PRE,
     has_numbers,
     mark_numbers,
     without_numbers,
 )
-from kbsource.wikitext.parsed import RawAnchor, RawCell, RawLink, TextCell
-from kbsource.wikitext.walk import Link
+from kbsource.wikitext.parsed import RawCell
 
 # Every alternative begins with the newline before the line, so that the search jumps from line to line.
 _TABLE_LINE = re.compile(
@@ -356,235 +346,3 @@ def _continue_cell(table: RawTable, line: str) -> None:
         row[-1] = replace(row[-1], text=f"{row[-1].text}\n{line}")
     else:
         row.append(RawCell(line, False))
-
-
-class Blocks(NamedTuple):
-    """The content of a page's body. ``places`` maps ``T3`` or ``I0`` to the index of the element before it."""
-
-    elements: list[Element]
-    anchors: list[RawAnchor]
-    places: dict[str, int]
-
-
-Line = tuple[str, int, list[Link]]  # text, offset in the body, links
-NO_LINKS: list[Link] = []
-LINE_PREFIX = re.compile(f"{LIST}[^{LIST}]*{LIST}|{HEADING}[0-9]|{PRE}|{PLACE}[TI][0-9]+")
-_FRAGMENT_LENGTH = len(FRAGMENT)
-_LAST_MARK = "\x08"
-
-
-def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
-    """Returns the blocks of a page's body, whose lines have the markers of ``kbsource.wikitext.markers``; links must
-    be in order.
-    """
-    # The parser's hottest loop except the links' own: everything in it is a local variable.
-    elements: list[Element] = [Element("title", 1, None, "", (), title)]
-    anchors: list[RawAnchor] = []
-    places: dict[str, int] = {}
-    add_element, add_anchor = elements.append, anchors.append
-    headings: list[tuple[int, str]] = []
-    section: tuple[str, ...] = ()
-    lines: list[Line] = []  # of the current paragraph
-    is_pre = False
-    numbering: list[list[int | str]] = []  # of the current list, see count_item
-    last_marker = ""
-    offset = next_link = 0
-    n_links = len(links)
-    beyond = len(text) + 1
-    next_start = links[0][0] if links else beyond
-
-    def emit(kind: str, level: int, ordinal: int | None, marker: str, line: str, at: int, own: list[Link]) -> None:
-        shown = line.strip()
-        if not shown:
-            return
-        if own:
-            shift = at if len(shown) == len(line) else at + len(line) - len(line.lstrip())
-            index = len(elements)
-            for start, end, target, written, is_made in own:
-                start -= shift
-                end -= shift
-                add_anchor(RawAnchor(index, start, end, shown[start:end], target, written, is_made))
-        add_element(Element(kind, level, ordinal, marker, section, shown))
-
-    def end_paragraph() -> None:
-        if len(lines) == 1:
-            emit("paragraph", 0, None, "", *lines[0])
-        else:
-            emit("paragraph", 0, None, "", *join_lines(lines))
-        lines.clear()
-
-    for line in text.split("\n"):
-        line_end = offset + len(line)
-        own = NO_LINKS
-        if next_start < line_end:
-            first_link = next_link
-            while next_link < n_links and links[next_link][0] < line_end:
-                next_link += 1
-            own = links[first_link:next_link]
-            next_start = links[next_link][0] if next_link < n_links else beyond
-        first = line[:1]
-        if first == " " and line.isspace():  # left by links that show nothing
-            first = ""
-        if first > _LAST_MARK or first == PRE:  # the most frequent case first: a line of text
-            if (first == PRE) != is_pre:
-                if lines:
-                    end_paragraph()
-                is_pre = not is_pre
-            if is_pre:
-                lines.append((line[1:], offset + 1, own))
-            else:
-                lines.append((line, offset, own))
-            if numbering:
-                numbering.clear()
-        elif first == PLACE and line[1] == "I":
-            is_begun = any(text.strip() for text, _, _ in lines)  # a paragraph that will become an element
-            places[line[1:]] = len(elements) - (not is_begun)
-        else:
-            if lines:
-                end_paragraph()
-            if first == LIST:
-                after = line.index(LIST, 1)
-                marker = line[1:after]
-                if marker == last_marker and numbering:
-                    n_items = numbering[-1][1] = int(numbering[-1][1]) + 1
-                    ordinal = n_items if marker[-1] == "#" else None
-                else:
-                    ordinal = count_item(numbering, marker)
-                    last_marker = marker
-                emit("list_item", after - 1, ordinal, marker, line[after + 1 :], offset + after + 1, own)
-            else:
-                if numbering:
-                    numbering.clear()
-                if first == HEADING:
-                    level = int(line[1])
-                    if heading := line[2:].strip():
-                        while headings and headings[-1][0] >= level:
-                            headings.pop()
-                        headings.append((level, heading))
-                        section = tuple([name for _, name in headings])
-                        emit("heading", level, None, "", line[2:], offset + 2, own)
-                elif first:
-                    places[line[1:]] = len(elements) - 1
-        offset = line_end + 1
-    if lines:
-        end_paragraph()
-    return Blocks(elements, anchors, places)
-
-
-def join_lines(lines: list[Line]) -> Line:
-    """Returns the lines of a paragraph as one line, joined by single spaces, with its links moved along."""
-    texts: list[str] = []
-    moved: list[Link] = []
-    length = 0
-    for line, offset, links in lines:
-        text = line.strip()
-        if text:
-            if links:
-                shift = offset + len(line) - len(line.lstrip()) - length
-                moved += [
-                    (start - shift, end - shift, target, written, is_made)
-                    for start, end, target, written, is_made in links
-                ]
-            texts.append(text)
-            length += len(text) + 1
-    return " ".join(texts), 0, moved
-
-
-def count_item(numbering: list[list[int | str]], marker: str) -> int | None:
-    """Returns the number of a ``#`` item, None for other items; a list continues as long as its prefix does.
-
-    ``numbering`` contains, for every depth of the current list, its marker character and the number of items so far; it
-    is updated. ``#:`` continues an item, so that the next ``#`` counts on.
-    """
-    same = 0
-    for kept, character in zip(numbering, marker, strict=False):
-        if kept[0] != character and {kept[0], character} != {";", ":"}:
-            break
-        same += 1
-    del numbering[same:]
-    if same == len(marker):
-        numbering[-1][1] = int(numbering[-1][1]) + 1
-    else:
-        numbering += [[character, 1] for character in marker[same:]]
-    return int(numbering[-1][1]) if marker[-1] == "#" else None
-
-
-def build_cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
-    """Returns the fragments in a text from ``offset`` on as cells; ``links`` are those in them."""
-    cells: list[TextCell] = []
-    add = cells.append
-    first = 0
-    n_links = len(links)
-    beyond = len(text) + 1
-    next_start = links[0][0] if links else beyond
-    for piece in text[offset:].split(FRAGMENT):
-        end = offset + len(piece)
-        own = NO_LINKS
-        if next_start < end:
-            last = first + 1
-            while last < n_links and links[last][0] < end:
-                last += 1
-            own = links[first:last]
-            first = last
-            next_start = links[first][0] if first < n_links else beyond
-        if not piece.isprintable():
-            add(_cell(piece, offset, own))
-        elif own:  # printable: one line without marks, as most cells are
-            add(_line_cell(piece, offset, own))
-        else:
-            add(TextCell(piece.strip()))
-        offset = end + _FRAGMENT_LENGTH
-    return cells
-
-
-_LOOSE_LINE = re.compile(r"\n(?:\s|(?<=\s\n))")  # a line that is empty or has white space around it
-
-
-def _line_cell(text: str, offset: int, links: list[Link]) -> TextCell:
-    """Returns the text of a cell without list markers, and with white space only before its first and after its last
-    line."""
-    stripped = text.strip()
-    shift = offset if len(stripped) == len(text) else offset + len(text) - len(text.lstrip())
-    return TextCell(stripped, tuple([RawLink(link[0] - shift, link[1] - shift, link[2]) for link in links]))
-
-
-def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
-    """Returns the text of a cell: its non-empty lines without list markers, joined by newlines.
-
-    A line break begins a line, except inside a link.
-    """
-    if BREAK in text:
-        for link in links:
-            start, end = link[0] - offset, link[1] - offset
-            if text.find(BREAK, start, end) >= 0:
-                text = text[:start] + text[start:end].replace(BREAK, " ") + text[end:]
-        text = text.replace(BREAK, "\n")
-    has_marks = LIST in text or PRE in text or HEADING in text or PLACE in text
-    if not has_marks:
-        if not links:
-            return TextCell("\n".join(filter(None, map(str.strip, text.split("\n")))) if "\n" in text else text.strip())
-        if not _LOOSE_LINE.search(text.strip()):
-            return _line_cell(text, offset, links)
-    lines: list[str] = []
-    found: list[RawLink] = []
-    length = 0
-    waiting = iter(links)
-    following = next(waiting, None)
-    for line in text.split("\n"):
-        end = offset + len(line)
-        prefix = LINE_PREFIX.match(line) if has_marks else None
-        content = line[prefix.end() :] if prefix else line
-        piece = content.strip()
-        if piece and lines:
-            length += 1
-        if following is not None and following[0] < end:
-            shift = end - len(content.lstrip()) - length
-            while following is not None and following[0] < end:
-                if piece:
-                    found.append(RawLink(following[0] - shift, following[1] - shift, following[2]))
-                following = next(waiting, None)
-        if piece:
-            lines.append(piece)
-            length += len(piece)
-        offset = end + 1
-    return TextCell("\n".join(lines), tuple(found))

@@ -9,7 +9,6 @@ determines text and links.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,6 @@ from kbsource.records import Element, Loss, TemplateUse
 from kbsource.site import Site
 from kbsource.titles import TargetParser
 from kbsource.wikitext.asked import Dependencies
-from kbsource.wikitext.blocks import build_blocks, build_cells
 from kbsource.wikitext.brackets import CutText, lift_numbers, match_brackets, without_stray_blocks, without_stray_marks
 from kbsource.wikitext.expander import Definitions, Expander, Invoke
 from kbsource.wikitext.functions.arguments import PageFacts
@@ -40,6 +38,7 @@ from kbsource.wikitext.markers import (
     single_spaces,
     unliteral,
 )
+from kbsource.wikitext.page_builder import build_blocks, split_cells
 from kbsource.wikitext.parsed import ParsedInfobox, ParsedTable, RawAnchor, TextCell
 from kbsource.wikitext.preparation import PagePreparation, drop_addresses
 from kbsource.wikitext.reference_texts import NoteKinds, ReferenceReader
@@ -225,10 +224,7 @@ class WikitextParser:
         shown, links = walked.text, walked.links
         cells: list[TextCell] = []
         if fragments:
-            end = shown.index(FRAGMENT)
-            n_links = bisect_left(links, (end,))
-            cells = build_cells(shown, end + len(FRAGMENT), links[n_links:])
-            shown, links = shown[:end], links[:n_links]
+            shown, links, cells = split_cells(shown, links)
         if references is not None:
             marks = references.mark_links(shown, lifted, walker.gaps)
             links = sorted([*links, *marks], key=itemgetter(0))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 
@@ -38,9 +37,10 @@ from kbsource.wikitext.markers import (
     without_marks,
     without_numbers,
 )
-from kbsource.wikitext.parsed import ParsedCell, ParsedInfobox, ParsedTable, TextCell
+from kbsource.wikitext.page_builder import assemble_boxes
+from kbsource.wikitext.parsed import ParsedInfobox, ParsedTable, TextCell
 from kbsource.wikitext.reference_texts import citation_text
-from kbsource.wikitext.references import MarkerPlace, References
+from kbsource.wikitext.references import References
 from kbsource.wikitext.tags import decode_references, replace_tags, strip_extensions
 from kbsource.wikitext.templates import (
     WORDS_ALONE,
@@ -380,41 +380,14 @@ class PagePreparation:
 
         Tables at ``hidden_places`` are left out, with the tables nested in them, which follow and have no position.
         """
-        taken = iter(cells)
-        tables: list[ParsedTable] = []
-        place = 0
-        is_hidden = False
-        for number, table in enumerate(self._tables):
-            place = places.get(f"T{number}", place)
-            is_hidden = f"T{number}" in hidden_places or (is_hidden and f"T{number}" not in places)
-            caption = None if table.caption is None else next(taken).text or None
-            rows = [
-                tuple(
-                    [
-                        ParsedCell(text, cell.is_header, cell.colspan, cell.rowspan)
-                        for cell, text in zip(row, taken, strict=False)  # in this order, so no extra text is taken
-                    ]
-                )
-                for row in table.rows
-                if row
-            ]
-            kept = tuple(rows)
-            if (kept or caption) and not is_hidden:
-                self._put(f"T{number}", table.numbers, MarkerPlace(table=len(tables)), place)
-                tables.append(ParsedTable(place, caption, kept))
-        infoboxes: list[ParsedInfobox] = []
-        for number, (name, fields) in enumerate(self._infoboxes):
-            values = [(field, next(taken)) for field, _ in fields]
-            place = places.get(f"I{number}", 0)
-            self._put(f"I{number}", (), MarkerPlace(infobox=number), place)
-            infoboxes.append(ParsedInfobox(place, name, tuple([value for value in values if value[1].text])))
-        return tuple(tables), tuple(infoboxes)
-
-    def _put(self, name: str, notes: Sequence[int], place: MarkerPlace, element: int) -> None:
-        if self._references is not None:
-            own = self._references.boxes.get(name, [])
-            self._references.places.update(dict.fromkeys([*notes, *own], place))
-            self._references.above[place] = element
+        return assemble_boxes(
+            self._tables,
+            self._infoboxes,
+            cells,
+            places=places,
+            hidden_places=hidden_places,
+            on_box=None if self._references is None else self._references.put_box,
+        )
 
     def is_disambiguation(self) -> bool:
         """Returns whether a behaviour switch or one of the language's templates marks a disambiguation page."""

@@ -22,7 +22,6 @@ from kbsource.numerals import unescape
 from kbsource.records import Element
 from kbsource.sentences import sentence_ends, trimmed
 from kbsource.titles import Target
-from kbsource.wikitext.blocks import LINE_PREFIX
 from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.markers import (
     CUT,
@@ -39,6 +38,7 @@ from kbsource.wikitext.markers import (
     without_marks,
     without_numbers,
 )
+from kbsource.wikitext.page_builder import LINE_PREFIX
 from kbsource.wikitext.parsed import RawAnchor
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 from kbsource.wikitext.reference_texts import (
@@ -59,7 +59,8 @@ _IN_ORDER = re.compile(f"({NUMBERED.pattern})|{PLACE}(I[0-9]+)")
 _BOX = re.compile(f"\n?{PLACE}(I[0-9]+)\n?")  # with the newlines that belong to the placeholder
 _PLAIN_LINK = re.compile(r"\[\[[^\[\]]*\]\]")
 # Source: Module:Efn and Template:Notelist of English Wikipedia, which other wikis copied under the same names.
-_NO_TARGET = Target("page", 0, "", None, False)
+NO_TARGET = Target("page", 0, "", None, False)
+"""The target of the links that mark references."""
 _DIGITS = frozenset(DIGITS)
 _NO_MARKUP = sha256(b"").hexdigest()
 # Argument names of footnote templates, in the languages that have their own.
@@ -329,14 +330,14 @@ class References:
             begin = _line_start(shown, line)
             before = _before(shown, begin, at)
             if before == begin and (after := _BLANKS.match(shown, max(begin, at))) and after[1]:
-                links.append((after.start(1), after.start(1), _NO_TARGET, written, True))
+                links.append((after.start(1), after.start(1), NO_TARGET, written, True))
                 continue
             if before == begin and shown[line : line + 1] != PLACE:
                 line, begin, before = _last_line(shown, line, known)
                 if shown[line : line + 1] == HEADING:
                     self._below_headings.add(number)
             if before > begin:
-                links.append((before - 1, before, _NO_TARGET, written, False))
+                links.append((before - 1, before, NO_TARGET, written, False))
             elif shown[line : line + 1] == PLACE:
                 self.boxes.setdefault(shown[line + 1 : begin], []).append(number)
         return links
@@ -356,6 +357,12 @@ class References:
             else:
                 kept.append(anchor)
         return kept
+
+    def put_box(self, name: str, notes: Sequence[int], number: int, element: int) -> None:
+        """Records that notes are in a table or an infobox; takes what ``page_builder.assemble_boxes`` tells."""
+        place = MarkerPlace(table=number) if name[0] == "T" else MarkerPlace(infobox=number)
+        self.places.update(dict.fromkeys([*notes, *self.boxes.get(name, [])], place))
+        self.above[place] = element
 
     def rows(self, elements: Sequence[Element], read: ReferenceReader) -> ParsedReferences:
         """Returns the rows of the page."""

@@ -195,19 +195,31 @@ def _raised(match: re.Match[str]) -> str:
     Words stay: 19<sup>th</sup>. Text that contains links, templates or no letter or digit stays too, because it is a
     note marker.
     """
-    content, start = match[1], match.start()
-    before = match.string[start - 1 : start]
-    shown = _INNER_TAG.sub("", content)
-    plain = unliteral(unescape(shown)).replace("''", "").replace("\u2013", "-").strip()
+    start = match.start()
+    shown = _INNER_TAG.sub("", match[1])
+    plain = unliteral(unescape(shown)).replace("''", "")
+    raised = raised_text(plain, shown, before=match.string[start - 1 : start])
+    return match.group() if raised is None else raised
+
+
+def raised_text(plain: str, shown: str, *, before: str) -> str | None:
+    """Returns the text of a superscript as superscript characters, or as ``^(…)``; None if it is shown as it is.
+
+    Args:
+        plain: its text.
+        shown: the same as it is written in the page.
+        before: the character before it.
+    """
+    plain = plain.replace("\u2013", "-").strip()
     if not plain or plain.casefold() in _HIGH_WORDS or any(mark in plain for mark in "[]{}|"):
-        return match.group()
+        return None
     raised = raise_text("".join(plain.split()))
     if raised != plain:
         return raised
     is_word = len(plain) > 1 and plain.isalpha() and (plain.isascii() or not before.isdigit())
     if (is_word and not _GREEK.search(plain)) or not any(map(str.isalnum, plain)):
-        return match.group()
-    return f"^({shown.strip()})" if before.isalnum() or before in _BASE_ENDS else match.group()
+        return None
+    return f"^({shown.strip()})" if before.isalnum() or before in _BASE_ENDS else None
 
 
 def decode_references(text: str) -> str:

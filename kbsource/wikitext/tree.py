@@ -378,10 +378,17 @@ def _find_boxes(text: str) -> list[_Box]:
 
 def _kind_of(attributes: str) -> str:
     """Returns the kind of box that a tag with these attributes opens; empty if it opens none."""
+    return kind_of_box((name.lower(), "".join(values).lower()) for name, *values in _ATTRIBUTE.findall(attributes))
+
+
+def kind_of_box(attributes: Iterable[tuple[str, str]]) -> str:
+    """Returns the kind of box that an element with these attributes is: ``hidden``, ``maintenance``, ``aside`` or
+    ``infobox``; empty if it is none. Names and values are in lower case; of the names, ``class``, ``style``, ``role``
+    and ``id`` are allowed.
+    """
     signs = _signs()
     kinds: set[str] = set()
-    for name, *values in _ATTRIBUTE.findall(attributes):
-        name, value = name.lower(), "".join(values).lower()
+    for name, value in attributes:
         if name == "style":
             kinds.update(kind for kind, pattern in signs.styles.items() if pattern.search(value))
             continue

@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import starmap
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kbsource.columns import batch_of, rebatched, rows_of, schema_of
 from kbsource.dump.digests import CheckedFiles, hash_file
+from kbsource.elements import Cell, Table
 from kbsource.errors import DataError, RecordError, SetupError
 from kbsource.files import Folder, join
 from kbsource.kilt import is_in_kilt
@@ -41,12 +42,19 @@ COUNTS = ("pages", "pages_without_text", "passages", "words", "long_passages")
 GROUP_ROWS = 2048
 """Passages per row group, about 1.5 MB."""
 
+_CELL_FIELDS = ("text", "is_header", "colspan", "rowspan")
+_CELL = "rows.list.element.list.element"
 PAGE_COLUMNS = (
     "page_id",
     "title",
     *(f"elements.list.element.{name}" for name in ("kind", "marker", "section", "text")),
 )
 """Columns of the table ``pages`` that are read."""
+TABLE_COLUMNS = tuple(
+    f"tables.list.element.{name}"
+    for name in ("element", "caption", "header", *(f"{_CELL}.{leaf}" for leaf in _CELL_FIELDS))
+)
+"""Further columns that are read if tables are cut too."""
 CHUNK_WEIGHT = 4 << 20
 """Minimum bytes of pages that are cut together."""
 Base: TypeAlias = Mapping[str, tuple[str, tuple[str, ...]]]
@@ -57,13 +65,21 @@ _MEMORY_MB = 250
 _SAME = """select page_id from batch join pages using (page_id, title)
     where page_id between ? and ? and batch.elements = list_transform(pages.elements,
         lambda element: {kind: element.kind, marker: element.marker, section: element.section, text: element.text})"""
+_SAME_TABLES = f"""
+        and batch.tables = list_transform(pages.tables, lambda one: {{element: one.element, caption: one.caption,
+        header: one.header, rows: list_transform(one.rows, lambda cells: list_transform(cells,
+        lambda cell: {{{", ".join(f"{leaf}: cell.{leaf}" for leaf in _CELL_FIELDS)}}}))}})"""
 _KNOWN = "select * from passages where page_id between ? and ? and page_id in (from same)"
 
 
-def read_page_chunks(file: str | Folder) -> Iterator[pa.RecordBatch]:
-    """Reads ``PAGE_COLUMNS`` of a pages file, in its order, ``CHUNK_WEIGHT`` bytes at a time."""
+def read_page_chunks(file: str | Folder, *, has_tables: bool = False) -> Iterator[pa.RecordBatch]:
+    """Reads ``PAGE_COLUMNS`` of a pages file, in its order, ``CHUNK_WEIGHT`` bytes at a time.
+
+    Args:
+        has_tables: also read ``TABLE_COLUMNS``.
+    """
     held: list[pa.Table] = []
-    for group in row_groups(file, PAGE_COLUMNS):
+    for group in row_groups(file, PAGE_COLUMNS + TABLE_COLUMNS if has_tables else PAGE_COLUMNS):
         held.append(group)
         if sum(table.nbytes for table in held) >= CHUNK_WEIGHT:
             yield from pa.concat_tables(held).combine_chunks().to_batches()
@@ -74,7 +90,7 @@ def read_page_chunks(file: str | Folder) -> Iterator[pa.RecordBatch]:
 
 def read_page_texts(file: str | Folder, options: CutOptions) -> Iterator[PageText]:
     """Reads the text to cut for each page of a pages file, in its order."""
-    for batch in read_page_chunks(file):
+    for batch in read_page_chunks(file, has_tables=options.tables):
         yield from _page_texts(batch, options)
 
 
@@ -96,12 +112,29 @@ def _page_texts(batch: pa.RecordBatch, options: CutOptions) -> Iterator[PageText
             return False
         return options.is_by_sentence or is_in_kilt(texts[place], markers[place])
 
+    tables = batch["tables"].to_pylist() if options.tables else ()
     first = offsets[0]
     for row, (page_id, title) in enumerate(zip(batch["page_id"].to_pylist(), batch["title"].to_pylist(), strict=True)):
         start, end = offsets[row] - first, offsets[row + 1] - first
         running = list(filter(is_running, range(start, end)))
         numbered = tuple((place - start, texts[place]) for place in running)
-        yield PageText(page_id, title, numbered, tuple(tuple(sections[place]) for place in running))
+        own_tables = tuple(map(_table, tables[row])) if tables else ()
+        yield PageText(
+            page_id,
+            title,
+            numbered,
+            tuple(tuple(sections[place]) for place in running),
+            own_tables,
+            tuple(tuple(sections[start + table.element]) for table in own_tables),
+        )
+
+
+def _table(value: Mapping[str, Any]) -> Table:
+    """Returns a table without the links of its cells."""
+    rows = tuple(
+        tuple(Cell(**{leaf: cell[leaf] for leaf in _CELL_FIELDS}, links=()) for cell in row) for row in value["rows"]
+    )
+    return Table(value["element"], value["caption"], tuple(value["header"]), rows)
 
 
 def read_passages(path: str) -> Iterator[Passage]:
@@ -128,13 +161,15 @@ def checked_pages(kb: str, entry: FileEntry) -> Folder:
 class PassageChunks:
     """Cuts pages.
 
-    A chunk function from ``PAGE_COLUMNS`` to ``PASSAGES``. It counts what ``COUNTS`` names.
+    A chunk function from ``PAGE_COLUMNS``, and ``TABLE_COLUMNS`` if tables are cut, to ``PASSAGES``. It counts what
+    ``COUNTS`` names.
     """
 
     schema = PASSAGES
 
     def __init__(self, options: CutOptions, lang: str, base: Base | None = None) -> None:
         self._options, self._cut_page = options, options.cutter(lang)
+        self._same = _SAME + _SAME_TABLES if options.tables else _SAME
         self._open, self._base = ExitStack(), None
         if base is not None:
             folders = [folder for folder, _ in base.values()]
@@ -169,7 +204,7 @@ class PassageChunks:
         page_ids = batch["page_id"]
         least, most = (bound.as_py() for bound in pc.min_max(page_ids).values())  # limits which row groups are read
         self._base.register("batch", pa.Table.from_batches([batch]))
-        same = self._base.sql(_SAME, params=[least, most]).to_arrow_table()["page_id"].combine_chunks()
+        same = self._base.sql(self._same, params=[least, most]).to_arrow_table()["page_id"].combine_chunks()
         work.beat.done(pages=len(same), amount=len(same))
         self._base.register("same", pa.table({"page_id": same}))
         known = self._base.sql(_KNOWN, params=[least, most]).to_arrow_table()

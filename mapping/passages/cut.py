@@ -1,7 +1,8 @@
 """Cuts a page into passages of consecutive whole sentences and records the exact location of each passage.
 
 Running text is paragraphs and list items, with any marker. The title is stored with each passage but is not part of it.
-Headings are left out because they are not sentences. Cells of tables and infoboxes are not running text.
+Headings are left out because they are not sentences. Cells of tables and infoboxes are not running text; the rows of
+tables can be passages of their own, after those of the running text.
 
 Sources: QAMPARI (2022): consecutive sentences, at most 100 words. Its released code drops the rest of a page from the
 first sentence that is longer than 100 words. No text is dropped here. DPR (2020) and section 3 of KILT (2021): 100
@@ -12,18 +13,22 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 
 from cyclopts import Parameter
+from msgspec.structs import replace
 
+from kbsource.elements import Table
 from kbsource.errors import RecordError, SetupError
 from kbsource.rows import Int32, Row
-from kbsource.sentences import sentence_spans
+from kbsource.sentences import ends_with_mark, sentence_spans
 from mapping.options import AtLeast1, Like, check_options
+from mapping.passages.tables import PassageCell, RowSentence, cell_text, table_sentences
 from mapping.search.tokens import Tokeniser
 
 MAX_WORDS = 100
@@ -46,8 +51,6 @@ _WORD = re.compile(rf"[{_WIDE}]|(?:[{_RUN_ON}][{_MARKS}{_JOINERS}]*+){{1,4}}|[^\
 
 Join = Callable[[Sequence[str]], str]
 _BLANK, _PARTED = " ", "; "
-_CLOSERS = "\"'”’»)]}」』）"
-_STOPS = (*".!?…。！？:;,：；，、", *"\u061f\u061b\u060c\u06d4\u0964\u0965\u0589\u1362\u104b\u17d4\u17d5")
 
 
 class PageText(NamedTuple):
@@ -58,6 +61,8 @@ class PageText(NamedTuple):
     elements: tuple[tuple[int, str], ...]  # number and text of its paragraphs and list items, in order
     #: headings above each element, outermost first; empty if there are no headings
     sections: tuple[tuple[str, ...], ...] = ()
+    tables: tuple[Table, ...] = ()  # only if they are cut too
+    table_sections: tuple[tuple[str, ...], ...] = ()  # headings above each table
 
 
 class PassageSpan(Row):
@@ -76,11 +81,15 @@ class Passage(Row):
     title: Annotated[str, "title of that page"]
     number: Annotated[Int32, "position among the passages of its page, from 0"]
     n_words: Annotated[Int32, "number of words in the passage; number of tokens with `--unit tokens-N`"]
-    text: Annotated[str, "the pieces in `spans`, joined; see docs/passages.md"]
+    text: Annotated[str, "the pieces in `spans`, joined, or rows of a table; see docs/passages.md"]
     spans: Annotated[
-        tuple[PassageSpan, ...], "the location of the passage in the page, in order; at most one span per element"
+        tuple[PassageSpan, ...],
+        "the location of the passage in the page, in order; at most one span per element, none for rows of a table",
     ]
     section: Annotated[tuple[str, ...], "headings above the start of the passage, outermost first"] = ()
+    cells: Annotated[
+        tuple[PassageCell, ...], "for rows of a table, the locations of their cells and headers; else empty"
+    ] = ()
 
     def holds(self, element: int, start_char: int, end_char: int) -> bool:
         """Returns whether the passage contains the whole of a piece of an element."""
@@ -114,6 +123,9 @@ class CutOptions:
     ] = "sentences"
     """Unit of passages: sentences; words-N (N words each, without lists, as in DPR and in KILT's passages); tokens-N
     (sentences of one section with fewer than N tokens, as in KILT's chunks)."""
+    tables: Annotated[bool, Parameter("--tables")] = False
+    """Also write the rows of tables, as sentences "header: value; header: value.", in passages of their own after those
+    of the page's text."""
 
     def __post_init__(self) -> None:
         """Raises SetupError as ``check_options`` does, and for options that have no effect with the unit."""
@@ -145,16 +157,38 @@ class CutOptions:
 
     def cutter(self, lang: str) -> Callable[[PageText], list[Passage]]:
         """Returns the function that cuts a page of a wiki in that language into passages."""
+        cut_text: Callable[[PageText], list[Passage]]
         if self.is_by_sentence:
-            return partial(cut_page, max_words=self.max_words, split_long=self.split_long)
-        if self.has_lists:
-            return partial(cut_chunks, n_tokens=self.limit, count=Tokeniser(lang).count)
-        return partial(cut_words, n_words=self.limit)
+            cut_text = partial(cut_page, max_words=self.max_words, split_long=self.split_long)
+            cut_rows = partial(cut_tables, max_words=self.max_words, split_long=self.split_long)
+        elif self.has_lists:
+            count = Tokeniser(lang).count
+            cut_text = partial(cut_chunks, n_tokens=self.limit, count=count)
+            cut_rows = partial(cut_tables, max_words=self.limit - 1, count=count)
+        else:
+            cut_text = partial(cut_words, n_words=self.limit)
+            cut_rows = partial(cut_tables, max_words=self.limit, split_long=True)
+
+        def cut_both(page: PageText) -> list[Passage]:
+            passages = cut_text(page)
+            return passages + cut_rows(page, first=len(passages))
+
+        return cut_both if self.tables else cut_text
 
 
 class _Sentence(NamedTuple):
     span: PassageSpan
     n_words: int
+
+
+class _Rows(NamedTuple):
+    """A row of a table, or a part of one."""
+
+    sentence: RowSentence
+    n_words: int
+
+
+_Part = TypeVar("_Part", _Sentence, _Rows)
 
 
 def passage_id(page_id: int, number: int) -> str:
@@ -189,7 +223,7 @@ def join_pieces(pieces: Sequence[str]) -> str:
     >>> join_pieces(["They are:", "Norda", "Fenneka (small)", "Both are dry."])
     'They are: Norda; Fenneka (small); Both are dry.'
     """
-    ends = (_BLANK if piece.rstrip(_CLOSERS).endswith(_STOPS) else _PARTED for piece in pieces[:-1])
+    ends = (_BLANK if ends_with_mark(piece) else _PARTED for piece in pieces[:-1])
     return "".join((*chain.from_iterable(zip(pieces, ends, strict=False)), pieces[-1]))
 
 
@@ -221,11 +255,40 @@ def cut_chunks(page: PageText, *, n_tokens: int, count: Callable[[str], int]) ->
     return _passages(page, _chunks(page, n_tokens, count))
 
 
+def cut_tables(
+    page: PageText,
+    *,
+    first: int = 0,
+    max_words: int = MAX_WORDS,
+    split_long: bool = False,
+    count: Callable[[str], int] = count_words,
+) -> list[Passage]:
+    """Returns the passages of a page's tables, in order. Each has as many whole rows of one table as fit into
+    ``max_words``.
+
+    Args:
+        first: number of the first passage.
+        split_long: cut a row with more words after every ``max_words`` words; otherwise it is a passage of its own.
+        count: returns the number of words of a text.
+    """
+    passages: list[Passage] = []
+    for number, (table, section) in enumerate(zip(page.tables, page.table_sections, strict=True)):
+        sentences = [
+            part
+            for sentence in table_sentences(number, table)
+            for part in _row_parts(sentence, max_words if split_long else None, count)
+        ]
+        for group in _groups(iter(sentences), max_words):
+            passages.append(_table_passage(page, first + len(passages), group, section))
+    return passages
+
+
 def check_passages(page: PageText, passages: Sequence[Passage], join: Join) -> None:
     """Checks that passages hold exactly the text of the page at the recorded locations.
 
     The text of each passage is the text at its spans, joined. Spans are in order and do not overlap. Before, between
-    and after them there is only white space.
+    and after them there is only white space. The text at each cell of a passage of a table is that cell's text, and
+    every cell with text is in a passage.
 
     Raises:
         RecordError: ``passage_law`` for a passage with a wrong id, title or number; ``offset_law`` for a text or
@@ -242,6 +305,9 @@ def check_passages(page: PageText, passages: Sequence[Passage], join: Join) -> N
             number,
         ):
             raise RecordError("passage_law", f"passage {number} of page {page.page_id} is called {passage.passage_id}")
+        if passage.cells:
+            _check_cells(page, passage)
+            continue
         pieces = []
         for span in passage.spans:
             element, start, end = span.element, span.start_char, span.end_char
@@ -257,6 +323,37 @@ def check_passages(page: PageText, passages: Sequence[Passage], join: Join) -> N
     for element, text in page.elements:
         if text[ends[element] :].strip():
             raise RecordError("lost_text", f"page {page.page_id}: text from {ends[element]} on of element {element}")
+    _check_no_cell_is_lost(page, passages)
+
+
+def _check_cells(page: PageText, passage: Passage) -> None:
+    end, first = 0, passage.cells[0].table
+    for cell in passage.cells:
+        text = None
+        if cell.table == first and 0 <= first < len(page.tables):
+            text = cell_text(page.tables[first], cell.row, cell.cell)
+        is_exact = text is not None and 0 <= cell.start_char < cell.end_char <= len(text)
+        if text is None or not is_exact or passage.text[cell.at : cell.end] != text[cell.start_char : cell.end_char]:
+            place = f"[{cell.start_char}, {cell.end_char}) of cell {cell.cell}, row {cell.row}, table {cell.table}"
+            raise RecordError("offset_law", f"{passage.passage_id}: {place}")
+        if cell.at < end or passage.text[end : cell.at].strip(" ;:,."):
+            raise RecordError("offset_law", f"{passage.passage_id}: its text at {end} is of no cell")
+        end = cell.end
+    if passage.spans or passage.text[end:].strip(" ;:,."):
+        raise RecordError("offset_law", f"{passage.passage_id}: its text at {end} is of no cell")
+
+
+def _check_no_cell_is_lost(page: PageText, passages: Sequence[Passage]) -> None:
+    n_chars: Counter[tuple[int, int | None, int | None]] = Counter()
+    for part in chain.from_iterable(passage.cells for passage in passages):
+        n_chars[part.table, part.row, part.cell] += part.end_char - part.start_char
+    for number, table in enumerate(page.tables):
+        for row, cells in enumerate(table.rows):
+            for index, cell in enumerate(cells):
+                if n_chars[number, row, index] < len("".join(cell.text.split())):
+                    raise RecordError(
+                        "lost_text", f"page {page.page_id}: text of cell {index}, row {row}, table {number}"
+                    )
 
 
 def _sentences(page: PageText, max_words: int, split_long: bool) -> Iterator[_Sentence]:
@@ -270,6 +367,51 @@ def _sentences(page: PageText, max_words: int, split_long: bool) -> Iterator[_Se
             for first in range(0, len(words), max_words):
                 part = words[first : first + max_words]
                 yield _Sentence(PassageSpan(element, part[0][0], part[-1][1]), len(part))
+
+
+def _row_parts(sentence: RowSentence, max_words: int | None, count: Callable[[str], int]) -> Iterator[_Rows]:
+    """Yields the row, or its parts of ``max_words`` words if it is longer."""
+    n_words = count(sentence.text)
+    if max_words is None or n_words <= max_words:
+        yield _Rows(sentence, n_words)
+        return
+    words = [found.span() for found in _WORD.finditer(sentence.text)]
+    cells = deque(sentence.cells)
+    for first in range(0, len(words), max_words):
+        part = words[first : first + max_words]
+        start, end = part[0][0], part[-1][1]
+        held = []
+        while cells and cells[0].at < end:
+            cell = cells.popleft()
+            if cell.end > end:
+                cells.appendleft(cell)
+            begin, stop = max(cell.at, start), min(cell.end, end)
+            if begin < stop:
+                moved = {"start_char": cell.start_char + begin - cell.at, "end_char": cell.start_char + stop - cell.at}
+                held.append(replace(cell, at=begin - start, **moved))
+            if cell.end > end:
+                break
+        if held:  # otherwise it is a mark between cells
+            yield _Rows(RowSentence(sentence.text[start:end], tuple(held)), len(part))
+
+
+def _table_passage(page: PageText, number: int, rows: Sequence[_Rows], section: tuple[str, ...]) -> Passage:
+    cells: list[PassageCell] = []
+    at = 0
+    for (text, own), _ in rows:
+        cells += (replace(cell, at=cell.at + at) for cell in own)
+        at += len(text) + len(_BLANK)
+    return Passage(
+        passage_id=passage_id(page.page_id, number),
+        page_id=page.page_id,
+        title=page.title,
+        number=number,
+        n_words=sum(row.n_words for row in rows),
+        text=_BLANK.join(row.sentence.text for row in rows),
+        spans=(),
+        section=section,
+        cells=tuple(cells),
+    )
 
 
 def _word_runs(page: PageText, n_words: int) -> Iterator[_Sentence]:
@@ -310,8 +452,8 @@ def _chunks(page: PageText, n_tokens: int, count: Callable[[str], int]) -> Itera
         yield last
 
 
-def _groups(sentences: Iterator[_Sentence], max_words: int) -> Iterator[list[_Sentence]]:
-    group: list[_Sentence] = []
+def _groups(sentences: Iterator[_Part], max_words: int) -> Iterator[list[_Part]]:
+    group: list[_Part] = []
     n_words = 0
     for sentence in sentences:
         if group and n_words + sentence.n_words > max_words:

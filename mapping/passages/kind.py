@@ -32,11 +32,16 @@ LAWS = (
         "a passage is not built as such, or not in its place",
         """[passage_id || ': ' || fault for fault in [
             case when passage_id <> page_id || '__' || number then format('number {} of page {}', number, page_id) end,
-            case when len(spans) = 0 or length(text) - list_sum([span.end_char - span.start_char for span in spans])
+            case when (len(spans) = 0) = (len(cells) = 0) then 'neither of text nor of a table, or of both' end,
+            case when len(spans) > 0 and length(text) - list_sum([span.end_char - span.start_char for span in spans])
                 not between len(spans) - 1 and (len(spans) - 1) * (select n from settings where name = 'separator')
                 then 'of another length than its spans' end,
             case when len([0 for span, place in spans if place > 1 and (span.element, span.start_char)
                 < (spans[place - 1].element, spans[place - 1].end_char)]) > 0 then 'its spans are out of order' end,
+            case when len([0 for cell, place in cells if cell.table <> cells[1].table or cell.at < 0
+                or cell.at + cell.end_char - cell.start_char > length(text)
+                or place > 1 and cell.at < cells[place - 1].at + cells[place - 1].end_char - cells[place - 1].start_char
+                ]) > 0 then 'its cells are out of order' end,
             case when n_words > (select n from settings where name = 'limit')
                 and ((select n from settings where name = 'sentences may be longer') = 0 or len(spans) > 1)
                 then n_words || ' words' end] if fault is not null]""",
@@ -50,9 +55,12 @@ LAWS = (
                 when page_id is distinct from before[1] then case when number <> 0 then 'not the first of its page' end
                 when number <> before[2] + 1 then 'not behind the passage before it'
                 when title <> before[3] then format('its page is ''{}'' and ''{}''', before[3], title)
+                when before[6] > first_table or before[6] is not null and first is not null
+                    then 'its table is out of order'
                 when (before[4], before[5]) > (first.element, first.start_char) then 'its spans are out of order'
             end as fault
-            from (select *, spans[1] as first, lag((page_id, number, title, spans[-1].element, spans[-1].end_char))
+            from (select *, spans[1] as first, cells[1].table as first_table,
+                lag((page_id, number, title, spans[-1].element, spans[-1].end_char, cells[1].table))
                 over (partition by _file order by _row) as before from passages)
         ) where fault is not null""",
     ),
@@ -77,7 +85,9 @@ LAWS = (
 
 def _options(manifest: ListingManifest) -> tuple[CutOptions, Sequence[LineForm]]:
     given = manifest.facts["options"]
-    return CutOptions(*(given[name] for name in ("max_words", "split_long", "unit"))), line_forms(given["formats"])
+    return CutOptions(*(given[name] for name in ("max_words", "split_long", "unit", "tables"))), line_forms(
+        given["formats"]
+    )
 
 
 def _settings(manifest: ListingManifest) -> dict[str, int]:
@@ -159,10 +169,10 @@ def _written(passages: Iterator[Passage], files: Sequence[_Again], pages: KiltPa
 _Form = Annotated[str, Meta(pattern=f"^({'|'.join(map(re.escape, FORMS))})$")]
 PASSAGES_CORPUS = ListingKind(
     name="corpus of passages",
-    format="kbsource-passages-3",
+    format="kbsource-passages-4",
     facts=shape(
         "facts",
-        options=shape("options", max_words=Count, split_long=bool, unit=str, formats=list[_Form]),
+        options=shape("options", max_words=Count, split_long=bool, unit=str, tables=bool, formats=list[_Form]),
         counts=counts_shape("pages"),
     ),
     made_by="kbsource passages",

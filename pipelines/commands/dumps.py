@@ -76,7 +76,11 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
         lines.append(on_one_line(f"{severity} {place}{finding.message}"))
         lines += [f"        {finding.remedy}"] if finding.remedy else []
     n_errors, n_warnings = (sum(finding.severity == level for finding in findings) for level in ("error", "warning"))
-    verdict = styled("The dump is not in order", "red") if n_errors else styled("The dump is in order", "green")
+    verdict = styled("The dump is in order", "green")
+    if n_errors:
+        verdict = styled("The dump is not in order", "red")
+    elif any(finding.code == "end_not_checked" for finding in findings):
+        verdict = styled("The dump is in order as far as it was read", "yellow") + " (--deep reads it to its end)"
     shown = {"files": len(paths), "errors": n_errors, "warnings": n_warnings}
     files = [
         {
@@ -161,7 +165,7 @@ def build_summary(made: BuildSummary) -> Summary:
     remarks += fallback_remarks(manifest)
     if missing := made.titles_not_found:
         remarks.append(f"{len(missing)} of the titles asked for are not in the dump, the first: {missing[0]}")
-    if manifest.options["templates"] != "rules" and not n_definitions:
+    if manifest.dump.content == "wikitext" and manifest.options["templates"] != "rules" and not n_definitions:
         remarks.append("No template is defined (namespace 10) in what was read: those that no rule knows show nothing.")
     if n_modules and manifest.options["templates"] == "definitions":
         remarks.append("Definitions call Lua modules, which --templates lua runs.")

@@ -56,6 +56,7 @@ def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions
         kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001 --runner local-multi
         kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001 \\
             --format pyserini dpr --max-words 120 --split-long-sentences
+        kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001-tables --unit words-100 --tables
         kbsource passages releases/enwiki-20261101 --output passages/enwiki-20261101 \\
             --base passages/enwiki-20261001 --base-kb releases/enwiki-20261001
     """

@@ -58,6 +58,9 @@ from pipelines.runners.workers import do, wired
 from pipelines.transforms.align import EVIDENCE, EXAMPLES, FAULTS, REJECTED, ReadEvidence, ResolvePages
 
 _ROWS_AT_ONCE = 1 << 16
+_LEAST_CHARS = 20
+"""Minimum length of a text that is searched for in other pages. Below ``LONG_CHARS`` it must be the text of one page
+alone, before and after."""
 _KIND, _ENDING = "kilt", "-kilt"
 _BEATS, _FATES = "beats", "fates"
 _PAGES = """
@@ -81,13 +84,19 @@ select {number}, text_hash, page_id, title from (
 """Pages of a release with an element whose text is searched for. A page may occur several times."""
 _FOLLOWED = """
 create table followed as
-with new_places as (
-    select distinct wanted.base, place.* from (select distinct base, release, text_hash from lost) wanted
+with n_pages as (
+    select release, text_hash, count(distinct page_id) as n from places group by all
+), new_places as (
+    select distinct wanted.base, place.*
+    from (select distinct base, release, text_hash, is_short from lost) wanted
     join places place using (release, text_hash)
     where not exists (
         select 1 from places before where before.release = wanted.base and before.text_hash = place.text_hash
             and (before.page_id = place.page_id or before.title = place.title)
-    )
+    ) and (not is_short or not exists (
+        select 1 from n_pages where n > 1 and n_pages.text_hash = wanted.text_hash
+            and n_pages.release in (wanted.base, wanted.release)
+    ))
 ), there as (
     select lost.part, lost.chunk, lost.ordinal, lost.output, lost.evidence, lost.base, lost.release,
         min({'is_piece': is_piece, 'page_id': place.page_id})
@@ -121,6 +130,7 @@ class Lost(Row):
     page_id: int | None  # its page, which no longer contains it
     text_hash: str
     is_piece: bool  # only a part of the element that contained it
+    is_short: bool  # other pages may have the same text by chance
 
 
 class Followed(Row):
@@ -496,7 +506,9 @@ def _lost(
                 new = elements(number, position) if position >= 0 else None
                 for is_piece, text in enumerate(_sought(old, new, span.start_element, span.start_char)):
                     text_hash = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-                    rows.append(Lost(*key, *place, base, number, own[number].page_id, text_hash, bool(is_piece)))
+                    is_short = len(text) < LONG_CHARS
+                    page_id = own[number].page_id
+                    rows.append(Lost(*key, *place, base, number, page_id, text_hash, bool(is_piece), is_short))
     for pages in texts:
         pages.close()
     yield key, keep_batch(key, batch_of(rows, Lost), folder)
@@ -504,7 +516,7 @@ def _lost(
 
 def _sought(old: Sequence[str], new: Sequence[str] | None, element: int, start: int) -> Iterator[str]:
     """Returns the texts to search for elsewhere: the whole element of a page, and the part of it that the page lost.
-    Short texts are skipped.
+    Texts of fewer than 20 characters are skipped.
 
     Args:
         old, new: texts of the page when it contained the element, and later; None if there is no page.
@@ -513,7 +525,7 @@ def _sought(old: Sequence[str], new: Sequence[str] | None, element: int, start: 
     for piece in match_elements(old, new).pieces if new is not None and element else ():
         if piece.old_element == element and piece.new_element is None and piece.old_start <= start < piece.old_end:
             texts.append(old[element][piece.old_start : piece.old_end].strip())
-    return (text for text in dict.fromkeys(texts) if element and len(text) >= LONG_CHARS)
+    return (text for text in dict.fromkeys(texts) if element and len(text) >= _LEAST_CHARS)
 
 
 def _follow(
@@ -528,7 +540,7 @@ def _follow(
             db.execute("create table places (release integer, text_hash varchar, page_id bigint, title varchar)")
             for number, snapshot in enumerate(snapshots):
                 add_release(db, PAGES_RELEASE, snapshot.kb, schema=f"release_{number}", places=True)
-                db.execute(_PLACES.format(number=number, least=LONG_CHARS))
+                db.execute(_PLACES.format(number=number, least=_LEAST_CHARS))
             db.execute(_FOLLOWED)
             for number, snapshot in enumerate(snapshots):
                 starts = ReleasePages.open(snapshot.kb).starts()

@@ -29,6 +29,7 @@ from kbsource.errors import DataError, SetupError
 from kbsource.files import Folder, absolute, base_name, join
 from kbsource.index.mapped_files import local_index
 from kbsource.index.title_index import TitleIndex
+from kbsource.pages.articles import HTML_PARSER
 from kbsource.pages.assembly import Indexes, assemble, rejected_records
 from kbsource.pages.page_items import check_site
 from kbsource.pages.shards import FALLBACKS_NAMED, Shard, ShardReport, plan_shards, read_shard, write_page_shard
@@ -86,6 +87,7 @@ class BuildInputs:
 
     site: Site  # facts of the wiki
     schema_version: str  # of the dump's XML; empty if it is not stated
+    content: str  # what pages are made from: wikitext or html
     ranges: tuple[DumpRange, ...]  # the ranges of the dump
     titles: frozenset[str] | None  # normalised titles of the requested pages; None for all
     files: tuple[InputFile, ...]  # all input files for the manifest, the dump's first
@@ -113,6 +115,9 @@ def read_inputs(options: BuildOptions, *, progress: Progress) -> BuildInputs:
     report = _check(paths, n_bytes, options, progress)
     assert report.header is not None  # a dump without a readable header has an error
     site = report.header.site
+    content = "wikitext" if report.header.form == "xml" else "html"
+    if content == "html" and options.templates == "lua":
+        raise SetupError("The dump is a snapshot of HTML, whose templates are already rendered; leave out --templates.")
     _check_same_wiki("--page-props", props, database, site)
     if options.siteinfo is not None:
         siteinfo = read_siteinfo_json(options.siteinfo)
@@ -129,6 +134,7 @@ def read_inputs(options: BuildOptions, *, progress: Progress) -> BuildInputs:
     return BuildInputs(
         site=site,
         schema_version=report.header.schema_version or "",
+        content=content,
         ranges=tuple(plan_ranges(paths, range_bytes=range_bytes)),
         titles=titles,
         files=_files(report, options, wikidata, hashed),
@@ -256,9 +262,9 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
     return BuildSummary(options.output, manifest, seconds, steps, titles_not_found=missing, taken_over=taken_over)
 
 
-def has_definitions(options: BuildOptions) -> bool:
-    """Returns whether templates are rendered by their definitions."""
-    return options.templates != "rules"
+def has_definitions(options: BuildOptions, content: str) -> bool:
+    """Returns whether templates are rendered by their definitions; in HTML, they are already rendered."""
+    return options.templates != "rules" and content == "wikitext"
 
 
 def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output: str, staging: str) -> None:
@@ -266,7 +272,7 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
     beats = join(staging, "beats")
     hashes = join(staging, _HASHES)
     items = Items(inputs.site, _absolute(options.page_props), _absolute(options.wikidata), hashes)
-    selection = Selection(options.limit_pages, inputs.titles, has_definitions(options))
+    selection = Selection(options.limit_pages, inputs.titles, has_definitions(options, inputs.content))
     dump = pipeline | "dump" >> scan_ranges(
         inputs.ranges, Scanning(inputs.site, options.as_of, selection, staging, hashes, beats)
     )
@@ -278,7 +284,9 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
         join(staging, INDEX), items=items, max_duplicates=options.max_rejects, after=checked
     )
     definitions = (
-        dump.definitions | "definitions" >> BuildDefinitions(join(staging, STORE)) if has_definitions(options) else None
+        dump.definitions | "definitions" >> BuildDefinitions(join(staging, STORE))
+        if has_definitions(options, inputs.content)
+        else None
     )
     base = _absolute(options.base)
     if base is not None:
@@ -296,7 +304,7 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
             has_references=options.references,
             has_traces=options.traces,
             base=base,
-            parser=options.parser,
+            parser=options.parser if inputs.content == "wikitext" else HTML_PARSER,
             folder=join(staging, "pages"),
             timeout_s=options.page_timeout_s,
             memory_bytes=options.worker_memory_bytes,
@@ -360,11 +368,14 @@ def _commit(
             scratch=scratch,
             site=inputs.site,
             schema_version=inputs.schema_version,
+            content=inputs.content,
             inputs=inputs.files,
             options=options.data_options(),
             wikidata=None if wikidata is None else WikidataTables.open(wikidata),
             code={**code_facts(), "sha256": installed()["sha256"]} if options.traces else None,
-            definitions=local_index(join(staging, STORE)) if options.traces and has_definitions(options) else None,
+            definitions=local_index(join(staging, STORE))
+            if options.traces and has_definitions(options, inputs.content)
+            else None,
         )
         commit(PAGES_RELEASE, manifest, output)
     yield output

@@ -243,7 +243,7 @@ def align_datasets(pipeline: Any, parts: Sequence[DatasetPart], staging: str) ->
     kb = absolute(parts[0].options.kb)
     read = pipeline | ReadEvidence([evidence_files(own) for own in options.values()], staging)
     title_maps = {part: option.title_map for part, option in options.items()}
-    resolved = read[EVIDENCE] | ResolvePages(kb, title_map=title_maps, folder=join(staging, "resolved"))
+    resolved = read[EVIDENCE] | ResolvePages(kb, title_map=title_maps)
     outcomes = []
     for timeout_s in sorted({own.evidence_timeout_s for own in options.values()}):
         settings = {

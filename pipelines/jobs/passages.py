@@ -92,7 +92,7 @@ def cut_corpus(
         pipeline
         | "files" >> beam.Create(list(enumerate(files)), reshuffle=False)
         | "spread" >> beam.Reshuffle()
-        | "pages" >> do(_read_pages, kb=kb)
+        | "pages" >> do(_read_pages, kb=kb, has_tables=options.cut.tables)
         | "cut"
         >> CutPassages(
             options.cut,
@@ -143,10 +143,12 @@ def _base(options: PassagesOptions, facts: Mapping[str, Any]) -> Base | None:
     return {table: (folders[table], tuple(entry.file for entry in entries)) for table, entries in files.items()}
 
 
-def _read_pages(element: tuple[int, FileEntry], *, kb: str) -> Iterator[tuple[ChunkKey, pa.RecordBatch]]:
+def _read_pages(
+    element: tuple[int, FileEntry], *, kb: str, has_tables: bool
+) -> Iterator[tuple[ChunkKey, pa.RecordBatch]]:
     """A file of pages -> (key, record batch), after checking that the file has not changed."""
     number, entry = element
-    for chunk, batch in enumerate(read_page_chunks(checked_pages(kb, entry))):
+    for chunk, batch in enumerate(read_page_chunks(checked_pages(kb, entry), has_tables=has_tables)):
         yield ChunkKey(number, chunk), batch
 
 

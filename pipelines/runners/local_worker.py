@@ -7,7 +7,6 @@ has one thread and never opens a channel, so forking it is safe.
 from __future__ import annotations
 
 import gc
-import importlib
 import json
 import os
 import signal
@@ -16,7 +15,7 @@ import sys
 from typing import Any
 
 from pipelines.runners.job_server import end_with_parent
-from pipelines.runners.presets import quiet_beam
+from pipelines.runners.presets import import_local_beam, quiet_beam
 
 _IMPORTS = ("apache_beam.runners.worker.sdk_worker_main", "pipelines.runners.workers", "pipelines.transforms.pages")
 
@@ -27,8 +26,7 @@ def main(socket_number: int) -> None:
     # Ctrl-C is sent to the whole process group; the driver handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     quiet_beam()
-    for name in _IMPORTS:
-        importlib.import_module(name)
+    import_local_beam(*_IMPORTS)
     gc.freeze()  # otherwise the garbage collector of a worker would write to shared memory
     with socket.socket(fileno=socket_number) as driver:
         request = _serve(driver)

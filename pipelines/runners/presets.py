@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
+import sys
 from collections.abc import Sequence
 
 from kbsource.errors import SetupError
+from kbsource.runtime.imports import leave_out_pandas, leaving_out
 
 
 class UnknownFlagError(SetupError):
@@ -23,6 +26,19 @@ class UnknownFlagError(SetupError):
 _LOCAL = ("--runner=FnApiRunner",)
 
 PRESETS = ("local", "local-multi", "spark", "flink", "dataflow")
+LOCAL_PRESETS = ("local", "local-multi")
+# Beam imports them if they are installed, for stores and databases of its own. They take as long as the rest of Beam.
+_NOT_LOCAL = (
+    "apache_beam.io.gcp.bigquery",
+    "boto3",
+    "botocore",
+    "bson",
+    "google.cloud",
+    "hdfs",
+    "opentelemetry",
+    "pandas",
+    "pymongo",
+)
 
 
 def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) -> list[str]:
@@ -91,6 +107,16 @@ def known_runners() -> list[str]:
     from apache_beam.options.pipeline_options import StandardOptions
 
     return sorted({*StandardOptions.KNOWN_RUNNER_NAMES, "FnApiRunner"})
+
+
+def import_local_beam(*names: str) -> None:
+    """Imports modules of Beam, or that import it, without what local runs do not use."""
+    with leaving_out(*_NOT_LOCAL):
+        for name in ("apache_beam", *names):
+            importlib.import_module(name)
+    leave_out_pandas()
+    # With each transform, Beam imports it to learn whether this is a notebook, whose process has imported it.
+    sys.modules.setdefault("IPython", None)  # type: ignore[arg-type]
 
 
 def quiet_beam() -> None:

@@ -188,7 +188,8 @@ class AsEmbeddable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     databases.
 
     Id, text and number are copied from the passage. The metadata are JSON values with its position: ``page_id``,
-    ``title``, ``section``, and ``spans``, lists of element, first and last code point.
+    ``title``, ``section``, ``spans``, lists of element, start and end, and ``cells``, lists of table, row, cell, start,
+    end, and start in the text of the passage.
     """
 
     def expand(self, passages: Any) -> Any:
@@ -204,5 +205,6 @@ def _items(element: tuple[ChunkKey, BatchRef | pa.RecordBatch]) -> Iterator[Any]
             "title": passage.title,
             "section": list(passage.section),
             "spans": [list(astuple(span)) for span in passage.spans],
+            "cells": [list(astuple(cell)) for cell in passage.cells],
         }
         yield EmbeddableItem.from_text(passage.text, id=passage.passage_id, index=passage.number, metadata=metadata)

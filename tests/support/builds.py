@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import functools
+import copy
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow.parquet as pq
+from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.transforms import userstate
 
 from kbsource.lookup import KnowledgeSource
@@ -19,9 +20,29 @@ from pipelines.runners.presets import beam_flags
 from tests.support import mini_wiki
 
 R = TypeVar("R")
-# Beam looks through the methods of a function for state eight times: a fifth of the processor time of a job on little
-# data.
-userstate.get_dofn_specs = functools.lru_cache(maxsize=256)(userstate.get_dofn_specs)
+
+
+# Beam works these out again for every transform, and for every view of every pipeline's options.
+def _specs(dofn: Any, find: Callable[[Any], Any] = userstate.get_dofn_specs) -> Any:
+    key = type(dofn), vars(dofn).get("process")
+    if key not in _found:
+        _found[key] = find(dofn)
+    return _found[key]
+
+
+def _view_as(options: Any, view: Any, make: Callable[[Any, Any], Any] = PipelineOptions.view_as) -> Any:
+    key = view, *(options._flags or [None])
+    if options._flags is None or key not in _found:
+        _found[key] = vars(make(options, view))["_visible_options"]
+    made, own = object.__new__(view), copy.deepcopy(_found[key])
+    for name, value in vars(own).items():
+        options._all_options.setdefault(name, value)
+    vars(made).update(_flags=options._flags, _visible_options=own, _all_options=options._all_options)
+    return made
+
+
+_found: dict[Any, Any] = {}
+userstate.get_dofn_specs, PipelineOptions.view_as = _specs, _view_as
 
 
 def run_job(

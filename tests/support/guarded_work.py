@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 import re
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,11 @@ def work(task: dict[str, Any], beat: Beat) -> dict[str, Any]:
     if "how" in task and "bad_page" not in task:
         misbehave(task["how"])
     return {"pid": os.getpid(), "n_pages": task["n_pages"]}
+
+
+def make_array(task: dict[str, Any], beat: Beat) -> dict[str, Any]:
+    """Makes an array, and returns it with whether pandas was imported."""
+    return {"array": pa.array([1, 2]).to_pylist(), "has_pandas": "pandas" in sys.modules}
 
 
 def misbehave(how: str) -> None:

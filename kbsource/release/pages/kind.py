@@ -46,7 +46,7 @@ from kbsource.rows import SCHEMA_VERSION
 from kbsource.site import Site
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 
-FORMAT = "kbsource-release-1"
+FORMAT = "kbsource-release-2"
 TABLES: dict[str, pa.Schema] = {
     "pages": schema_of(Page),
     "redirects": schema_of(RedirectRow),
@@ -87,6 +87,7 @@ class Dump:
     date: str | None
     export_version: str
     site: dict[str, Any]
+    content: str = "wikitext"  #: what the pages were made from: ``wikitext`` or ``html``
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,12 +338,13 @@ LAWS = (
         "redirects_disagree",
         _REDIRECTS,
         f"""with expected as (
-            select own.page_id, own.title, {{'target_title': coalesce(own.target_title, ''), 'fragment': own.fragment,
+            select greatest(own.page_id, 0) as page_id, own.title, {{
+                'target_title': coalesce(own.target_title, ''), 'fragment': own.fragment,
                 'final_title': final.title, 'final_page_id': final.page_id, 'hops': own.hops,
                 'status': {[*STATUSES]}[own.status + 1]}} as leads
             from titles as own left join titles as final on final.row = own.final_row where own.status <> {ARTICLE}
         ), stored as (
-            select _file, page_id, title, {{'target_title': target_title, 'fragment': fragment,
+            select _file, coalesce(page_id, 0) as page_id, title, {{'target_title': target_title, 'fragment': fragment,
                 'final_title': final_title, 'final_page_id': final_page_id, 'hops': hops, 'status': status}} as leads
             from redirects
         )

@@ -195,6 +195,48 @@ def test_lookups_cross_the_edges_of_batches(tmp_path: Path, monkeypatch: pytest.
     assert known[2] == -1
 
 
+def many_rows() -> list[TitleRow]:
+    rows = [TitleRow(number, f"Page {number}") for number in range(1, 3000)]
+    rows += [
+        redirect_to(5000 + n, f"R {n}", f"Page {n % 700}", fragment=f"f{n}" if n % 5 == 0 else None) for n in range(999)
+    ]
+    rows += [redirect_to(8000 + n, f"RR {n}", f"R {n * 7}") for n in range(200)]
+    return [*rows, *REDIRECTS, *ARTICLES, TitleRow(9001, "Page 7"), TitleRow(9002, "北京" * 30)]
+
+
+@pytest.mark.parametrize("cache_size", [0, 64, 1 << 16])
+def test_many_titles_at_once_resolve_as_one_by_one(tmp_path: Path, cache_size: int) -> None:
+    rows = many_rows()
+    build(tmp_path, rows)
+    index = TitleIndex.open(str(tmp_path / "i"), cache_size=cache_size)
+    titles = [*(row.title for row in rows), *(f"Not there {n}" for n in range(200)), "\ud800", ""]
+    expected = {title: index.resolve(title) for title in titles}
+    fresh = TitleIndex.open(str(tmp_path / "i"), cache_size=cache_size)
+    for start in range(0, len(titles), 500):
+        found = fresh.resolve_all(titles[start : start + 500])
+        assert found == {title: expected[title] for title in found}
+    assert fresh.resolve_all(titles) == expected
+    assert fresh.resolve_all(titles[:3]) == {title: expected[title] for title in titles[:3]}
+
+
+def test_many_titles_at_once_are_told_apart_by_their_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: dict[bytes, int] = {}
+
+    def keys(titles: Sequence[bytes]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+        # every hash is that of three titles
+        return np.array([hashed.setdefault(title, len(hashed) // 3 << 50) for title in titles], np.uint64)
+
+    builder = "kbsource.index.title_index_build.title_keys"
+    monkeypatch.setattr(builder, lambda titles: keys(titles.cast(pa.binary()).to_pylist()))
+    monkeypatch.setattr("kbsource.index.title_columns.digest_keys", keys)
+    monkeypatch.setattr(kbsource.index.title_index, "title_hash", lambda title: int(keys([title.encode()])[0]))
+    rows = many_rows()
+    index, _ = build(tmp_path, rows)
+    titles = [*(row.title for row in rows), *(f"Not there {n}" for n in range(200))]
+    slow = slow_index(rows)
+    assert index.resolve_all(titles) == {title: slow_resolve(title, slow) for title in titles}
+
+
 NAMES = st.sampled_from([f"T{number}" for number in range(9)])
 
 
@@ -247,6 +289,11 @@ def test_the_index_equals_the_slow_and_obvious_one(rows: list[TitleRow], size: i
         index, report = build(Path(folder), rows, size=size)
         expected = {title: slow_resolve(title, titles) for title in [*titles, "T0", "Other"]}
         assert {title: index.resolve(title) for title in expected} == expected
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("kbsource.index.title_index._FEW_TITLES", 1)
+            patch.setattr("kbsource.index.title_columns._WINDOW", 4)
+            patch.setattr("kbsource.index.title_columns._AROUND", np.arange(4))
+            assert TitleIndex.open(str(Path(folder) / "i")).resolve_all(expected) == expected
         for page_id in range(1, 15):
             leading = sorted(t for t, row in titles.items() if row.is_redirect and expected[t].page_id == page_id)
             assert index.redirects_to(page_id) == tuple(leading)

@@ -253,3 +253,32 @@ def test_text_is_followed_into_other_pages_and_changed_details_fall(tmp_path: Pa
     assert [(row["page_id"], row["title"]) for row in gone] == [(3, "Gone"), (6, "Home"), (6, "New home")]
     assert {row["question"] for row in gone} == {"Is Gone so?"}
     assert not verified(made).findings
+
+
+def test_a_short_text_is_followed_where_one_page_alone_has_it(tmp_path: Path) -> None:
+    one, common, tiny = "The mill was built in 1901.", "It is a listed building.", "Built in 1901."
+    before = {
+        1: ("One", (_OTHER, one)),
+        2: ("Common", (_OTHER, common)),
+        3: ("Tiny", (_OTHER, tiny)),
+        4: ("Home", (_OTHER,)),
+    }
+    after = {
+        1: ("One", (_OTHER,)),
+        2: ("Common", (_OTHER,)),
+        3: ("Tiny", (_OTHER,)),
+        4: ("Home", (_OTHER, one, common, tiny)),
+        5: ("Another", (_OTHER, common)),
+    }
+    worlds = [_written(tmp_path, date, pages) for date, pages in zip(DATES[:2], (before, after), strict=True)]
+    lines = []
+    for page_id in (1, 2, 3):
+        title, texts = before[page_id]
+        span = {"start_paragraph_id": 2, "end_paragraph_id": 2, "start_character": 0, "end_character": len(texts[1])}
+        place = {"wikipedia_id": str(page_id), "title": title, **span, "section": "Section::::Abstract.", "meta": {}}
+        output = [{"answer": "yes", "provenance": [{**place, "bleu_score": 1.0}]}]
+        lines.append(json.dumps({"id": title, "input": f"Is {title} so?", "output": output}))
+    (tmp_path / "short-dev-kilt.jsonl").write_text("\n".join(lines))
+    made = _age(worlds, tmp_path / "short-dev-kilt.jsonl", tmp_path / "age")
+    fates = {(row["example_id"], row["release"]): row["fate"] for row in read_table(str(made), "fates")}
+    assert [fates[title, 1] for title in ("One", "Common", "Tiny")] == ["moved", "weak", "weak"]

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kbsource.errors import SetupError
 from kbsource.kilt import kilt_record
-from kbsource.records import Page
+from kbsource.records import Cell, Page, Table
 from mapping.passages import corpus as corpus_files
 from mapping.passages.corpus import PASSAGES
 from mapping.passages.cut import CutOptions
@@ -47,6 +47,7 @@ def test_running_text_is_cut_page_by_page(corpus: Path) -> None:
         "max_words": 6,
         "split_long": False,
         "unit": "sentences",
+        "tables": False,
         "formats": ["dpr", "pyserini"],
     }
     schema = pq.read_schema(corpus / TABLE)
@@ -105,6 +106,49 @@ def test_words_leave_lists_out(tmp_path: Path, kb: Path) -> None:
 def test_chunks_of_kilt_need_paragraphs_of_kilt(tmp_path: Path, kb: Path) -> None:
     with pytest.raises(SetupError, match="cut with --unit tokens-100"):
         cut_release(tmp_path / "corpus", kb, formats=("kilt",))
+    with pytest.raises(SetupError, match="tables do not have; leave --tables out"):
+        cut_release(tmp_path / "corpus", kb, cut=CutOptions(unit="tokens-100", tables=True), formats=("kilt",))
+
+
+def _lakes(depth: str, *, caption: str | None = None, section: str = "Lakes") -> Page:
+    lakes = page(6, "Lakes", section, "They are deep.", kinds=["heading"])
+    rows = tuple((Cell(name, True, 1, 1, ()), Cell(depth, False, 1, 1, ())) for name in ("Sorn", "Tey"))
+    elements = tuple(replace(element, section=(section,)) for element in lakes.elements)
+    return replace(lakes, elements=elements, tables=(Table(2, caption, ("Lake", "Depth"), rows),))
+
+
+def test_rows_of_tables_follow_the_text(tmp_path: Path, in_this_process: None) -> None:
+    kb = write_kb(tmp_path, (*CORPUS_PAGES, _lakes("12 m")))
+    cut = CutOptions(8, tables=True)
+    cut_release(tmp_path / "corpus", kb, cut=cut, formats=CORPUS_FORMS)
+    *others, first, second = passages_of(tmp_path / "corpus")
+    assert (first.text, second.text) == ("Lake: Sorn; Depth: 12 m.", "Lake: Tey; Depth: 12 m.")
+    assert (first.section, first.spans) == (("Lakes",), ())
+    assert not any(passage.cells for passage in others)
+    assert verified(tmp_path / "corpus", kb=kb).findings == ()
+    cut_release(tmp_path / "text", kb, cut=CutOptions(8))
+    assert passages_of(tmp_path / "text") == others
+
+
+@pytest.mark.parametrize(
+    ("changed", "n_taken"),
+    [
+        (_lakes("12 m"), 1),
+        (_lakes("13 m"), 0),
+        (_lakes("12 m", caption="Lakes"), 0),
+        (_lakes("12 m", section="Waters"), 0),
+    ],
+    ids=["the same", "another cell", "another caption", "another heading"],
+)
+@pytest.mark.usefixtures("in_this_process")
+def test_passages_of_pages_with_the_same_tables_are_taken_over(tmp_path: Path, changed: Page, n_taken: int) -> None:
+    cut = CutOptions(8, tables=True)
+    old, new = write_kb(tmp_path / "a", (*SAME, _lakes("12 m"))), write_kb(tmp_path / "b", (*SAME, changed))
+    cut_release(tmp_path / "old", old, cut=cut)
+    cut_release(tmp_path / "full", new, cut=cut)
+    made = cut_release(tmp_path / "made", new, cut=cut, base=str(tmp_path / "old"), base_kb=str(old))
+    assert contents(tmp_path / "made") == contents(tmp_path / "full")
+    assert made.report == {"taken_over": len(SAME) + n_taken}
 
 
 @pytest.mark.slow

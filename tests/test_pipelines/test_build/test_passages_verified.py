@@ -17,6 +17,7 @@ from kbsource.release.writer import write_rows
 from mapping.passages.corpus import PASSAGES, read_passages
 from mapping.passages.cut import Passage, PassageSpan
 from mapping.passages.kind import PASSAGES_CORPUS
+from mapping.passages.tables import PassageCell
 from pipelines.cli import main
 from tests.support.passages import CORPUS_PAGES, page, write_kb
 from tests.support.verified import broken, seal, verified
@@ -62,6 +63,11 @@ def test_a_corpus_is_sound(corpus: Path, kb: Path, capsys: pytest.CaptureFixture
         (_set(1, title="Other"), "3__1: its page is 'Sorn' and 'Other'"),
         (_set(1, text="It rises in Bracks."), "3__1: of another length than its spans"),
         (_set(1, spans=(PassageSpan(1, 0, 18),)), "3__1: its spans are out of order"),
+        (_set(1, spans=()), "3__1: neither of text nor of a table, or of both"),
+        (_set(1, cells=(PassageCell(0, 0, 0, 0, 2, 0),)), "3__1: neither of text nor of a table, or of both"),
+        (_set(1, spans=(), cells=(PassageCell(0, 0, 0, 0, 99, 0),)), "3__1: its cells are out of order"),
+        (_set(1, spans=(), cells=(PassageCell(0, 0, 0, 0, 2, 0),) * 2), "3__1: its cells are out of order"),
+        (_set(1, spans=(), cells=(PassageCell(0, 0, 0, 0, 2, 0),)), "3__2: its table is out of order"),
         (_set(1, n_words=7, spans=(PassageSpan(2, 21, 30), PassageSpan(3, 0, 8))), "3__1: 7 words"),
         (lambda passages: passages.pop(1), "3__2: not behind the passage before it"),
     ],

@@ -103,7 +103,7 @@ def test_a_passage_is_an_item_with_its_place() -> None:
     with Pipeline("FnApiRunner") as pipeline:
         items = pipeline | beam.Create([(ChunkKey(0, 0), batch_of([passage], Passage))]) | AsEmbeddable()
         said = items | beam.Map(_said)
-        place = {"page_id": 3, "title": "Sorn", "section": ["Course"], "spans": [[2, 0, 18]]}
+        place = {"page_id": 3, "title": "Sorn", "section": ["Course"], "spans": [[2, 0, 18]], "cells": []}
         assert_that(said, equal_to([("3__1", 1, "It rises in Brack.", place)]))
     # A sink of Beam takes its columns out of such items.
     assert postgres.ColumnSpecsBuilder().with_id_spec().with_content_spec().with_metadata_spec().build()

@@ -1,0 +1,253 @@
+"""The article records of Wikimedia Enterprise: rendered HTML and facts of a page, one JSON object per line, in files or
+in tar archives of files.
+
+Source: https://enterprise.wikimedia.com/docs/data-dictionary/ and snapshots of 2021 to 2026.
+"""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Iterable, Iterator
+from html import unescape
+from typing import Literal
+
+import msgspec
+
+from kbsource.dump.compressed.damage import Damage
+from kbsource.dump.compressed.streams import Piece
+from kbsource.errors import RecordError
+
+Form = Literal["xml", "lines", "tar"]
+"""How the content of a dump file is written: MediaWiki's XML, JSON lines, or a tar archive of files with JSON lines."""
+TAR_HEAD_BYTES = 512
+MAX_RECORD_BYTES = 128 << 20
+"""Length of the longest line that is read; it holds HTML and wikitext of one page."""
+
+_BOM = b"\xef\xbb\xbf"
+_FILE_TYPES = frozenset(b"07\x00")  # regular files
+_LONGEST_FACTS = 1 << 20  # bytes of a header that describes the next file
+_SIZE = re.compile(rb"\A\d+ size=(\d{1,18})\n")
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,9})?(?:Z|\+00:00)", re.ASCII)
+_SHORT_PAGE = 20_000  # characters; redirect pages are shorter
+_HEAD = 20_000
+_PAGE_ID = re.compile(r"<meta property=\"mw:pageId\" content=\"(\d{1,18})\"")
+_REVISION = re.compile(r"<html[^>]*? about=\"[^\"]*/revision/(\d{1,18})\"")
+_REDIRECT = re.compile(r"<link[^>]*? rel=\"mw:PageProp/redirect\"[^>]*? href=\"\./([^\"]{1,2000})\"")
+_NO_BODY = re.compile(r"<head\b.*?</head>|<!--.*?-->|<style\b.*?</style>", re.DOTALL)
+_TAG = re.compile(r"<[^<>]*>")
+_WORD = re.compile(r"#\S[^\[\]]{0,100}\[\[[^\[\]]+\]\]\s*\Z")
+
+
+class _Named(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _Wiki(msgspec.Struct, frozen=True):
+    identifier: str = ""
+    url: str = ""
+
+
+class _Numbered(msgspec.Struct, frozen=True):
+    identifier: int = 0
+
+
+class _Body(msgspec.Struct, frozen=True):
+    html: str = ""
+    wikitext: str = ""
+
+
+class _Visibility(msgspec.Struct, frozen=True):
+    text: bool = True
+
+
+class _Event(msgspec.Struct, frozen=True):
+    type: str = ""
+
+
+class ArticleRecord(msgspec.Struct, frozen=True):
+    """The fields of a record that are read; a value that is absent has its zero value. Source: the Go schema of the
+    records, which leaves zero values out.
+    """
+
+    name: str = ""  #: title with spaces
+    identifier: int = 0  #: page id
+    date_modified: str = ""
+    version: _Numbered = _Numbered()
+    namespace: _Numbered = _Numbered()
+    in_language: _Wiki = _Wiki()
+    is_part_of: _Wiki = _Wiki()
+    previous_version: _Numbered = _Numbered()
+    redirects: tuple[_Named, ...] = ()
+    article_body: _Body = _Body()
+    visibility: _Visibility = _Visibility()
+    event: _Event = _Event()
+
+    @property
+    def timestamp(self) -> str:
+        """When the revision was saved, as in ``records.RawPage``.
+
+        Raises:
+            RecordError: ``invalid_field`` if it has another form.
+        """
+        found = _TIME.fullmatch(self.date_modified)
+        if found is None:
+            raise RecordError("invalid_field", f"date_modified is {self.date_modified[:100]!r}")
+        return f"{found[1]}Z"
+
+
+_DECODER = msgspec.json.Decoder(ArticleRecord)
+
+
+def read_article_record(line: bytes) -> ArticleRecord:
+    """Returns the record in a line.
+
+    Raises:
+        RecordError: ``malformed_json`` or ``invalid_field``.
+    """
+    try:
+        return _DECODER.decode(line.removeprefix(_BOM))
+    except msgspec.ValidationError as error:
+        raise RecordError("invalid_field", str(error)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RecordError("malformed_json", str(error)) from error
+
+
+def check_article_record(record: ArticleRecord) -> None:
+    """Checks that a record is a whole page whose numbers agree.
+
+    Raises:
+        RecordError: ``missing_field``, ``text_deleted``, ``html_empty`` or ``ids_disagree``.
+    """
+    for field, value in (("name", record.name), ("identifier", record.identifier), ("version", record.version)):
+        if not value or value == _Numbered() or (isinstance(value, int) and value < 0):
+            raise RecordError("missing_field", field)
+    if record.event.type == "delete" or not record.visibility.text:
+        raise RecordError("text_deleted", "the page, or the text of its revision, was deleted")
+    html = record.article_body.html
+    if not html.strip():
+        raise RecordError("html_empty", "the record has no HTML")
+    head = html[:_HEAD]
+    for pattern, own, what in (
+        (_PAGE_ID, record.identifier, "page"),
+        (_REVISION, record.version.identifier, "revision"),
+    ):
+        if (found := pattern.search(head)) is not None and int(found[1]) != own:
+            raise RecordError("ids_disagree", f"the record is of {what} {own}, its HTML of {what} {found[1]}")
+
+
+def redirect_of(record: ArticleRecord) -> tuple[str | None, str | None]:
+    """Returns the target of a page that MediaWiki has rendered as a redirect, and the text of a page that consists of
+    the words of a redirect; None for what it is not.
+
+    A redirect page has only an element that names its target, or nothing at all, or, where the wiki's word was not
+    understood, the words as they were written.
+
+    Raises:
+        RecordError: ``html_empty`` if the page shows nothing and is no redirect.
+    """
+    html = record.article_body.html
+    if len(html) > _SHORT_PAGE:
+        return None, None
+    if found := _REDIRECT.search(html):
+        return urllib.parse.unquote(unescape(found[1]), errors="replace").replace("_", " "), None
+    shown = " ".join(unescape(_TAG.sub(" ", _NO_BODY.sub(" ", html))).split())
+    if _WORD.match(shown):
+        return None, shown
+    if not shown and "<img" not in html and "<link" not in html.partition("<body")[2]:
+        written = record.article_body.wikitext.strip()
+        if written.startswith("#"):
+            return None, written[:_SHORT_PAGE]
+        raise RecordError("html_empty", "the page shows nothing")
+    return None, None
+
+
+def content_form(head: bytes) -> Form:
+    """Returns how the content of a file is written, from its first decompressed bytes.
+
+    >>> content_form(b'{"name": "Ada"}'), content_form(b"<mediawiki>")
+    ('lines', 'xml')
+    """
+    if head[257:262] == b"ustar":
+        return "tar"
+    return "lines" if head.removeprefix(_BOM).lstrip()[:1] == b"{" else "xml"
+
+
+def unpacked(items: Iterable[Piece | Damage]) -> Iterator[Piece | Damage]:
+    """Iterates over the contents of the files in a tar archive, whose segments are passed in order, each file followed
+    by a newline.
+
+    Sizes above 8 GiB are read from the headers that describe the next file. Other kinds of members are skipped. Damage
+    is passed through; nothing can be read after it.
+
+    Source: POSIX.1-2017, pax, "ustar Interchange Format" and "pax Extended Header".
+    """
+    waiting = b""  # bytes of an unfinished header
+    left = padding = 0  # bytes of the current member that follow
+    is_file = False
+    facts: bytes | None = None  # the header that describes the next file, while it is read
+    size: int | None = None  # from that header
+    for item in items:
+        if isinstance(item, Damage):
+            yield item
+            return
+        data, at = item.data, 0
+        while at < len(data):
+            if left:
+                part = data[at : at + left]
+                if is_file:
+                    yield Piece(item.offset + at, part, item.is_block, item.position)
+                elif facts is not None:
+                    facts += part[: _LONGEST_FACTS - len(facts)]
+                left -= len(part)
+                at += len(part)
+                if not left:
+                    if is_file:
+                        yield Piece(item.offset + at - 1, b"\n", item.is_block, item.position)
+                    elif facts is not None:
+                        size, facts = _stated_size(facts), None
+                continue
+            if padding:
+                skipped = min(padding, len(data) - at)
+                padding -= skipped
+                at += skipped
+                continue
+            needed = TAR_HEAD_BYTES - len(waiting)
+            waiting += data[at : at + needed]
+            at += needed
+            if len(waiting) < TAR_HEAD_BYTES:
+                break
+            header, waiting = waiting, b""
+            if not header.strip(b"\0"):
+                continue
+            left = _member_size(header)
+            kind = header[156]
+            is_file = kind in _FILE_TYPES
+            if is_file and size is not None:
+                left, size = size, None
+            facts = b"" if kind == ord("x") else None
+            padding = -left % TAR_HEAD_BYTES
+            if header[257:262] != b"ustar" or left < 0:
+                yield Damage(item.offset, item.offset, "malformed_tar", "a member of the archive has no valid header")
+                return
+    if waiting or left:
+        yield Damage(0, 0, "malformed_tar", "the archive ends in the middle of a member")
+
+
+def _member_size(header: bytes) -> int:
+    field = header[124:136]
+    if field[0] & 0x80:  # written in binary by GNU tar
+        return int.from_bytes(field[4:], "big")
+    digits = field.strip(b" \0")
+    return int(digits, 8) if digits and all(48 <= digit < 56 for digit in digits) else 0 if not digits else -1
+
+
+def _stated_size(facts: bytes) -> int | None:
+    while facts:
+        length, blank, _ = facts.partition(b" ")
+        if not blank or not length.isdigit() or not 0 < int(length[:9]) <= len(facts):
+            return None
+        if (found := _SIZE.match(facts[: int(length[:9])])) is not None:
+            return int(found[1])
+        facts = facts[int(length[:9]) :]
+    return None

@@ -1,0 +1,196 @@
+"""The references of a rendered page: footnotes with their texts, templates that make notes, and their positions.
+
+What rendered HTML says of them is passed on as wikitext, because ``kbsource.wikitext.references`` reads that: templates
+as the page wrote them, which the HTML contains, and everything else as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from html import escape
+from typing import Any
+
+from lxml import etree
+
+from kbsource.html.elements import BLOCKS, CUT_ELEMENTS, box_kind_of, json_object, template_parts, types_of
+from kbsource.wikitext.markers import ANY_CONTROL, mark_numbers, number_mark
+from kbsource.wikitext.references import References
+from kbsource.wikitext.tags import raised_text
+from kbsource.wikitext.templates import split_template
+
+_LITERAL = str.maketrans({character: f"&#{ord(character)};" for character in "&<[]{}|'_~\n"})
+_WITH_MARKERS = frozenset({"short", "note", "reuse"})
+_UNMARKED = frozenset({"work"})  # kinds of templates that show no marker
+_LONGEST_NOTE = 100_000  # characters
+
+
+class PageNotes:
+    """Records the notes of one page in a ``References``.
+
+    Args:
+        lang: language of the wiki.
+        root: the document.
+    """
+
+    def __init__(self, references: References, *, lang: str, root: etree._Element) -> None:
+        self.references = references
+        self._lang = lang
+        self._texts = {id_: element for element in root.iter("li") if (id_ := element.get("id"))}
+        self._contents: dict[str, str] = {}
+        self._order: list[int] = []
+        self._read: set[str] = set()  # groups of elements that a template made whose notes are recorded
+
+    def footnote(self, element: etree._Element, group: str) -> list[int]:
+        """Records the marker of a footnote, and returns its number, unless the template around it is recorded."""
+        if group in self._read or (element.get("about") or "") in self._read:
+            return []
+        attributes = json_object(element.get("data-mw")).get("attrs")
+        written = " ".join(
+            f'{name}="{escape(value)}"'
+            for name, value in (attributes.items() if isinstance(attributes, dict) else ())
+            if isinstance(value, str) and name.isalpha()
+        )
+        return self._added(self.references.tag(written, self._content(element), ""))
+
+    def list_of(self, element: etree._Element) -> None:
+        """Records a list of references."""
+        attributes = json_object(element.get("data-mw")).get("attrs")
+        group = attributes.get("group") if isinstance(attributes, dict) else None
+        written = f'group="{escape(group)}"' if isinstance(group, str) else ""
+        self._added(self.references.tag_list(written, ""))
+
+    def template(self, element: etree._Element) -> list[int] | None:
+        """Records a template that makes notes or a citation; returns the numbers of the markers that it shows, or None
+        for another template.
+        """
+        data = json_object(element.get("data-mw"))
+        uses = [*template_parts(data)]
+        if len(uses) != 1 or len(data.get("parts", ())) != 1:
+            for use in uses:  # one piece of the page made by several templates, such as a bibliography
+                self._use(*use, kinds=_UNMARKED)
+            return None
+        found = self._use(*uses[0])
+        if found is None:
+            return None
+        kind, numbers = found
+        if kind in _WITH_MARKERS:
+            self._read.add(element.get("about") or "")
+        return [] if kind in _UNMARKED or kind == "list" else numbers
+
+    def _use(
+        self, name: str, arguments: dict[str, Any], kinds: Container[str] | None = None
+    ) -> tuple[str, list[int]] | None:
+        """Records the use of a template of one of these kinds; returns its kind and the numbers of its notes."""
+        kind = self.references.kind_of(name)
+        if kind is None or kind in ("tag", "anchor") or (kinds is not None and kind not in kinds):
+            return None
+        inner = _use(name, arguments)
+        template = split_template(inner, self._lang)
+        if template is None:
+            return None
+        return kind, self._added(self.references.template(kind, template, inner, is_shown=kind == "short_text"))
+
+    def _added(self, shown: str) -> list[int]:
+        numbers = mark_numbers(shown)
+        self._order += numbers
+        return numbers
+
+    def set_order(self) -> None:
+        """Tells the order of the notes, after all of them are recorded."""
+        self.references.set_order("".join(map(number_mark, self._order)))
+
+    def _content(self, element: etree._Element) -> str:
+        """Returns the text of the footnote that a marker points to, as wikitext; empty if there is none."""
+        link = element.find(".//a")
+        target = (link.get("href") or "").rpartition("#")[2] if link is not None else ""
+        if target not in self._contents:
+            note = self._texts.get(target)
+            spans = () if note is None else note.iter("span")
+            text = next((own for own in spans if "reference-text" in (own.get("class") or "")), None)
+            self._contents[target] = "" if text is None else wikitext_of(text)
+        return self._contents[target]
+
+
+def _use(name: str, arguments: dict[str, Any]) -> str:
+    """Returns a template's use, without its braces."""
+    pieces = [name.strip()]
+    place = 1
+    for key, value in arguments.items():
+        written = value.get("wt") if isinstance(value, dict) else None
+        if not isinstance(written, str):
+            continue
+        if key == str(place) and "=" not in written:
+            pieces.append(written)
+            place += 1
+        else:
+            pieces.append(f"{key}={written}")
+    return ANY_CONTROL.sub("", "|".join(pieces))
+
+
+def wikitext_of(element: etree._Element) -> str:
+    """Returns wikitext that shows what an element shows, with its templates as they were written."""
+    pieces: list[str] = []
+    n_chars = 0
+    seen: set[str] = set()  # groups of elements whose template is written
+    leave: list[str] = []
+
+    def add(text: str | None) -> None:
+        nonlocal n_chars
+        if text:
+            pieces.append(text)
+            n_chars += len(text)
+
+    events = etree.iterwalk(element, events=("start", "end"))
+    for event, inner in events:
+        if n_chars > _LONGEST_NOTE:
+            break
+        if event == "end":
+            add(leave.pop())
+            if inner is not element:
+                add(_literal(inner.tail))
+            continue
+        leave.append("")
+        if inner is element:
+            add(_literal(inner.text))
+            continue
+        group, types = inner.get("about") or "", types_of(inner)
+        is_cut = inner.tag in CUT_ELEMENTS or bool(box_kind_of(inner)) or "mw:Extension/ref" in types
+        if group.startswith("#mwt") and group in seen:
+            is_cut = True
+        elif "mw:Transclusion" in types and (written := "".join(_parts(json_object(inner.get("data-mw"))))):
+            seen.add(group)
+            add(written)
+            is_cut = True
+        elif inner.tag == "sup" and not is_cut:
+            shown = "".join(map(str, inner.itertext()))
+            before = pieces[-1][-1:] if pieces else ""
+            if (raised := raised_text(shown, shown, before=before)) is not None:
+                add(_literal(raised))
+                is_cut = True
+        elif inner.tag == "a" and not is_cut and "mw:ExtLink" in (inner.get("rel") or ""):
+            address = inner.get("href") or ""
+            if address.startswith(("http://", "https://", "//")) and not any(sign in address for sign in ' []<>"{}|'):
+                add(f"[{ANY_CONTROL.sub('', address)} ")
+                leave[-1] = "]"
+        elif inner.tag in BLOCKS or inner.tag in ("br", "li", "td"):
+            add(" ")
+        if is_cut:
+            events.skip_subtree()
+        else:
+            add(_literal(inner.text))
+    return "".join(pieces).strip()
+
+
+def _literal(text: str | None) -> str:
+    """Returns text that wikitext shows as it is."""
+    return ANY_CONTROL.sub("", text.replace("\n", " ")).translate(_LITERAL) if text else ""
+
+
+def _parts(data: dict[str, Any]) -> Iterator[str]:
+    """Iterates over the parts of a transclusion as wikitext."""
+    parts = data.get("parts")
+    for part in parts if isinstance(parts, list) else ():
+        if isinstance(part, str):
+            yield ANY_CONTROL.sub("", part)
+        else:
+            yield from (f"{{{{{_use(*use)}}}}}" for use in template_parts({"parts": [part]}))

@@ -1,0 +1,136 @@
+"""Looks up many titles at once in the mapped columns of ``titles.arrow``.
+
+Keys are found by interpolation, because hashes are spread evenly, and titles are compared as bytes. Only the titles of
+redirects' targets become strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kbsource.index.mapped_files import MappedFile, digest_keys
+from kbsource.index.title_index import ARTICLE, OK
+
+_STEPS = 4
+"""Interpolations. In a batch, the first leaves 100 rows of distance, the last two or three."""
+_WINDOW = 16
+"""Keys that are compared around the interpolated row."""
+_AROUND = np.arange(_WINDOW)
+
+
+ABSENT, UNCERTAIN = -1, -2
+"""A title that the dump does not have, and one to be looked up by itself: its hash is another title's too, or is not
+where it is expected.
+"""
+
+
+class Found(NamedTuple):
+    """Where titles are, by position among the titles."""
+
+    page_ids: list[int]  #: of articles; of no meaning for the others
+    others: dict[int, int]  #: the row of each title that is not an article's, ``ABSENT`` or ``UNCERTAIN``
+
+
+class TitleColumns:
+    """The columns of an index without checksums, as arrays over the whole file."""
+
+    def __init__(self, titles: MappedFile, *, batch_shift: int) -> None:
+        content = titles.content
+        self._memory = titles.memory
+        self._shift, self._mask = batch_shift, (1 << batch_shift) - 1
+        # Buffers begin at multiples of eight bytes. The footer may not end at one.
+        self._uint64 = np.frombuffer(content, np.uint64, content.size // 8)
+        self._int64 = self._uint64.view(np.int64)
+        self._int32 = np.frombuffer(content, np.int32, content.size // 4)
+        self._int8 = np.frombuffer(content, np.int8)
+        self._keys = _places(titles, "key", width=8)
+        self._page_ids = _places(titles, "page_id", width=8)
+        self._offsets = _places(titles, "title", width=4)
+        self._titles = _places(titles, "title", width=1, buffer=2)
+        self._fragments = _places(titles, "fragment", width=4)
+        self._final_rows = _places(titles, "final_row", width=4)
+        self._statuses = _places(titles, "status", width=1)
+        n_rows = np.array([batch.num_rows for batch in titles.batches], np.int64)
+        self._n_rows = n_rows
+        self._first_keys = self._uint64[self._keys]
+        self._first = self._first_keys.astype(np.float64)
+        ends = np.append(self._first[1:], 2.0**64)
+        self._rows_per_key = n_rows / np.maximum(ends - self._first, 1.0)
+
+    def find(self, titles: Sequence[str]) -> Found:
+        """Finds titles in normal form."""
+        raw = [title.encode("utf-8", "surrogatepass") for title in titles]
+        keys = digest_keys(raw)
+        rows, is_there, is_certain = self._search(keys)
+        batches, places = rows >> self._shift, rows & self._mask
+        stored = self._raw(rows)
+        page_ids = self._int64[self._page_ids[batches] + places].tolist()
+        statuses = self._int8[self._statuses[batches] + places]
+        rows = np.where(is_certain, np.where(is_there, rows, ABSENT), UNCERTAIN)
+        others = np.flatnonzero((rows < 0) | (statuses != ARTICLE))
+        found = Found(page_ids, dict(zip(others.tolist(), rows[others].tolist(), strict=True)))
+        if stored != raw:  # absent titles, and titles with the hash of another one
+            for place, (own, other) in enumerate(zip(raw, stored, strict=True)):
+                if own != other and found.others.get(place) != ABSENT:
+                    found.others[place] = UNCERTAIN
+        return found
+
+    def follow(self, rows: Sequence[int]) -> list[tuple[str, int] | None]:
+        """Returns the title and the page id of the article that each row of a redirect leads to in one hop.
+
+        None: it has a fragment, or takes more hops, or ends at no article.
+        """
+        at = np.array(rows, np.int64)
+        batches, places = at >> self._shift, at & self._mask
+        fragments = self._fragments[batches] + places
+        final_rows = self._int32[self._final_rows[batches] + places].astype(np.int64)
+        is_plain = (
+            (self._int8[self._statuses[batches] + places] == OK)
+            & (self._int32[fragments] == self._int32[fragments + 1])
+            & (final_rows >= 0)
+        )
+        final_rows = np.where(is_plain, final_rows, 0)
+        ids = self._int64[self._page_ids[final_rows >> self._shift] + (final_rows & self._mask)].tolist()
+        values = zip(self._raw(final_rows), ids, is_plain.tolist(), strict=True)
+        return [(str(raw, "utf-8"), page_id) if is_known else None for raw, page_id, is_known in values]
+
+    def _raw(self, rows: npt.NDArray[np.int64]) -> list[bytes]:
+        """Returns the titles of rows."""
+        batches = rows >> self._shift
+        first, offsets = self._titles[batches], self._offsets[batches] + (rows & self._mask)
+        starts, ends = first + self._int32[offsets], first + self._int32[offsets + 1]
+        memory = self._memory
+        self._int8[np.minimum(starts, len(self._int8) - 1)]  # fetches from memory all at once, not title by title
+        return [memory[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+    def _search(
+        self, keys: npt.NDArray[np.uint64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Returns the first row whose key is not lower than each of the keys, whether its key is the same, and whether
+        the row is certain.
+        """
+        batches = np.maximum(np.searchsorted(self._first_keys, keys, side="right") - 1, 0)
+        first, n_rows, rows_per_key = self._keys[batches], self._n_rows[batches], self._rows_per_key[batches]
+        wanted = keys.astype(np.float64)
+        places = np.zeros(len(keys), np.int64)
+        seen = self._first[batches]
+        for _ in range(_STEPS):
+            places += np.clip((wanted - seen) * rows_per_key, -n_rows, n_rows).astype(np.int64)
+            np.clip(places, 0, n_rows - 1, out=places)
+            seen = self._uint64[first + places].astype(np.float64)
+        places = np.clip(places - _WINDOW // 2, 0, np.maximum(n_rows - _WINDOW, 0))
+        around = self._uint64[(first + places)[:, np.newaxis] + _AROUND]
+        n_lower = np.count_nonzero(around < keys[:, np.newaxis], axis=1)
+        # Equal keys may begin before the window or the batch.
+        is_certain = (n_lower > 0) & (n_lower < _WINDOW) & (n_rows >= _WINDOW)
+        places = np.minimum(places + n_lower, n_rows - 1)
+        return (batches << self._shift) + places, self._uint64[first + places] == keys, is_certain
+
+
+def _places(titles: MappedFile, name: str, *, width: int, buffer: int = 1) -> npt.NDArray[np.int64]:
+    """Returns where a buffer of a column begins in the file, for each batch, in units of ``width`` bytes."""
+    return np.array([titles.place_of(batch[name].buffers()[buffer]) for batch in titles.batches], np.int64) // width

@@ -1,0 +1,39 @@
+"""Keeps packages out of a process that its libraries import for no other reason than that they are installed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+
+import pyarrow as pa
+
+
+class _Absent(MetaPathFinder):
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = frozenset(names)
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name in self._names:
+            raise ModuleNotFoundError(f"{name} is not used here", name=name)
+
+
+@contextmanager
+def leaving_out(*names: str) -> Iterator[None]:
+    """Makes packages look as if they were not installed, unless they are imported already. Afterwards they can be
+    imported.
+    """
+    absent = _Absent(names)
+    sys.meta_path.insert(0, absent)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(absent)
+
+
+def leave_out_pandas() -> None:
+    """Makes pyarrow recognise no pandas objects in this process. It would import pandas for that with the first array,
+    which takes as long as parsing a megabyte of wikitext."""
+    with leaving_out("pandas"):
+        pa.array([0])

@@ -1,0 +1,145 @@
+"""Releases made of rendered HTML: the same tables, invariants and commands as those made of a dump."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kbsource.errors import DataError, SetupError
+from kbsource.lookup import KnowledgeSource
+from pipelines.jobs.build import BuildSummary, build
+from pipelines.options import BuildOptions
+from tests.support.builds import contents, rows, run_job
+from tests.support.snapshots import LANTERN, PORT, RECORDS, record, write_lines, write_tar
+from tests.support.verified import broken
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def make(output: Path, *paths: Path, workers: int | None = None, **options: object) -> BuildSummary:
+    given = BuildOptions(dump=tuple(map(str, paths)), output=str(output), **options)  # type: ignore[arg-type]
+    return run_job(build, given, runner="local-multi" if workers else "local", workers=workers)
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("html")
+    make(folder / "r", write_tar(folder / "enwiki_namespace_0.tar.gz", [RECORDS[:1], RECORDS[1:]]))
+    return folder / "r"
+
+
+def test_pages_links_and_redirects_are_as_of_a_dump(release: Path) -> None:
+    manifest = json.loads((release / "manifest.json").read_bytes())
+    assert (manifest["format"], manifest["dump"]["content"]) == ("kbsource-release-2", "html")
+    assert manifest["totals"] == {
+        "articles": 2,
+        "other_namespaces": 0,
+        "pages_read": 5,
+        "redirects": 3,
+        "rejected": {},
+    }
+    kb = KnowledgeSource.open(str(release))
+    page = kb.by_title("The Lantern")
+    assert page is not None
+    assert (page.page_id, page.redirects, page.categories) == (57, ("Lantern ferry", "The Lantern"), ("Ferries",))
+    assert [element.text for element in page.elements] == [
+        "Lantern (ferry)",
+        "The Lantern was a ferry between Port Sellick and Fennick Island from 1902. It carried 10³ people.",
+        "Ships",
+        "One",
+        "Two",
+        "Inner",
+    ]
+    (anchor,) = page.anchors
+    assert (anchor.text, anchor.target_title, anchor.target_page_id, anchor.written_target) == (
+        "Port Sellick",
+        "Port Sellick",
+        12,
+        "Sellick",
+    )
+    assert [(field.name, field.text) for field in page.infoboxes[0].fields] == [
+        ("Length", "31 m"),
+        ("Route", "Port Sellick to Fennick"),
+    ]
+    assert page.tables[0].header == ("Year", "Ships")
+    redirects = [(row["title"], row["page_id"], row["final_page_id"]) for row in rows(release, "redirects")]
+    assert redirects == [("Lantern ferry", None, 57), ("Sellick", None, 12), ("The Lantern", None, 57)]
+
+
+def test_the_release_keeps_every_invariant(release: Path) -> None:
+    assert broken(release) == set()
+
+
+def test_the_bytes_do_not_depend_on_workers_and_forms(release: Path, tmp_path: Path) -> None:
+    path = write_tar(tmp_path / "enwiki_namespace_0.tar.gz", [RECORDS[:1], RECORDS[1:]])
+    make(tmp_path / "r", path, workers=2)
+    assert contents(tmp_path / "r") == contents(release)
+    make(tmp_path / "lines", write_lines(tmp_path / "a.ndjson", RECORDS), range_bytes=700)
+    assert rows(tmp_path / "lines", "pages") == rows(release, "pages")
+
+
+def test_of_a_page_that_comes_twice_the_highest_version_is_kept(tmp_path: Path) -> None:
+    older = record(
+        57, "Lantern (ferry)", "<p>Old</p>", revision=1, redirects=[{"name": "Lantern ferry"}, {"name": "L"}]
+    )
+    make(tmp_path / "r", write_lines(tmp_path / "a.ndjson", [older, LANTERN, PORT]), max_rejects=1.0)
+    (page,) = [row for row in rows(tmp_path / "r", "pages") if row["page_id"] == 57]
+    assert page["revision_id"] == 157
+    # what only the older version lists still leads to the page
+    assert page["redirects"] == ["L", "Lantern ferry", "The Lantern"]
+    rejected = [(row["reason"], row["key"]) for row in rows(tmp_path / "r", "rejected")]
+    assert rejected == [("duplicate_page_id", "57"), ("duplicate_page_id", "Lantern ferry")]
+    assert broken(tmp_path / "r") == set()
+
+
+def test_redirect_pages_and_records_that_cannot_be_used_are_accounted_for(tmp_path: Path) -> None:
+    others = [
+        record(9, "Old port", '<link rel="mw:PageProp/redirect" href="./Port_Sellick"/>'),
+        record(10, "Sellick", '<p><span typeof="mw:Nowiki">#REDIRECT [[Port Sellick]]</span></p>'),
+        record(11, "Gone", "<p>a</p>", event={"type": "delete"}),
+        record(14, "Talk:Gone", "<p>a</p>", namespace={"identifier": 1}),
+    ]
+    path = write_lines(tmp_path / "a.ndjson", [*RECORDS, *others])
+    with pytest.raises(DataError, match="1 text_deleted"):
+        make(tmp_path / "r", path)
+    made = make(tmp_path / "s", path, max_rejects=0.2)
+    totals = made.manifest.totals
+    assert (totals.articles, totals.redirects, totals.other_namespaces, totals.rejected) == (
+        2,
+        5,
+        1,
+        {"text_deleted": 1},
+    )
+    found = {(row["title"], row["page_id"]) for row in rows(tmp_path / "s", "redirects")}
+    assert {("Old port", 9), ("Sellick", 10), ("Sellick", None)} <= found
+    assert broken(tmp_path / "s") == set()
+
+
+def test_a_page_whose_html_is_too_deep_is_extracted_in_the_simplest_way(tmp_path: Path) -> None:
+    deep = record(99, "Deep", "<h2>Head</h2>" + "<div>" * 3000 + "words")
+    made = make(tmp_path / "r", write_lines(tmp_path / "a.ndjson", [*RECORDS, deep]))
+    assert made.manifest.parse_statuses == {"fallback_error": 1, "ok": 2}
+    (page,) = [row for row in rows(tmp_path / "r", "pages") if row["page_id"] == 99]
+    assert [element["text"] for element in page["elements"]] == ["Deep", "Head", "words"]
+
+
+def test_references_are_tables_of_the_release(tmp_path: Path) -> None:
+    note = (
+        '<ol class="mw-references"><li id="cite_note-1"><span class="mw-reference-text">'
+        '<a rel="mw:ExtLink" href="https://a.example/b">A page</a></span></li></ol>'
+    )
+    noted = {**LANTERN}
+    noted["article_body"] = {"html": LANTERN["article_body"]["html"].replace("</section>", f"{note}</section>", 1)}
+    make(tmp_path / "r", write_lines(tmp_path / "a.ndjson", [noted, PORT]), references=True, traces=True)
+    (ref,), (use,) = rows(tmp_path / "r", "refs"), rows(tmp_path / "r", "ref_uses")
+    assert (ref["page_id"], ref["text"], ref["url"]) == (57, "A page", "https://a.example/b")
+    assert (use["element"], use["offset"], use["section"]) == (1, 74, [])
+    assert broken(tmp_path / "r") == set()
+
+
+def test_options_that_html_has_no_use_for_are_refused(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.ndjson", RECORDS)
+    with pytest.raises(SetupError, match="leave out --templates"):
+        make(tmp_path / "r", path, templates="lua")

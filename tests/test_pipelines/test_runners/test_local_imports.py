@@ -1,0 +1,32 @@
+"""A local build imports nothing that it does not use."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.mini_wiki import MAX_REJECTS, MULTISTREAM
+
+# Packages that Beam, pyarrow or an extra of kbsource imports, or could, and that a build has no use for.
+UNUSED = {"boto3", "botocore", "google.cloud.storage", "hdfs", "pandas", "pymongo", "requests", "spacy", "torch"}
+_BUILD = """
+import json, sys
+from pipelines.cli import main
+
+code = main(sys.argv[1:])
+print(json.dumps([code, sorted(sys.modules), "IPython" in sys.modules and sys.modules["IPython"] is not None]))
+"""
+
+
+def test_a_local_build_imports_neither_clouds_nor_pandas_nor_a_notebook(tmp_path: Path) -> None:
+    command = ["build", str(MULTISTREAM), "--output", str(tmp_path / "release"), "--max-rejects", str(MAX_REJECTS)]
+    given = [sys.executable, "-c", _BUILD, *command, "--runner", "local"]
+    done = subprocess.run(given, check=True, stdout=subprocess.PIPE, text=True)
+    code, modules, is_notebook = json.loads(done.stdout.splitlines()[-1])
+
+    assert code == 0
+    assert "apache_beam" in modules
+    assert not UNUSED & {*modules}
+    assert not is_notebook
