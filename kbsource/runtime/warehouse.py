@@ -21,7 +21,7 @@ from kbsource.temporary import TemporaryFolder
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_DISK_SHARE = 3
+_DISK_SHARE = 4
 """Bytes on disk for each byte of rows: the table, and what grouping and sorting it spill."""
 _PROCESS_MB = 400
 """Memory of a process that joins, in MB, in addition to the limit of its database."""

@@ -6,7 +6,7 @@ Records are drawn by hashes of their content. Splits have no pages in common tha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
@@ -28,7 +28,6 @@ from mapping.entity_linking.records import (
     LINES,
     MENTIONS,
     SKIPPED,
-    SPLITS,
     ContextCutter,
     ContextOptions,
     MentionContext,
@@ -40,7 +39,6 @@ from mapping.sources.mentions import END_TAG, START_TAG
 from mapping.sources.raw_records import RawRecord, iter_lines
 
 Numbers = npt.NDArray[Any]
-_HASH_BITS = 63
 N_BUCKETS = 1 << 10
 """Buckets that pages are divided into. The dev split has at least one bucket, about a thousandth of the pages."""
 
@@ -64,58 +62,40 @@ class Sampling:
         return sha256("\x1f".join((self.seed, *context, str(target))).encode()).digest()[:16]
 
 
-def hash_groups(batch: pa.RecordBatch, *, n_groups: int) -> npt.NDArray[np.int64]:
-    """Returns the group of each row of KEYS. Groups are ranges of hashes, in order."""
-    groups: npt.NDArray[np.int64] = (batch["hash"].to_numpy() >> (_HASH_BITS - 32)) * n_groups >> 32
-    return groups
+DISTINCT_KEYS = """
+create table distinct_keys as
+    select hash, more_hash, place, link, bucket from keys
+    qualify row_number() over (partition by hash, more_hash order by place, link) = 1
+"""
+"""The first link of each record, from all rows of KEYS in the table ``keys``."""
+KEYS_OF_BUCKETS = "select bucket, count(*) as n from distinct_keys group by bucket order by bucket"
+CHOSEN_LINKS = """
+with
+    split as (select hash, more_hash, place, link, bucket < {n_dev_buckets} as is_dev from distinct_keys),
+    drawn as (
+        (select place, link, is_dev from split where not is_dev order by hash, more_hash limit {train})
+        union all (select place, link, is_dev from split where is_dev order by hash, more_hash limit {dev})
+    )
+select place, link, is_dev, row_number() over (partition by is_dev order by place, link) - 1 as number from drawn
+order by place, link
+"""
+"""Rows of CHOSEN: of each split the links with the smallest hashes, numbered in the order of the release."""
 
 
-def distinct_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yields rows of KEYS, in ``KEY_ORDER``, skipping links whose record equals an earlier record."""
-    last = np.full((1, 2), -1, np.int64)
-    for batch in batches:
-        hashes = np.concatenate([last, np.column_stack([batch["hash"], batch["more_hash"]])])
-        last = hashes[-1:]
-        yield batch.filter(pa.array((hashes[1:] != hashes[:-1]).any(axis=1)))
-
-
-def rows_of_split(batch: pa.RecordBatch, split: str, n_dev_buckets: int) -> pa.RecordBatch:
-    """Returns the rows of KEYS of a split."""
-    is_dev = batch["bucket"].to_numpy() < n_dev_buckets
-    return batch.filter(pa.array(is_dev if split == "dev" else ~is_dev))
-
-
-class DrawnLinks(NamedTuple):
-    """Result of the draw."""
-
-    n_dev_buckets: int  # buckets of pages that belong to dev
-    found: dict[str, int]  # distinct keys of each split
-    #: number of keys per group and split: the smallest hashes first, up to the requested number
-    groups: list[dict[str, int]]
-
-
-def draw(groups: Sequence[Numbers], sampling: Sampling) -> DrawnLinks:
-    """Draws the records. Dev gets as many buckets as match its share of all records.
+def dev_buckets(of_buckets: Mapping[int, int], sampling: Sampling) -> int:
+    """Returns how many buckets of pages belong to dev: as many as match its share of all records.
 
     Args:
-        groups: for each group, the number of distinct keys of every bucket.
+        of_buckets: number of distinct records by bucket.
 
-    >>> few = Sampling(2, 1, "kilt", ContextOptions())
-    >>> draw([np.array([0, 1, 2, 0]), np.array([1, 0, 1, 1])], few)
-    DrawnLinks(n_dev_buckets=2, found={'train': 4, 'dev': 2}, groups=[{'train': 2, 'dev': 1}, {'train': 0, 'dev': 0}])
+    >>> dev_buckets({0: 1, 1: 1, 2: 3, 3: 1}, Sampling(2, 1, "kilt", ContextOptions()))
+    2
     """
-    total = np.sum([np.zeros(N_BUCKETS, np.int64)] if not len(groups) else groups, axis=0)
+    total = np.zeros(N_BUCKETS, np.int64)
+    for bucket, n_records in of_buckets.items():
+        total[bucket] = n_records
     least = -(-sampling.dev * int(total.sum()) // max(1, sampling.train + sampling.dev))
-    n_dev = int(np.searchsorted(np.append(0, np.cumsum(total)), least))
-    left = {"train": sampling.train, "dev": sampling.dev}
-    found, given = dict.fromkeys(SPLITS, 0), []
-    for of_buckets in groups:
-        own = {"train": int(of_buckets[n_dev:].sum()), "dev": int(of_buckets[:n_dev].sum())}
-        given.append({split: min(own[split], left[split]) for split in SPLITS})
-        for split in SPLITS:
-            found[split] += own[split]
-            left[split] -= given[-1][split]
-    return DrawnLinks(n_dev, found, given)
+    return int(np.searchsorted(np.append(0, np.cumsum(total)), least))
 
 
 _OF_LINKS = ("element", "start", "end", "target_title", "target_page_id")
@@ -272,20 +252,15 @@ def _mention_rows(
     return mention_rows(Counter(zip(mentions, targets, strict=True)), titles, occurrences)
 
 
-def chosen_lines(
-    batch: pa.RecordBatch, chosen: Mapping[str, Numbers], starts: Mapping[str, int], context: ContextOptions
-) -> pa.RecordBatch:
+def chosen_lines(batch: pa.RecordBatch, chosen: pa.RecordBatch, context: ContextOptions) -> pa.RecordBatch:
     """Returns the records of chosen links, as rows of LINES, in the order of the release.
 
     Args:
         batch: ``COLUMNS`` of pages.
-        chosen: numbers of the links of each split, ascending.
-        starts: number of the first of these records in its split.
+        chosen: rows of CHOSEN for these pages, by link.
     """
     links = PageLinks(batch)
-    named = [(number, split, starts[split] + n) for split in SPLITS for n, number in enumerate(chosen[split].tolist())]
-    named.sort()
-    own = np.array([number for number, _, _ in named], np.int64)
+    own = chosen["link"].to_numpy()
     texts, titles = (
         array.take(pa.array(at)).to_pylist() for array, at in ((links.texts, links.places[own]), (links.titles, own))
     )
@@ -294,11 +269,12 @@ def chosen_lines(
 
     def rows() -> Iterator[tuple[Any, ...]]:
         places = zip(*(column[own].tolist() for column in columns), strict=True)
-        for (_, split, n), text, title, place in zip(named, texts, titles, places, strict=True):
+        named = zip(chosen["is_dev"].to_pylist(), chosen["number"].to_pylist(), strict=True)
+        for (is_dev, number), text, title, place in zip(named, texts, titles, places, strict=True):
             _, _, start, end, target = place
-            name = record_id(split, n)
+            name = record_id("dev" if is_dev else "train", number)
             line = link_line(name, cut(text, start, end), page_id=target, title=title, max_tokens=context.max_tokens)
-            yield name, *place, split == "dev", line
+            yield name, *place, is_dev, line
 
     return rows_batch(rows(), LINES)
 

@@ -83,27 +83,22 @@ TABLES = {"aliases": ALIASES, "links": LINKS}
 """Every table that only entity-linking data have, by folder name."""
 ALL_TABLES = {**TABLES, "rejected": schema_of(BadRecord)}
 
-PLACE = ("place", "link")
 KEYS = pa.schema(
     {"hash": pa.int64(), "more_hash": pa.int64(), "place": pa.int64(), "link": pa.int32(), "bucket": pa.int16()}
 )
 """A link as it is sampled: the hash of its record, its location, and the bucket of its page."""
-KEY_ORDER = ("hash", "more_hash", *PLACE)
-CHOSEN = pa.schema([KEYS.field(name) for name in PLACE])
+CHOSEN = pa.schema({"place": pa.int64(), "link": pa.int32(), "is_dev": pa.bool_(), "number": pa.int64()})
+"""A link that was drawn: its location, its split, and the number of its record in the split."""
 MENTIONS = pa.schema(
-    [
-        ("prefix", pa.int64()),
-        ("more_prefix", pa.int64()),
-        ("mention", pa.string()),
-        ("page_id", pa.int64()),
-        ("title", pa.string()),
-        ("count", pa.int64()),
-        ("occurrences", pa.int64()),
-    ]
+    {
+        "mention": pa.string(),
+        "page_id": pa.int64(),
+        "title": pa.string(),
+        "count": pa.int64(),
+        "occurrences": pa.int64(),
+    }
 )
-"""Links with one text to one page. The prefix columns hold the first bytes of the text as numbers with the same order.
-Occurrences count the text and are stored in one row of it."""
-MENTION_ORDER = ("prefix", "more_prefix", "page_id")
+"""Links with one text to one page. Occurrences count the text and are stored in one row of it."""
 LINES = pa.schema([*LINKS, ("is_dev", pa.bool_()), ("line", pa.binary())])
 """Links with their records as lines."""
 

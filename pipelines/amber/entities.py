@@ -22,7 +22,7 @@ from mapping.qampari.classes import ItemSet, item_numbers, required
 from pipelines.options import AmberJobOptions
 from pipelines.primitives.group_map import TOLD, By, GroupWork, map_groups, value_rows
 from pipelines.primitives.lookup import MapRows, read_item_set, write_item_set
-from pipelines.primitives.page_texts import PagesPlan
+from pipelines.primitives.page_texts import GroupedPagesPlan
 from pipelines.primitives.shuffle import StepCollector
 from pipelines.runners.workers import wired
 from pipelines.transforms.tables import ReadStatements, ReadTable
@@ -35,7 +35,7 @@ SET_BITS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AmberPlan(PagesPlan):
+class AmberPlan(GroupedPagesPlan):
     """Settings shared by all steps."""
 
     options: AmberJobOptions

@@ -1,9 +1,9 @@
 """Entity-linking data: one pipeline samples the links of a release as records and counts them in an alias table.
 
 Pages are read twice, range by range. The first pass hashes the record of every link and counts the meanings of its
-mention. Hashes are sorted, which groups equal records, and the smallest hashes are chosen; counts are sorted by
-mention. The second pass extracts only the chosen links and numbers them in the order of the release. The only text that
-is shuffled is mentions.
+mention. One worker joins the hashes with SQL: of equal records it keeps the first, it draws the smallest hashes, and
+numbers them in the order of the release. Another one sums the counts by mention. The second pass extracts only the
+drawn links.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -31,34 +32,51 @@ from kbsource.release.manifest import FileEntry, ListingManifest, code_facts, in
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.reader import parquet_file, row_groups
 from kbsource.release.sql import with_counts
-from kbsource.release.writer import LinesFile, write_batches, write_rejected
-from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored
-from kbsource.runtime.regroup import ByNumber
-from mapping.entity_linking.aliases import alias_rows, mention_groups, prefixes
+from kbsource.release.writer import (
+    ROWS_PER_FILE,
+    LinesFile,
+    RollingFiles,
+    name_files,
+    write_batches,
+    write_rejected,
+)
+from kbsource.runtime.chunks import (
+    BatchRef,
+    ChunkKey,
+    Report,
+    chunk_path,
+    keep_chunk,
+    once_json,
+    read_chunk_report,
+    read_stored,
+    write_chunk,
+)
+from kbsource.runtime.database import ordered_batches
+from kbsource.runtime.regroup import whole_runs
+from kbsource.runtime.warehouse import StoredTable, warehouse
+from mapping.entity_linking.aliases import ALIAS_ROWS
 from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.entity_linking.links import (
+    CHOSEN_LINKS,
     COLUMNS,
-    N_BUCKETS,
+    DISTINCT_KEYS,
+    KEYS_OF_BUCKETS,
     Exclusion,
     Sampling,
+    Scanned,
     Targets,
     chosen_lines,
-    distinct_keys,
-    draw,
-    hash_groups,
+    dev_buckets,
     read_exclusion,
-    rows_of_split,
     scan_links,
 )
 from mapping.entity_linking.records import (
     ALIASES,
     CHOSEN,
-    KEY_ORDER,
     KEYS,
     LINES,
     LINKS,
-    MENTION_ORDER,
-    PLACE,
+    MENTIONS,
     SKIPPED,
     SPLITS,
     lines_path,
@@ -66,19 +84,16 @@ from mapping.entity_linking.records import (
 from mapping.passages.corpus import checked_pages
 from pipelines.jobs.shared_inputs import MadeRelease, pages_input
 from pipelines.options import EntityLinkingOptions
-from pipelines.primitives.group_map import COUNTS, By, GroupWork, Piece, map_groups, send_rows
 from pipelines.primitives.page_texts import PagesPlan, ReleasePages
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Progress, chunks_done
+from pipelines.runners.counters import count
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import WorkerDoFn, do, wired
-from pipelines.transforms.tables import WriteTable, by_name
+from pipelines.transforms.tables import by_name
 
 RANGE_BYTES = 4 << 20
 """Minimum bytes of ``COLUMNS`` that are read together."""
-GROUP_BYTES, MOST_GROUPS = 16 << 20, 256
-"""Approximate bytes of page files per group of the shuffle."""
-_SAMPLED = 64
 
 
 class Range(NamedTuple):
@@ -134,31 +149,9 @@ def cut_ranges(file: int, *, plan: LinkingPlan) -> Iterator[int]:
             first, n_bytes = number + 1, 0
 
 
-def mention_bounds(plan: LinkingPlan) -> tuple[int, ...]:
-    """Returns the prefixes at which groups of mentions start. A sample of row groups is used to make the groups about
-    equal.
-
-    The prefixes determine how evenly the work is spread and which file contains a row of the table.
-    """
-    if plan.n_groups == 1:
-        return ()
-    column, found = "anchors.list.element.text", []
-    for number in np.unique(np.linspace(0, len(plan.files) - 1, _SAMPLED, dtype=np.int64)).tolist():
-        path = plan.path(number)
-        with Folder.of(path).open_ranges() as raw, parquet_file(raw) as file:
-            n_groups = file.metadata.num_row_groups
-            for group in np.unique(np.linspace(0, n_groups - 1, max(1, _SAMPLED // len(plan.files)), dtype=np.int64)):
-                if n_groups:
-                    anchors = file.read_row_group(int(group), columns=[column], use_threads=False)["anchors"]
-                    texts = anchors.combine_chunks().flatten().field("text").to_pylist()
-                    found.append(prefixes(" ".join(text.split()) for text in texts)[:, 0])
-    ordered = np.unique(np.concatenate([np.empty(0, np.int64), *found]))
-    cuts = np.arange(1, plan.n_groups) * len(ordered) // plan.n_groups
-    return tuple(np.unique(ordered[cuts]).tolist()) if len(ordered) else ()
-
-
-OF_MENTIONS, OF_KEYS = "mentions", "keys"
-_DUPLICATES = "duplicates"
+OF_MENTIONS, OF_KEYS, COUNTS, DRAWN, CHOSEN_RANGES = "mentions", "keys", "counts", "drawn", "chosen"
+_Chunks = Sequence[tuple[ChunkKey, BatchRef]]
+_Counts = Sequence[tuple[ChunkKey, Mapping[str, int]]]
 ALIAS_GROUP_ROWS = 4096
 """Rows per row group of aliases, the least that a look-up reads."""
 _LINK_GROUP_ROWS = 1 << 16
@@ -178,7 +171,8 @@ def write_targets(_: bytes, *, plan: LinkingPlan) -> Iterator[str]:
 
 
 class ScanLinks(WorkerDoFn):
-    """Number of a range -> (key, KEYS) and, by name, (key, MENTIONS) and (key, counts) of its links."""
+    """Number of a range -> (key, ``BatchRef`` of KEYS) and, by name, (key, ``BatchRef`` of MENTIONS) and (key, counts)
+    of its links."""
 
     def __init__(self, plan: LinkingPlan) -> None:
         super().__init__()
@@ -186,90 +180,103 @@ class ScanLinks(WorkerDoFn):
         self._targets: Targets | None = None
 
     def process(self, place: int, targets: str) -> Iterator[Any]:
-        plan, range_ = self._plan, Range.at(place)
+        range_ = Range.at(place)
         key = ChunkKey(range_.file, range_.first)
+        mentions_path = chunk_path(self._plan.folder(OF_MENTIONS), key)
+
+        def make(path: str) -> None:
+            scanned = self._scan(place, targets)
+            for batch, counts, own_path in (
+                (scanned.mentions, Counter[str](), mentions_path),
+                (scanned.keys, scanned.counts, path),  # last, because it shows that the range is done
+            ):
+                write_chunk([batch], batch.schema, Report(counts, n_bytes=batch.nbytes), path=own_path)
+
         with named_faults():
-            if self._targets is None:
-                folder = local_copy(Folder.of(targets), [_TARGETS], version=plan.pages.sha256)
-                self._targets = Targets(np.load(os.path.join(folder, _TARGETS), mmap_mode="r"))
-            scanned = scan_links(
-                plan.read(range_), place, sampling=plan.sampling, targets=self._targets, excluded=self._excluded
-            )
-        yield key, scanned.keys
-        yield beam.pvalue.TaggedOutput(OF_MENTIONS, (key, scanned.mentions))
-        yield beam.pvalue.TaggedOutput(COUNTS, (key, dict(scanned.counts)))
+            keys = keep_chunk(self._plan.folder(OF_KEYS), key, make)
+            mentions, _ = read_chunk_report(mentions_path)
+            counts = read_chunk_report(keys.path)[1].counts
+            count(counts)
+        yield key, keys
+        yield beam.pvalue.TaggedOutput(OF_MENTIONS, (key, mentions))
+        yield beam.pvalue.TaggedOutput(COUNTS, (key, dict(counts)))
+
+    def _scan(self, place: int, targets: str) -> Scanned:
+        plan = self._plan
+        if self._targets is None:
+            folder = local_copy(Folder.of(targets), [_TARGETS], version=plan.pages.sha256)
+            self._targets = Targets(np.load(os.path.join(folder, _TARGETS), mmap_mode="r"))
+        pages = plan.read(Range.at(place))
+        return scan_links(pages, place, sampling=plan.sampling, targets=self._targets, excluded=self._excluded)
 
 
-def find_distinct(work: GroupWork) -> None:
-    """Keeps the first of equal keys. Counts the duplicates, and the keys kept in each bucket."""
-    of_buckets = np.zeros(N_BUCKETS, np.int64)
-    for batch in distinct_keys(_counted(work)):
-        work.counts[_DUPLICATES] -= batch.num_rows
-        of_buckets += np.bincount(batch["bucket"].to_numpy(), minlength=N_BUCKETS)
-        work.write("distinct", batch)
-    work.counts.update({str(bucket): int(of_buckets[bucket]) for bucket in np.flatnonzero(of_buckets).tolist()})
+def draw_links(keys: _Chunks, *, plan: LinkingPlan) -> Iterator[Any]:
+    """All KEYS -> (number of a range, ``BatchRef`` of its CHOSEN) and, by name, the counts of the draw."""
+
+    def make(path: str) -> None:
+        with warehouse({"keys": _stored(KEYS, keys)}) as db:
+            db.execute(DISTINCT_KEYS)
+            of_buckets = dict(db.execute(KEYS_OF_BUCKETS).fetchall())
+            n_dev_buckets, n_distinct = dev_buckets(of_buckets, plan.sampling), sum(of_buckets.values())
+            n_dev = sum(n for bucket, n in of_buckets.items() if bucket < n_dev_buckets)
+            counts = {
+                "found": {"train": n_distinct - n_dev, "dev": n_dev},
+                "duplicates": sum(BatchRef(*stored).n_rows for _, stored in keys) - n_distinct,
+            }
+            query = CHOSEN_LINKS.format(n_dev_buckets=n_dev_buckets, train=plan.sampling.train, dev=plan.sampling.dev)
+            of_ranges = one_range_each(ordered_batches(db, query, CHOSEN))
+            write_chunk(of_ranges, CHOSEN, Report(facts=counts), path=path)
+
+    chosen = keep_chunk(plan.folder("chosen"), ChunkKey(0, 0), make)
+    drawn = read_chunk_report(chosen.path)[1].facts
+    count({"duplicates": drawn["duplicates"]})
+    yield beam.pvalue.TaggedOutput(DRAWN, drawn)
+    for number, batch in enumerate(read_stored(chosen)):
+        yield batch["place"][0].as_py(), BatchRef(chosen.path, number, 1, batch.num_rows, 0)
 
 
-def _counted(work: GroupWork) -> Iterator[pa.RecordBatch]:
-    for batch in work.rows(OF_KEYS):
-        work.counts[_DUPLICATES] += batch.num_rows
-        yield batch
+def _stored(schema: pa.Schema, chunks: _Chunks) -> StoredTable:
+    return StoredTable(schema, [BatchRef(*stored) for _, stored in chunks])
 
 
-def draw_keys(counted: Sequence[tuple[ChunkKey, Mapping[str, int]]], *, sampling: Sampling) -> Iterator[dict[str, Any]]:
-    """Yields the draw based on the counts of ``find_distinct``, the shares by group, and the number of duplicates."""
-    of_groups = np.zeros((len(counted), N_BUCKETS), np.int64)
-    for row, (_, counts) in enumerate(counted):
-        for name, n_keys in counts.items():
-            if name != _DUPLICATES:
-                of_groups[row, int(name)] = n_keys
-    drawn = draw(list(of_groups), sampling)
-    groups = {key[1]: own for (key, _), own in zip(counted, drawn.groups, strict=True)}
-    n_duplicates = sum(counts[_DUPLICATES] for _, counts in counted)
-    yield {**drawn._asdict(), "groups": groups, _DUPLICATES: n_duplicates}
+def one_range_each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Cuts rows of CHOSEN, in order, into one batch for each range."""
+    for batch in whole_runs(batches, ["place"]):
+        edges = np.flatnonzero(np.diff(batch["place"].to_numpy())) + 1
+        for start, end in pairwise([0, *edges.tolist(), batch.num_rows]):
+            yield batch.slice(start, end - start)
 
 
-def choose(work: GroupWork, drawn: Mapping[str, Any]) -> None:
-    """Writes the links whose keys are drawn, by split."""
-    left = dict(drawn["groups"][work.group])
-    for batch in work.rows("distinct"):
-        for split in SPLITS:
-            rows = rows_of_split(batch, split, drawn["n_dev_buckets"]).slice(0, left[split])
-            left[split] -= rows.num_rows
-            work.write(split, rows.select(PLACE).cast(CHOSEN))
+def cut_lines(element: tuple[int, BatchRef], *, plan: LinkingPlan) -> Iterator[tuple[ChunkKey, BatchRef]]:
+    """(number of a range, ``BatchRef`` of its CHOSEN) -> (key, ``BatchRef`` of its LINES)."""
+    range_, (chosen,) = Range.at(element[0]), read_stored(BatchRef(*element[1]))
+    key = ChunkKey(range_.file, range_.first)
+
+    def make(path: str) -> None:
+        write_chunk([chosen_lines(plan.read(range_), chosen, plan.sampling.context)], LINES, Report(), path=path)
+
+    yield key, keep_chunk(plan.folder("lines"), key, make)
 
 
-def sized(place: int, chosen: Piece) -> tuple[int, tuple[str, int]]:
-    """Returns how many links of a split were chosen in a range."""
-    split, _, stored = chosen
-    return place, (split, BatchRef(*stored).n_rows)
+def write_aliases(mentions: _Chunks, *, plan: LinkingPlan) -> Iterator[FileEntry]:
+    """Writes the alias table from all MENTIONS, and returns the entries of its files."""
 
+    def make() -> list[dict[str, Any]]:
+        with (
+            warehouse({"mentions": _stored(MENTIONS, mentions)}) as db,
+            RollingFiles(
+                plan.output, "aliases", schema=ALIASES, names="{:05d}.unnamed", rows_per_file=ROWS_PER_FILE
+            ) as files,
+        ):
+            for batch in ordered_batches(db, ALIAS_ROWS, ALIASES, n_rows=ALIAS_GROUP_ROWS):
+                files.write(batch)
+        folder = plan.output
+        return [
+            asdict(entry)
+            for entry in name_files(files.entries, "aliases", schema=ALIASES, folder=folder, output=folder)
+        ]
 
-def first_numbers(sizes: Sequence[tuple[int, tuple[str, int]]]) -> Iterator[dict[int, dict[str, int]]]:
-    """Yields the number of the first record of each split in each range; sizes must be in order.
-
-    >>> next(first_numbers([(3, ("train", 2)), (7, ("dev", 1)), (7, ("train", 4)), (9, ("train", 1))]))[9]
-    {'train': 6, 'dev': 1}
-    """
-    total = dict.fromkeys(SPLITS, 0)
-    found: dict[int, dict[str, int]] = {}
-    for place, (split, n_records) in sizes:
-        found.setdefault(place, dict(total))
-        total[split] += n_records
-    yield found
-
-
-def cut_lines(work: GroupWork, starts: Mapping[int, Mapping[str, int]], *, plan: LinkingPlan) -> None:
-    """Writes the records of the chosen links of a range."""
-    chosen = {split: np.sort(work.table(split, CHOSEN)["link"].to_numpy()) for split in SPLITS}
-    pages = plan.read(Range.at(work.group))
-    work.write("lines", chosen_lines(pages, chosen, starts[work.group], plan.sampling.context))
-
-
-def count_aliases(work: GroupWork) -> None:
-    """Writes the part of the alias table for a range of mentions."""
-    for batch in rebatched(alias_rows(work.rows(OF_MENTIONS)), ALIAS_GROUP_ROWS):
-        work.write("aliases", batch)
+    yield from (FileEntry(**entry) for entry in once_json(join(plan.folder("aliases"), "files.json"), make))
 
 
 def write_records(name: str, lines: Sequence[tuple[ChunkKey, BatchRef]], *, plan: LinkingPlan) -> Iterator[FileEntry]:
@@ -292,7 +299,6 @@ def _batches(chunks: Iterable[BatchRef], columns: Sequence[str]) -> Iterator[pa.
 
 
 Given = beam.pvalue.AsSingleton
-_Counts = Sequence[tuple[ChunkKey, Mapping[str, int]]]
 
 
 def make_entity_linking(
@@ -321,12 +327,11 @@ def make_entity_linking(
             files=files,
             sampling=sampling,
             excluded=exclusion.page_ids,
-            n_groups=min(MOST_GROUPS, 1 + sum(entry.bytes for entry in files) // GROUP_BYTES),
             output=output,
             staging=out.staging,
         )
         _ = pipeline | "entity linking" >> link_entities(plan, facts, exclusion)
-        read, n_pages = join(plan.folder("distinct"), "given", OF_KEYS), [entry.rows or 0 for entry in plan.files]
+        read, n_pages = plan.folder(OF_KEYS), [entry.rows or 0 for entry in plan.files]
         with progress.stage("links", chunks_done(out.staging, read, n_pages, unit="pages")):
             steps = run_pipeline(pipeline, "entity-linking")
     return MadeRelease(options.output, ENTITY_LINKING.read(output), time.monotonic() - started, steps)
@@ -335,7 +340,6 @@ def make_entity_linking(
 @wired
 def link_entities(pipeline: Any, plan: LinkingPlan, facts: Mapping[str, Any], exclusion: Exclusion) -> Any:
     """The pages of a release -> the folder of the data, once it is complete. Applied to a pipeline."""
-    folder = plan.folder
     targets = pipeline | "begin" >> beam.Impulse() | "targets" >> do(write_targets, plan=plan)
     scanned = (
         pipeline
@@ -345,52 +349,23 @@ def link_entities(pipeline: Any, plan: LinkingPlan, facts: Mapping[str, Any], ex
         | "spread ranges" >> beam.Reshuffle()
         | "scan" >> beam.ParDo(ScanLinks(plan), Given(targets)).with_outputs(OF_MENTIONS, COUNTS, main=OF_KEYS)
     )
-    by_hash = partial(hash_groups, n_groups=plan.n_groups)
-    distinct = {OF_KEYS: scanned[OF_KEYS]} | "distinct" >> map_groups(
-        find_distinct, folder("distinct"), outputs={"distinct": KEYS}, by={OF_KEYS: By(by_hash, KEY_ORDER)}
+    drawn = (
+        scanned[OF_KEYS]
+        | "keys" >> CollectSorted()
+        | "draw" >> do(draw_links, plan=plan).with_outputs(DRAWN, main=CHOSEN_RANGES)
     )
-    drawn = distinct[COUNTS] | "draw" >> CollectSorted(partial(draw_keys, sampling=plan.sampling))
-    chosen = {"distinct": distinct["distinct"]} | "choose" >> map_groups(
-        choose, folder("chosen"), outputs=dict.fromkeys(SPLITS, CHOSEN), given=(Given(drawn),)
-    )
-    of_splits = {split: chosen[split] for split in SPLITS}
-    by_place, sent = send_rows(of_splits, folder("places"), dict.fromkeys(SPLITS, By(ByNumber("place"))))
-    sizes = tuple(by_place.values()) | "of splits" >> beam.Flatten()
-    starts = sizes | "sizes" >> beam.MapTuple(sized) | "starts" >> CollectSorted(first_numbers)
-    cut = by_place | "cut" >> map_groups(
-        partial(cut_lines, plan=plan),
-        folder("cut"),
-        outputs={"lines": LINES},
-        by=sent,
-        given=(Given(starts),),
-    )
-    lines = Given(cut["lines"] | "lines" >> CollectSorted())
+    cut = drawn[CHOSEN_RANGES] | "spread chosen" >> beam.Reshuffle() | "cut" >> do(cut_lines, plan=plan)
+    lines = Given(cut | "lines" >> CollectSorted())
     written = (
         pipeline
         | "records" >> beam.Create([*SPLITS, "links"], reshuffle=False)
         | "spread records" >> beam.Reshuffle()
         | "write records" >> do(write_records, lines, plan=plan)
     )
-    by_mention = partial(mention_groups, bounds=mention_bounds(plan))
-    counted = {OF_MENTIONS: scanned[OF_MENTIONS]} | "count" >> map_groups(
-        count_aliases,
-        folder("aliases"),
-        outputs={"aliases": ALIASES},
-        by={OF_MENTIONS: By(by_mention, MENTION_ORDER)},
-    )
-    aliases = (
-        counted["aliases"]
-        | "parts" >> beam.MapTuple(_as_part)
-        | "aliases" >> WriteTable("aliases", plan.output, kind=ENTITY_LINKING)
-    )
+    aliases = scanned[OF_MENTIONS] | "aliases" >> CollectSorted(partial(write_aliases, plan=plan))
     entries = (written, aliases) | "files of all" >> beam.Flatten() | beam.Map(by_name) | "written" >> CollectSorted()
-    given = map(Given, (scanned[COUNTS] | "counts of links" >> CollectSorted(), drawn))
+    given = map(Given, (scanned[COUNTS] | "counts of links" >> CollectSorted(), drawn[DRAWN]))
     return entries | "commit" >> do(_commit, *given, output=plan.output, facts=facts, exclusion=exclusion)
-
-
-def _as_part(key: ChunkKey, stored: BatchRef) -> tuple[ChunkKey, BatchRef]:
-    """Makes the output of a group a separate part, and so a separate file."""
-    return ChunkKey(key[1], 0), stored
 
 
 def _commit(

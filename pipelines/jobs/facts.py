@@ -59,7 +59,7 @@ from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_input
 from pipelines.options import FactsOptions
 from pipelines.primitives.group_map import TOLD, By, GroupWork, groups_for, map_groups, value_rows
 from pipelines.primitives.lookup import MapRows
-from pipelines.primitives.page_texts import PagesPlan, PageTexts, ReleasePages
+from pipelines.primitives.page_texts import GroupedPagesPlan, PageTexts, ReleasePages
 from pipelines.primitives.shuffle import Collected, CollectSorted, StepCollector, StepOutputs
 from pipelines.progress import Done, Progress
 from pipelines.qampari.facts import find_proofs
@@ -73,7 +73,7 @@ Given, AllOf = beam.pvalue.AsSingleton, beam.pvalue.AsList
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FactsPlan(PagesPlan):
+class FactsPlan(GroupedPagesPlan):
     """Settings shared by all steps; ``pages`` is the newer release, or the one given to ``of``."""
 
     options: FactsOptions

@@ -79,11 +79,17 @@ class PagesPlan:
     pages: ReleasePages
     staging: str  # folder for files between the steps
     output: str  # folder of the new release
-    n_groups: int  # number of groups of rows, see ``groups_for``
 
     def folder(self, *names: str) -> str:
         """Returns the folder of a step."""
         return join(self.staging, *names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupedPagesPlan(PagesPlan):
+    """The same for data whose rows are joined in groups."""
+
+    n_groups: int  # number of groups of rows, see ``groups_for``
 
 
 class PageTexts:

@@ -28,7 +28,7 @@ from mapping.qampari.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, item_te
 from mapping.qampari.records import ProofText
 from pipelines.primitives.group_map import By, GroupWork, map_groups
 from pipelines.primitives.lookup import Lookup, MapRows, read_item_set, write_item_set
-from pipelines.primitives.page_texts import PagesPlan
+from pipelines.primitives.page_texts import GroupedPagesPlan
 from pipelines.primitives.shuffle import CollectSorted, keep_batch
 from pipelines.qampari.plan import ITEMS, ORDER_BUCKETS, QampariPlan
 from pipelines.runners.workers import do, wired
@@ -134,7 +134,7 @@ def read_types(path: str) -> ClassTypes:
 
 
 @wired
-def find_item_names(items: Any, plan: PagesPlan, name: str, paths: tuple[str, ...], places: Any) -> Any:
+def find_item_names(items: Any, plan: GroupedPagesPlan, name: str, paths: tuple[str, ...], places: Any) -> Any:
     """(key, ``BatchRef``) of rows of ITEMS -> the same for rows of NAMES; pass all of them to ``open_item_names``.
 
     ``places`` is the result of ``find_places`` for the files of items at ``paths``.
@@ -156,13 +156,13 @@ def find_item_names(items: Any, plan: PagesPlan, name: str, paths: tuple[str, ..
     return named.names
 
 
-def _name(work: GroupWork, *, plan: PagesPlan) -> None:
+def _name(work: GroupWork, *, plan: GroupedPagesPlan) -> None:
     items = np.unique(work.table("items", ITEMS)["item"].to_numpy())
     for batch in name_items(items, work.table("terms", TERMS), plan.pages.of_items()):
         work.write("names", batch)
 
 
-def open_item_names(chunks: Sequence[tuple[ChunkKey, BatchRef]], plan: PagesPlan) -> ItemNames:
+def open_item_names(chunks: Sequence[tuple[ChunkKey, BatchRef]], plan: GroupedPagesPlan) -> ItemNames:
     """Opens the results of ``find_item_names``."""
     return ItemNames(Lookup(chunks, "item", ByNumber("item", plan.n_groups).of).take)
 

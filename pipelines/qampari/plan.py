@@ -16,7 +16,7 @@ from mapping.qampari.evidence import CandidateSentence
 from mapping.qampari.questions import FAMILY_BITS, QueryNumbers, Relations
 from mapping.qampari.records import QueryRow, Question
 from pipelines.options import QampariOptions
-from pipelines.primitives.page_texts import PagesPlan
+from pipelines.primitives.page_texts import GroupedPagesPlan
 
 ORDER_BUCKETS = 256
 """The table of queries is ordered by remainders modulo this number."""
@@ -30,7 +30,7 @@ _query_numbers = lru_cache(maxsize=1)(QueryNumbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QampariPlan(PagesPlan):
+class QampariPlan(GroupedPagesPlan):
     """Settings shared by all steps."""
 
     options: QampariOptions

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,24 @@ from msgspec.structs import replace
 
 from kbsource.columns import batch_of
 from kbsource.records import Anchor, Page
-from kbsource.runtime.chunks import rows_batch
-from mapping.entity_linking.aliases import alias_rows, count_occurrences, mention_rows, prefixes
-from mapping.entity_linking.links import N_BUCKETS, Sampling, Targets, chosen_lines, distinct_keys, draw, scan_links
+from kbsource.runtime.chunks import Report, rows_batch, write_chunk
+from kbsource.runtime.database import ordered_batches
+from kbsource.runtime.warehouse import StoredTable, warehouse
+from mapping.entity_linking.aliases import ALIAS_ROWS, count_occurrences, mention_rows
+from mapping.entity_linking.links import (
+    CHOSEN_LINKS,
+    DISTINCT_KEYS,
+    KEYS_OF_BUCKETS,
+    N_BUCKETS,
+    Sampling,
+    Targets,
+    chosen_lines,
+    dev_buckets,
+    scan_links,
+)
 from mapping.entity_linking.records import (
+    ALIASES,
+    CHOSEN,
     KEYS,
     MENTIONS,
     SKIPPED,
@@ -25,6 +41,7 @@ from mapping.entity_linking.records import (
     cut_context,
     link_line,
 )
+from pipelines.jobs.entity_linking import one_range_each
 from tests.support.passages import page
 
 SAMPLING = Sampling(train=5, dev=5, seed="kilt", context=ContextOptions())
@@ -126,10 +143,10 @@ def test_without_links_there_is_nothing() -> None:
     assert scan(linked(3, (1, "Sorn", 2)), n=1).counts["not_released"] == 1
 
 
-def test_chosen_links_are_numbered_by_split_in_the_order_of_the_release() -> None:
+def test_chosen_links_are_written_with_their_numbers_in_the_order_of_the_release() -> None:
     pages = batch_of([linked(3, (1, "Sorn", 2), (1, "Brack", 4)), linked(5, (1, "Tey", 3))], Page)
-    chosen = {"train": np.array([0, 2]), "dev": np.array([1])}
-    lines = chosen_lines(pages, chosen, {"train": 10, "dev": 0}, ContextOptions()).to_pylist()
+    chosen = rows_batch([(7, 0, False, 10), (7, 1, True, 0), (7, 2, False, 11)], CHOSEN)
+    lines = chosen_lines(pages, chosen, ContextOptions()).to_pylist()
     assert [tuple(row.values())[:-1] for row in lines] == [
         ("blink-train-10", 3, 1, 4, 8, 2, False),
         ("blink-dev-0", 3, 1, 24, 29, 4, True),
@@ -138,24 +155,71 @@ def test_chosen_links_are_numbered_by_split_in_the_order_of_the_release() -> Non
     assert json.loads(lines[1]["line"])["input"] == "The Sorn is a river of [START_ENT] Brack [END_ENT] , near Tey."
 
 
-def test_of_keys_that_say_the_same_the_first_stays_over_batches_too() -> None:
-    rows = [(1, 1, 3, 0, 0), (1, 1, 9, 4, 0), (1, 2, 3, 1, 0), (2, 2, 0, 0, 0), (2, 2, 5, 5, 0), (3, 2, 1, 1, 0)]
-    batches = [rows_batch(rows[:2], KEYS), rows_batch(rows[2:4], KEYS), rows_batch(rows[4:], KEYS)]
-    kept = [tuple(row.values()) for batch in distinct_keys(batches) for row in batch.to_pylist()]
-    assert kept == [rows[0], rows[2], rows[3], rows[5]]
+def stored(folder: Path, schema: pa.Schema, *chunks: list[Any]) -> StoredTable:
+    """Rows as chunks in files."""
+    paths = [str(folder / f"{schema.names[0]}-{number}.arrow") for number in range(len(chunks))]
+    written = [
+        write_chunk([rows_batch(rows, schema)], schema, Report(), path=path)
+        for rows, path in zip(chunks, paths, strict=True)
+    ]
+    return StoredTable(schema, written)
 
 
-def test_dev_gets_the_buckets_that_give_it_its_share_and_no_split_more_than_is_wanted() -> None:
-    even = [np.full(N_BUCKETS, 10)] * 2
-    drawn = draw(even, Sampling(900, 100, "kilt", ContextOptions()))
-    assert drawn.n_dev_buckets == -(-N_BUCKETS // 10)
-    assert drawn.groups == [{"train": 900, "dev": 100}, {"train": 0, "dev": 0}]
-    assert draw([], SAMPLING).groups == []
-    few = np.zeros(N_BUCKETS, np.int64)
-    few[5] = 3
-    assert draw([few], SAMPLING) == (6, {"train": 0, "dev": 3}, [{"train": 0, "dev": 3}])
-    assert draw([few], Sampling(2, 0, "kilt", ContextOptions())).groups == [{"train": 2, "dev": 0}]
-    assert draw([few], Sampling(0, 2, "kilt", ContextOptions())).groups == [{"train": 0, "dev": 2}]
+def drawn(keys: StoredTable, *, threads: int = 1, **counts: int) -> list[tuple[Any, ...]]:
+    """Rows of CHOSEN."""
+    with warehouse({"keys": keys}, threads=threads) as db:
+        db.execute(DISTINCT_KEYS)
+        batches = list(ordered_batches(db, CHOSEN_LINKS.format(**counts), CHOSEN))
+    return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+
+
+def test_of_equal_records_the_first_is_drawn_and_of_a_split_the_smallest_hashes(tmp_path: Path) -> None:
+    rows = [(1, 1, 9, 4, 0), (1, 1, 3, 0, 5), (1, 2, 3, 1, 0), (2, 2, 5, 5, 9), (2, 2, 5, 0, 9), (3, 2, 1, 1, 9)]
+    keys = stored(tmp_path, KEYS, rows[:1], rows[1:4], rows[4:])
+    assert drawn(keys, n_dev_buckets=5, train=9, dev=9) == [
+        (1, 1, False, 0),
+        (3, 0, False, 1),
+        (3, 1, True, 0),
+        (5, 0, False, 2),
+    ]
+    assert drawn(keys, n_dev_buckets=5, train=1, dev=0) == [(3, 0, False, 0)]
+    assert drawn(keys, n_dev_buckets=0, train=2, dev=1) == [(3, 0, False, 0), (3, 1, False, 1)]
+    with warehouse({"keys": keys}) as db:
+        db.execute(DISTINCT_KEYS)
+        assert db.execute(KEYS_OF_BUCKETS).fetchall() == [(0, 1), (5, 1), (9, 2)]
+
+
+def test_any_number_of_threads_draws_the_same_as_a_dictionary(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    hashes, more_hashes, places, buckets = (random.integers(0, top, 300_000).tolist() for top in (400, 400, 50, 4))
+    rows = list(zip(hashes, more_hashes, places, range(300_000), buckets, strict=True))
+    first: dict[Any, Any] = {}
+    for row in sorted(rows):
+        first.setdefault(row[:2], row)
+    splits = [[row for _, row in sorted(first.items()) if (row[4] < 1) == is_dev] for is_dev in (False, True)]
+    chosen = [
+        (*row[2:4], bool(is_dev), number)
+        for is_dev, own in enumerate(splits)
+        for number, row in enumerate(sorted(own[:9_000], key=lambda row: row[2:4]))
+    ]
+    keys = stored(tmp_path, KEYS, rows[:100_000], rows[100_000:])
+    for threads in (1, 2, 7):
+        assert drawn(keys, threads=threads, n_dev_buckets=1, train=9_000, dev=9_000) == sorted(chosen)
+
+
+def test_dev_gets_the_buckets_that_give_it_its_share() -> None:
+    even = dict.fromkeys(range(N_BUCKETS), 20)
+    assert dev_buckets(even, Sampling(900, 100, "kilt", ContextOptions())) == -(-N_BUCKETS // 10)
+    assert dev_buckets({}, SAMPLING) == 0
+    assert dev_buckets({5: 3}, SAMPLING) == 6
+    assert dev_buckets({5: 3}, Sampling(2, 0, "kilt", ContextOptions())) == 0
+    assert dev_buckets({5: 3}, Sampling(0, 2, "kilt", ContextOptions())) == 6
+
+
+def test_every_range_has_a_batch_of_its_own() -> None:
+    places = [[3, 3, 4], [], [4], [5, 9, 9]]
+    batches = [rows_batch([(place, 0, False, 0) for place in own], CHOSEN) for own in places]
+    assert [batch["place"].to_pylist() for batch in one_range_each(batches)] == [[3, 3], [4, 4], [5], [9, 9]]
 
 
 @pytest.mark.parametrize("more", ["", "Übrigens."])
@@ -165,15 +229,7 @@ def test_occurrences_are_whole_words(more: str) -> None:
     assert {mention: n for mention, n in found.items() if n} == {"art": 2, "C++": 2, "is art not": 1, "not": 1}
 
 
-def test_prefixes_are_in_the_order_of_the_texts() -> None:
-    texts = ["", "A", "A b", "Zürich", "a", "article of some length", "é", "Łódź", "北京", "𝔘"]
-    numbers = [tuple(pair) for pair in prefixes(texts).tolist()]
-    assert sorted(zip(numbers, texts, strict=True)) == sorted(
-        zip(numbers, texts, strict=True), key=lambda pair: pair[1].encode()
-    )
-
-
-def test_aliases_are_summed_over_chunks_and_have_the_shares_of_their_links() -> None:
+def test_aliases_are_summed_over_chunks_and_have_the_shares_of_their_links(tmp_path: Path) -> None:
     long = "a name of more than 16 bytes "
     counts: Any = [
         {("Sorn", 3): 2, ("Sorn", 4): 2, (f"{long}b", 9): 1, (f"{long}a", 9): 1},
@@ -181,11 +237,8 @@ def test_aliases_are_summed_over_chunks_and_have_the_shares_of_their_links() -> 
     ]
     occurrences: Any = [{"Sorn": 8, f"{long}b": 4, f"{long}a": 1}, {"Sorn": 10}]
     titles = {number: str(number) for number in range(10)}
-    rows = [row for count, of in zip(counts, occurrences, strict=True) for row in mention_rows(count, titles, of)]
-    rows.sort(key=lambda row: (row[0], row[1], row[3]))
-    batches = [rows_batch(rows[:3], MENTIONS), rows_batch(rows[3:], MENTIONS)]
-    made = [tuple(row.values()) for batch in alias_rows(batches) for row in batch.to_pylist()]
-    assert made == [
+    chunks = [list(mention_rows(count, titles, of)) for count, of in zip(counts, occurrences, strict=True)]
+    expected = [
         ("Sorn", 2, "2", 3, 3 / 9, 0.5),
         ("Sorn", 4, "4", 3, 3 / 9, 0.5),
         ("Sorn", 3, "3", 2, 2 / 9, 0.5),
@@ -193,4 +246,31 @@ def test_aliases_are_summed_over_chunks_and_have_the_shares_of_their_links() -> 
         (f"{long}a", 9, "9", 1, 1.0, 1.0),
         (f"{long}b", 9, "9", 1, 1.0, 0.25),
     ]
-    assert list(alias_rows([pa.RecordBatch.from_pylist([], MENTIONS)])) == []
+    assert aliases(stored(tmp_path, MENTIONS, *chunks)) == expected
+    assert aliases(StoredTable(MENTIONS, ())) == []
+
+
+def aliases(mentions: StoredTable, *, threads: int = 1) -> list[tuple[Any, ...]]:
+    """Rows of the alias table."""
+    with warehouse({"mentions": mentions}, threads=threads) as db:
+        batches = list(ordered_batches(db, ALIAS_ROWS, ALIASES))
+    return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+
+
+def test_any_number_of_threads_makes_the_same_aliases_in_code_point_order(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    texts = [f"{first}{number}" for first in ("a", "Z", "É", "ﬀ", "𝔘") for number in range(10_000)]
+    picks = zip(*(random.integers(0, top, 260_000).tolist() for top in (len(texts), 3, 9)), strict=True)
+    rows = [(texts[text], page_id, str(page_id), n + 1, n + 2) for text, page_id, n in picks]
+    own, links, occurrences = Counter[tuple[str, int]](), Counter[str](), Counter[str]()
+    for mention, page_id, _, n, of in rows:
+        own[mention, page_id] += n
+        links[mention] += n
+        occurrences[mention] += of
+    expected = [
+        (mention, page_id, str(page_id), n, n / links[mention], links[mention] / occurrences[mention])
+        for (mention, page_id), n in sorted(own.items(), key=lambda item: (item[0][0], -item[1], item[0][1]))
+    ]
+    table = stored(tmp_path, MENTIONS, rows[:100_000], rows[100_000:])
+    for threads in (1, 2, 7):
+        assert aliases(table, threads=threads) == expected

@@ -72,7 +72,7 @@ def test_the_columns_of_a_table_are_read_and_chunks_may_be_missing(tmp_path: Pat
         (
             "shutil",
             SimpleNamespace(disk_usage=lambda _: SimpleNamespace(free=11_999_999)),
-            r"joining 4 MB of rows takes 12 MB of disk, and 12 MB are free\. Set TMPDIR",
+            r"joining 4 MB of rows takes 16 MB of disk, and 12 MB are free\. Set TMPDIR",
         ),
         ("memory_bytes", lambda: 407_000_000, "takes 408 MB of memory, and this worker's machine has 407 MB"),
     ],

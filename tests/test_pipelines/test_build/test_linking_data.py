@@ -81,20 +81,30 @@ def test_the_data_are_sound_and_shown(made: Path, release: Path, capsys: pytest.
 
 
 @pytest.mark.slow
-def test_the_bytes_are_the_same_whatever_the_groups(
+def test_the_bytes_are_the_same_whatever_the_ranges(
     tmp_path: Path, release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kb = write_kb(tmp_path, open_release(release), rows_per_shard=20, n_shards=3)
-    make_linking(kb, tmp_path / "one group", train=50, dev=5)
-    monkeypatch.setattr(entity_linking, "GROUP_BYTES", 4_000)
-    make_linking(kb, tmp_path / "one", train=50, dev=5)
+    make_linking(kb, tmp_path / "files", train=50, dev=5)
+    monkeypatch.setattr(entity_linking, "RANGE_BYTES", 1)
+    make_linking(kb, tmp_path / "row groups", train=50, dev=5)
 
-    made = contents(tmp_path / "one")
-    assert len([name for name in made if name.startswith("aliases/")]) > 2
-    assert rows(tmp_path / "one", "aliases") == rows(tmp_path / "one group", "aliases")
-    for file in (TRAIN, DEV, LINKS_TABLE):
-        assert made[file] == (tmp_path / "one group" / file).read_bytes()
-    assert verified(tmp_path / "one", kb=kb).findings == ()
+    assert contents(tmp_path / "row groups") == contents(tmp_path / "files")
+    assert verified(tmp_path / "files", kb=kb).findings == ()
+
+
+def test_a_large_alias_table_has_several_files(tmp_path: Path, release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entity_linking, "ALIAS_GROUP_ROWS", 20)
+    monkeypatch.setattr(entity_linking, "ROWS_PER_FILE", 40)
+    make_linking(release, tmp_path / "data", **SIZES)
+    files = ENTITY_LINKING.read(str(tmp_path / "data")).tables["aliases"]
+    assert {entry.rows for entry in files[:-1]} == {40}
+    assert len(files) > 2
+    aliases = [
+        (row["mention"], row["page_id"], row["title"], row["count"]) for row in rows(tmp_path / "data", "aliases")
+    ]
+    assert aliases == plain_aliases(list(open_release(release)))
+    assert verified(tmp_path / "data", kb=release).findings == ()
 
 
 def test_more_than_there_is_gives_all_that_there_is(
