@@ -69,6 +69,7 @@ function draw({ place, chart }) {
     place.append(legend);
   }
   place.append(drawn);
+  if (place.scrollHeight > place.clientHeight) place.tabIndex = 0;  // so that keys scroll it
 }
 
 plotted.forEach(draw);
