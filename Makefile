@@ -30,7 +30,8 @@ help:
 	@echo "make check       format, lint, types, import contracts, documentation, tests"
 	@echo "make bench       the measurements of benchmarks/"
 	@echo "make docs        write docs/tables.md, commands.md and operations.md from the code"
-	@echo "make site        the documentation as a web site in site/; with pictures after make demo, where Chromium is"
+	@echo "make site        the documentation as a web site in site/, and the README's pictures, both from the demo if it"
+	@echo "                 was made; with pictures of the inspector where Chromium is"
 	@echo "make lock        renew locked.txt: the tested versions with the hashes of their files"
 	@echo "make sbom        write what locked.txt installs to sbom.json (CycloneDX)"
 	@echo "make clean       remove the environment and everything that was built"
@@ -133,6 +134,7 @@ docs: $(STAMP)
 	$(BIN)/python docs/generate.py
 
 site: $(STAMP)
+	if [ -d $(DEMO_OUT)/release ]; then $(BIN)/python docs/picture.py $(DEMO_OUT) && $(BIN)/python docs/session.py $(DEMO_OUT); fi
 	$(BIN)/python docs/build_site.py site --demo $(DEMO_OUT)
 
 # What is installed with hashes: every extra but those that bring PyTorch, on every Python that is supported. The

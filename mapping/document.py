@@ -13,6 +13,8 @@ from kbsource.release.measures import binned, literals
 NOTHING = "–"
 """Shown where there is no value."""
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&$!])")
+_FEW_COLUMNS, _FEW_CHARS = 5, 50
+"""Columns, and characters of a row, of a table that fits into half a page."""
 _STARTS_BLOCK = re.compile(r"^(\s*)([-+=]|\d+(?=[.)]))")
 
 
@@ -80,6 +82,15 @@ class TableSection:
         cells = [plain(row[column]) for row in self.rows if row[column] is not None]
         return bool(cells) and all(isinstance(cell, int | float) for cell in cells)
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the table fits beside another one: it has few columns of short texts."""
+        longest = (
+            max(map(len, texts))
+            for texts in zip(self.columns, *(map(cell_text, row) for row in self.rows), strict=True)
+        )
+        return len(self.columns) <= _FEW_COLUMNS and sum(longest) <= _FEW_CHARS
+
     def shade(self, cell: Cell) -> int:
         """Returns how dark a cell is, from 0 to 8."""
         if not self.is_shaded or not isinstance(cell, int | float) or not cell:
@@ -105,7 +116,8 @@ class TableSection:
 class Chart:
     """A chart of a table. The first column contains the labels, the others at most three series of numbers.
 
-    ``columns`` suits ordered labels such as bins, ``bars`` suits names.
+    If some of these are shares, only they are drawn, from 0 to 100 %, so that bars of the same thing have the same
+    scale in every chart. ``columns`` suits ordered labels such as bins, ``bars`` suits names.
     """
 
     table: TableSection
@@ -115,13 +127,16 @@ class Chart:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the data that the script draws as a chart."""
-        shown = (cell for row in self.table.rows for cell in row[1:] if cell is not None)
+        numbers = range(1, len(self.table.columns))
+        shares = [number for number in numbers if any(isinstance(row[number], Share) for row in self.table.rows)]
+        drawn = shares or numbers
         return {
+            "name": self.table.caption,
             "style": self.style,
             "label": self.table.columns[0],
-            "series": self.table.columns[1:],
-            "rows": [[cell_text(row[0]), *row[1:]] for row in self.table.rows],
-            "isShare": any(isinstance(cell, Share) for cell in shown),
+            "series": [self.table.columns[number] for number in drawn],
+            "rows": [[cell_text(row[0]), *(row[number] for number in drawn)] for row in self.table.rows],
+            "isShare": bool(shares),
             "level": self.level,
         }
 

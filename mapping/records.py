@@ -256,6 +256,9 @@ class RecordFate(Row):
     outputs: Annotated[
         tuple[OutputOutcome, ...] | None, "outcome of each output as read; null unless it is written"
     ] = None
+    input: Annotated[
+        str | None, "question or claim of a dropped record; null for the others: the file has those that are written"
+    ] = None
 
 
 def example_to_json(example: Example) -> str:

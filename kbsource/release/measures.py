@@ -51,6 +51,7 @@ class Measure:
     query: str
     _: KW_ONLY
     section: str = ""  #: heading above all measures of the section; if empty, the caption
+    is_folded: bool = False  #: its section is shown only when opened
     page: Literal["overview", "measures"] = "overview"
     """Page of the inspector that shows it: ``measures`` for slow queries, which read nested columns or most of every
     row."""

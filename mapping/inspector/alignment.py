@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from operator import itemgetter
@@ -33,7 +34,7 @@ from mapping.document import (
 )
 from mapping.inspector.about import stored_report
 from mapping.inspector.frame import paging
-from mapping.inspector.listing import Card, KindViews, Listing, Row, Rows, render_card
+from mapping.inspector.listing import Card, KindViews, Listing, Row, Rows, render_card, row_values
 from mapping.inspector.marking import MarkedRange, changed_words
 from mapping.inspector.opened import InPage, Opened, in_page
 from mapping.records import OUTCOMES, PARTIAL
@@ -72,13 +73,20 @@ def about_alignments(opened: Opened) -> Iterator[Section]:
         report = _report(part)
         if (age := _age(part)) is not None:
             ages.append((f"{report['dataset']}, {report['split']}", *age, *_found(report["counts"]["evidences"])))
-    blocks: list[Block] = [*_side_by_side(opened, overall)]
+    evidences = sum((Counter(_report(part)["counts"]["evidences"]) for part in opened.parts), Counter[str]())
+    total = sum(evidences.values())
+    stands = [
+        (name.replace("_", " "), n, share(n, total), OUTCOMES.get(name, ""))
+        for name in OUTCOMES
+        if (n := evidences[name])
+    ]
+    became = TableSection("Pieces of evidence, all datasets", ("outcome", "number", "share", "meaning"), tuple(stands))
+    yield Section("What stands and what fell", (became, *_outcomes(opened)))
     if ages:
         columns = ("dataset", "evidence of", "years to the snapshot", "exact", "near", "weak", "no page")
-        blocks.append(
-            TableSection("Drift by age of the evidence", columns, tuple(sorted(ages, key=lambda row: str(row[1]))))
-        )
-    yield Section("Side by side", tuple(blocks))
+        by_age = TableSection("Drift by age of the evidence", columns, tuple(sorted(ages, key=lambda row: str(row[1]))))
+        yield Section("Drift", (by_age,))
+    yield Section("Beside the KILT paper", tuple(_beside_the_paper(overall)), is_folded=True)
 
 
 def measured_alignment(opened: Opened) -> Iterator[Section]:
@@ -126,7 +134,7 @@ def _became(opened: Opened, report: Mapping[str, Any]) -> Iterator[tuple[Cell, .
         yield said, row.n, None if row.total is None else share(row.n, row.total), meaning or None
 
 
-def _side_by_side(opened: Opened, overall: Mapping[str, Any]) -> Iterator[Block]:
+def _outcomes(opened: Opened) -> Iterator[Block]:
     reports = [(part, _report(part)) for part in opened.parts]
     rows = []
     for part, report in reports:
@@ -149,6 +157,9 @@ def _side_by_side(opened: Opened, overall: Mapping[str, Any]) -> Iterator[Block]
         rows.append((Link(f"{name}, {split}", part.url()), read, *linked, written, below, paper))
     outcomes = ("read", "written", "dropped", "excluded", "rejected", "merged", "share written", "below threshold")
     yield TableSection("Outcomes of the records", ("dataset", *outcomes, "KILT paper"), tuple(rows))
+
+
+def _beside_the_paper(overall: Mapping[str, Any]) -> Iterator[Block]:
     datasets, pages = overall.get("datasets", []), overall.get("pages")
     if compared := [row for row in datasets if row["dropped_by_threshold"] is not None]:
         shares = tuple(
@@ -284,8 +295,8 @@ def _lines(part: Opened) -> KiltLines | None:
 
 
 def add_inputs(opened: Opened, rows: list[Row]) -> None:
-    """Adds to records ``kilt``, the record as written in its file, and ``input``, its question; None if there is
-    none."""
+    """Adds to records ``kilt``, the record as written in its file, None if it is not written; and to ``input`` the
+    question of a written record."""
     written: dict[int, int] = opened.kept("written", lambda: dict(_written_before(opened)))
     files = ", ".join(sorted({str(row["_file_number"]) for row in rows if row["outcome"] == "written"}))
     places = {
@@ -299,7 +310,7 @@ def add_inputs(opened: Opened, rows: list[Row]) -> None:
         line, lines = places.get((row["_file_number"], row["_row"])), _lines(opened.part(row["_part"]))
         found = None if line is None or lines is None else lines.record(line)
         row["kilt"] = found if found is not None and found.get("id") == row["example_id"] else None
-        row["input"] = (row["kilt"] or {}).get("input")
+        row["input"] = row["input"] if row["kilt"] is None else row["kilt"].get("input")
 
 
 def _written_before(opened: Opened) -> Iterator[tuple[int, int]]:
@@ -344,21 +355,37 @@ def show_record(request: Request, opened: Opened, card: Card) -> Response:
     # If answers were left out or reordered, the output of an answer is unknown.
     policy = _policy(part.values.get("dataset"), part.values.get("split"))
     is_in_order = len(answers) == row["n_outputs"] and policy is not None and not policy.found_first
+    shown_here, details = evidence[pages.start : pages.end], list(_details(part, row))
     return render_card(
         request,
         opened,
         card,
         "record.html",
         title=row["example_id"] or f"number {card.number:,}",
+        data={
+            "details": details,
+            "n_evidences": pages.total,
+            "from": pages.start,
+            "evidence": list(map(_evidence_data, shown_here)),
+        },
         part=part,
         meaning=MEANINGS.get(row["outcome"], {}).get(row["reason"] or ""),
-        details=list(_details(part, row)),
+        details=details,
         answers=list(dict.fromkeys(str(answer) for answer in answers if answer is not None)),
-        evidences=[_shown(own, part, answers if is_in_order else []) for own in evidence[pages.start : pages.end]],
+        evidences=[_shown(own, part, answers if is_in_order else []) for own in shown_here],
         paging=pages,
         made_from=part.values.get("release") or {},
         raw=orjson.dumps(kilt, option=orjson.OPT_INDENT_2).decode(),
     )
+
+
+def _evidence_data(evidence: _Evidence) -> dict[str, Any]:
+    """Returns a piece of evidence as JSON values: its row, and for each place in the record the output and number."""
+    return {
+        **row_values(evidence.rows[0]),
+        "places": [_PLACE(own) for own in evidence.rows],
+        "crosswalk": evidence.crossing or None,
+    }
 
 
 def _details(part: Opened, row: Row) -> Iterator[str]:
@@ -484,10 +511,9 @@ def _records_listing(**more: Any) -> Listing:
             "n_evidences",
         ),
         facets=(*more.get("computed", ()), "outcome", "reason"),
-        searched=("example_id", "reason", "file"),
+        searched=("example_id", "input", "reason", "file"),
         led_by="example_id",
         prepare=add_inputs,
-        prepared=("input",),
         notes=lambda row: {"outcome": MEANINGS.get(row["outcome"], {}).get(row["reason"] or "", row["reason"] or "")},
         card=show_record,
         **more,

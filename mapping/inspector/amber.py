@@ -16,7 +16,7 @@ from mapping.amber.measures import RANKS_SAID
 from mapping.amber.records import OUTCOMES, TASKS
 from mapping.document import Block, Chart, Charts, Section, TableSection, bars, flat_values
 from mapping.inspector.about import stored_report
-from mapping.inspector.listing import Card, KindViews, Listing, Row, Rows, render_card
+from mapping.inspector.listing import Card, KindViews, Listing, Row, Rows, render_card, row_values
 from mapping.inspector.marking import MarkedRange
 from mapping.inspector.opened import InPage, Opened, in_page
 
@@ -43,12 +43,12 @@ def about_sets(opened: Opened) -> Iterator[Section]:
     report: dict[str, Any] = stored_report(opened)
     for name, of in report.get("collections", {}).items():
         if blocks := tuple(_of_tuples(opened, of)):
-            yield Section(f"Tuples of the collection {name}", blocks)
+            yield Section(f"Tuples of the collection {name}", blocks, is_folded=True)
     if "entities" in report:
         counts = TableSection("Counts", ("name", "value"), tuple(flat_values(report["entities"])))
         popularity = report.get("popularity")
         charts = (_popularity_chart(by_rank(popularity)),) if popularity else ()
-        yield Section("Entities and page views", (counts, *charts))
+        yield Section("Entities and page views", (counts, *charts), is_folded=True)
 
 
 def _of_tuples(opened: Opened, report: Mapping[str, Any]) -> Iterator[Block]:
@@ -119,6 +119,7 @@ def show_set(request: Request, opened: Opened, card: Card) -> Response:
         card,
         "set.html",
         title=card.row["name"],
+        data={table: list(map(row_values, rows)) for table, rows in _of_set(opened, card.row).items()},
         entities=_entities(opened, card.row),
         tasks={"qa": "Questions", "sf": "Slots", "fc": "Claims"},
         made_from=opened.values.get("release") or {},
@@ -141,13 +142,18 @@ def _views(entity: Mapping[str, Any]) -> int:
     return round(10**popularity)
 
 
-def _entities(opened: Opened, row: Mapping[str, Any]) -> list[EntityShown]:
-    tuples, queries = (
-        Rows.of(opened, table, {}).with_value(name=row["name"], collection=row["collection"])
+def _of_set(opened: Opened, row: Mapping[str, Any]) -> dict[str, list[Row]]:
+    """Returns the rows of a set in the other tables."""
+    return {
+        table: Rows.of(opened, table, {}).with_value(name=row["name"], collection=row["collection"])
         if table in opened.tables
         else []
         for table in ("tuples", "set_queries")
-    )
+    }
+
+
+def _entities(opened: Opened, row: Mapping[str, Any]) -> list[EntityShown]:
+    tuples, queries = _of_set(opened, row).values()
     entities = _by_popularity(row)
     return [
         EntityShown(

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import duckdb
-import orjson
 from anyio.to_thread import current_default_thread_limiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -29,6 +28,7 @@ from mapping.amber.kind import AMBER_SETS
 from mapping.document import Code, Document, Paragraph, Section, to_json
 from mapping.facts import FACTS
 from mapping.inspector.about import (
+    ReleaseCard,
     holdings,
     next_commands,
     other_values,
@@ -43,9 +43,8 @@ from mapping.inspector.amber import AMBER_VIEWS
 from mapping.inspector.benchmark import BENCHMARK_VIEWS
 from mapping.inspector.diff import DIFF_VIEWS
 from mapping.inspector.facts import FACTS_VIEWS
-from mapping.inspector.frame import POSTING, READING, Tab, View, guards, render_view
+from mapping.inspector.frame import POSTING, READING, Tab, View, guards, json_address, render_view
 from mapping.inspector.listing import KindViews, Listing, run_sql, show_card, show_list, show_sql, stop_sql
-from mapping.inspector.marking import shown
 from mapping.inspector.measures import measure_sections
 from mapping.inspector.opened import Opened, every_release
 from mapping.inspector.qampari import QAMPARI_VIEWS
@@ -65,6 +64,7 @@ def inspector_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> S
     sandbox = Sandbox([opened.path for opened in releases])
     routes: list[BaseRoute] = [
         Route("/", _home),
+        Route("/index.json", _home),
         Mount("/static", StaticFiles(directory=FOLDER / "static"), name="static"),
     ]
     tabs, posted = {}, set[str]()
@@ -80,7 +80,7 @@ def inspector_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> S
         ]
         run, stop = (partial(answer, opened=opened, sandbox=sandbox) for answer in (run_sql, stop_sql))
         queries = [Route("/sql", run, methods=["POST"]), Route("/sql/stop", stop, methods=["POST"])]
-        reading = [_route(view.path, view.show, opened) for view in views]
+        reading = [_route(path, view.show, opened) for view in views for path in _addresses(view.path)]
         routes.append(Mount(f"/r/{opened.slug}", routes=[*reading, *queries]))
         posted |= {opened.url("sql"), opened.url("sql/stop")}
         tabs[opened.slug] = [
@@ -125,9 +125,32 @@ def _route(path: str, show: Callable[[Request, Opened], Response], opened: Opene
     return Route(path, answer)
 
 
+def _addresses(path: str) -> list[str]:
+    """Returns the paths of a view: as JSON, which would otherwise be the name of a table, and as a page."""
+    return [path] if path.endswith(".json") else [json_address(path), path]
+
+
 def _home(request: Request) -> Response:
     cards = release_cards(request.app.state.releases)
-    return render_view(request, None, "home.html", title="Releases", cards=cards)
+    return render_view(
+        request, None, "home.html", title="Releases", data={"releases": list(map(_listed, cards))}, cards=cards
+    )
+
+
+def _listed(card: ReleaseCard) -> dict[str, Any]:
+    opened = card.opened
+    return {
+        "name": opened.slug,
+        "url": json_address(opened.url()),
+        "path": opened.path,
+        "kind": opened.kind.name,
+        "snapshot": card.snapshot,
+        "manifest_sha256": opened.sha256,
+        "tables": dict(card.tables),
+        "bytes": card.n_bytes,
+        "made_from": [other.slug for other in card.made_from],
+        "makes": [other.slug for other in card.makes],
+    }
 
 
 def _say_fault(request: Request, error: Exception) -> Response:
@@ -138,6 +161,7 @@ def _say_fault(request: Request, error: Exception) -> Response:
         None,
         "fault.html",
         title=f"{error.status_code}",
+        data={"status": error.status_code, "detail": detail},
         detail=detail,
         status=error.status_code,
         headers=error.headers,
@@ -152,7 +176,8 @@ _DETAILS = {
 
 
 def _say_damage(request: Request, error: Exception) -> Response:
-    return render_view(request, None, "fault.html", title="500", detail=str(error), status=500)
+    data = {"status": 500, "detail": str(error)}
+    return render_view(request, None, "fault.html", title="500", data=data, detail=str(error), status=500)
 
 
 _OWN: dict[Kind[Any], KindViews] = {
@@ -192,8 +217,10 @@ def _about(opened: Opened) -> Iterator[Section]:
     own = views_of(opened.kind)
     if remarks := tuple(Paragraph(said, is_warning=True) for said in remarks_of(opened)):
         yield Section("To be known", remarks)
-    yield from _together(measure_sections(opened, "overview"), own.about(opened))
-    yield holdings(opened, has_counts=any(measure.page == "overview" for measure in opened.kind.measures))
+    results = tuple(_together(measure_sections(opened, "overview"), own.about(opened)))
+    yield from results
+    has_counts = any(measure.page == "overview" for measure in opened.kind.measures)
+    yield replace(holdings(opened, has_counts=has_counts), is_folded=bool(results))
     yield provenance(opened)
     yield other_values(opened, own.apart)
 
@@ -214,7 +241,7 @@ def _measures(opened: Opened) -> Iterator[Section]:
     yield from _together(measure_sections(opened, "measures"), measured(opened) if measured else ())
     for part, folder in zip(opened.parts, opened.manifest.parts, strict=True):
         overview = _together(measure_sections(part, "overview"), views_of(part.kind).about(part))
-        yield Section(folder.folder.replace("/", ", "), (*overview, *measures(part)))
+        yield Section(folder.folder.replace("/", ", "), (*overview, *measures(part)), is_folded=len(opened.parts) > 1)
 
 
 def _together(measured: Iterable[Section], others: Iterable[Section]) -> Iterator[Section]:
@@ -234,7 +261,7 @@ def show_overview(request: Request, opened: Opened) -> Response:
     lines = [*python_lines(path, opened.kind, opened.manifest), "", *commands]
     every = about_view(opened)
     folded = [section for section in every if section.is_folded]
-    opening = Section("How to open it", (Code("\n".join(lines)),))
+    opening = Section("How to open it", (Code("\n".join(lines)),), is_folded=True)
     sections = (*(section for section in every if not section.is_folded), opening, *folded)
     return _show(request, opened, release_name(opened.kind, opened.values), opened.slug, sections)
 
@@ -245,22 +272,19 @@ def show_measures(request: Request, opened: Opened) -> Response:
 
 
 def _show(request: Request, opened: Opened, heading: str, title: str, sections: Sequence[Section]) -> Response:
-    """A document as a page, or for ``?format=json`` as JSON."""
-    form = request.query_params.get("format", "html")
-    if form == "json":
-        content = orjson.dumps(to_json(Document(heading, tuple(sections))), option=orjson.OPT_INDENT_2)
-        return Response(content, media_type="application/json")
-    if form != "html":
-        raise HTTPException(400, f"format={shown(form[:80])} is neither html nor json.")
-    return render_view(request, opened, "overview.html", title=title, heading=heading, sections=sections)
+    data = to_json(Document(heading, tuple(sections)))
+    return render_view(request, opened, "overview.html", title=title, data=data, heading=heading, sections=sections)
+
+
+def _results_first(opened: Opened) -> tuple[Section, ...]:
+    """Returns the sections of a report: what the release shows, then, folded, what it holds and was made from."""
+    every = (*about_view(opened), *measures(opened))
+    return tuple(sorted(every, key=lambda section: section.is_folded))
 
 
 def report_on(releases: Sequence[Opened]) -> Document:
-    """Returns a report on releases, with one section per release if there are several."""
-    reports = [
-        Document(release_name(opened.kind, opened.values), (*about_view(opened), *measures(opened)))
-        for opened in releases
-    ]
+    """Returns a report on releases, results first, with one section per release if there are several."""
+    reports = [Document(release_name(opened.kind, opened.values), _results_first(opened)) for opened in releases]
     if len(reports) == 1:
         return reports[0]
     sections = tuple(Section(report.title, report.sections) for report in reports)

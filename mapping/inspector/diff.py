@@ -14,7 +14,7 @@ from kbsource.records import Page
 from kbsource.wikitext.reference_rows import Reference
 from mapping.inspector.beside import came_and_went, collapsed_runs, lines_of
 from mapping.inspector.frame import paging
-from mapping.inspector.listing import Card, KindViews, Listing, Row, Rows, render_card
+from mapping.inspector.listing import Card, KindViews, Listing, Row, Rows, render_card, row_values
 from mapping.inspector.marking import MarkedRange
 from mapping.inspector.opened import Opened
 
@@ -42,6 +42,10 @@ def show_change(request: Request, opened: Opened, card: Card) -> Response:
         card,
         "change.html",
         title=row["new_title"] or row["old_title"],
+        data={
+            "section_changes": list(map(row_values, _rows(opened, "section_changes", row["old_page_id"]))),
+            "span_changes": list(map(row_values, spans)),
+        },
         meaning=PAGE_OUTCOMES[row["outcome"]],
         sections=[
             change for change in _rows(opened, "section_changes", row["old_page_id"]) if change["outcome"] != "same"

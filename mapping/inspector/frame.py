@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
+import msgspec
+import orjson
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbsource.errors import counted
@@ -34,11 +37,17 @@ READING, POSTING = ("GET", "HEAD"), ("GET", "HEAD", "POST")
 BODY_BYTES = 1 << 20
 """Maximum size of a request's body."""
 _MOST_FIELDS = 20
+JSON_BYTES = 8 << 20
+"""Maximum size of a view as JSON."""
 
 
 class View(NamedTuple):
     """A view of a release: its path below the release, in Starlette's syntax, and the function that answers in a
-    thread."""
+    thread.
+
+    The same function answers at the path with ``.json``, where ``render_view`` returns the data of the view as JSON. A
+    path that ends with ``.json`` itself has no second address.
+    """
 
     path: str
     show: Callable[[Request, Opened], Response]
@@ -123,18 +132,66 @@ def bound_asked(request: Request, name: str) -> float | None:
     return number
 
 
+def json_address(url: str) -> str:
+    """Returns the address of a view as JSON.
+
+    >>> json_address("/r/demo/tables/pages?from=50"), json_address("/r/demo/")
+    ('/r/demo/tables/pages.json?from=50', '/r/demo/index.json')
+    """
+    path, query = urlsplit(url).path, urlsplit(url).query
+    return f"{path}index.json" if path.endswith("/") else f"{path}.json" + (f"?{query}" if query else "")
+
+
+def wants_json(request: Request) -> bool:
+    """Returns whether a request asks for a view as JSON."""
+    return request.url.path.endswith(".json")
+
+
+def redirected(request: Request, url: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Returns an answer that leads to another view; a request for JSON is led to that view as JSON."""
+    return RedirectResponse(json_address(url) if wants_json(request) else url, 303, headers)
+
+
+def json_response(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Returns a value as JSON; a value that is too large becomes an error that says so."""
+    content = orjson.dumps(value, default=_json_value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
+    if len(content) > JSON_BYTES:
+        detail = f"The view has {len(content):,} bytes as JSON, more than {JSON_BYTES:,}; choose fewer columns."
+        content, status = orjson.dumps({"status": 413, "detail": detail}), 413
+    return Response(content, status, headers, media_type="application/json")
+
+
+def _json_value(value: Any) -> Any:
+    """Returns a value that orjson does not know as one that it does."""
+    if isinstance(value, msgspec.Struct):
+        return msgspec.to_builtins(value)
+    if isinstance(value, tuple):
+        return value._asdict() if hasattr(value, "_asdict") else list(value)
+    return float(value) if isinstance(value, float | Decimal) else str(value)
+
+
 def render_view(
     request: Request,
     opened: Opened | None,
     template: str,
     *,
     title: str,
+    data: Mapping[str, Any],
     crumbs: Sequence[Crumb] = (),
     status: int = 200,
     headers: Mapping[str, str] | None = None,
     **values: Any,
-) -> HTMLResponse:
-    """Renders a view with a template that extends ``base.html``."""
+) -> Response:
+    """Renders a view with a template that extends ``base.html``, or as JSON.
+
+    Args:
+        data: what the view shows, as JSON values; together with title and release it is the view as JSON.
+        values: for the template.
+    """
+    if wants_json(request):
+        release = None if opened is None else {"name": opened.slug, "manifest_sha256": opened.sha256}
+        return json_response({"title": title, "release": release, **data}, status=status, headers=headers)
+    query = request.url.query
     text = (
         environment()
         .get_template(template)
@@ -146,6 +203,7 @@ def render_view(
             releases=request.app.state.releases,
             tabs=request.app.state.tabs,
             searched=request.app.state.searched(opened),
+            as_json=json_address(request.url.path + (f"?{query}" if query else "")) if status == 200 else None,
             **values,
         )
     )

@@ -423,6 +423,13 @@ def show_list(request: Request, opened: Opened, listings: Mapping[str, Listing])
         opened,
         "list.html",
         title=rows.label,
+        data={
+            "table": rows.name,
+            "n_rows": pages.total,
+            "from": pages.start,
+            "columns": columns,
+            "rows": [{"number": row["number"], **{name: row.get(name) for name in columns}} for row in found],
+        },
         rows=rows,
         query=choice.query,
         paging=pages,
@@ -455,9 +462,26 @@ def show_card(request: Request, opened: Opened, listings: Mapping[str, Listing])
     )
 
 
-def render_card(request: Request, opened: Opened, card: Card, template: str, *, title: str, **values: Any) -> Response:
-    """Renders a card with a template. ``values`` are added to the values of the card."""
-    return render_view(request, opened, template, title=title, crumbs=card.crumbs, card=card, row=card.row, **values)
+def render_card(
+    request: Request,
+    opened: Opened,
+    card: Card,
+    template: str,
+    *,
+    title: str,
+    data: Mapping[str, Any] | None = None,
+    **values: Any,
+) -> Response:
+    """Renders a card with a template. ``values`` are added to the values of the card, ``data`` to its JSON."""
+    whole = {"table": card.table.name, "number": card.number, "row": row_values(card.row), **(data or {})}
+    return render_view(
+        request, opened, template, title=title, data=whole, crumbs=card.crumbs, card=card, row=card.row, **values
+    )
+
+
+def row_values(row: Row) -> Row:
+    """Returns a row without its position in the table."""
+    return {name: value for name, value in row.items() if name not in (*_PLACE, "number")}
 
 
 def _value(opened: Opened, name: str, value: Any, row: Mapping[str, Any]) -> Any:
@@ -586,6 +610,12 @@ def _render_sql(
         opened,
         "sql.html",
         title="SQL",
+        data={
+            "query": query,
+            "tables": {name: _meanings(opened, name) for name in _queried(opened)},
+            "macros": macros_of(_queried(opened)),
+            "queries": dict(sample_queries(opened.kind, _queried(opened))),
+        },
         query=query,
         found=found,
         rows=[[(brief(value), value_url(opened, name, value, row)) for name, value in row.items()] for row in rows],

@@ -120,7 +120,7 @@ def _sections(heading: str, asked: Sequence[tuple[Measure, _Answer]], opened: Op
     """Yields a section of measures, or a section for each value of their column ``by``."""
     if not any(measure.by for measure, _ in asked):
         if blocks := tuple(_joined(block for measure, answer in asked for block in _blocks(measure, answer, opened))):
-            yield Section(heading, blocks)
+            yield Section(heading, blocks, is_folded=all(measure.is_folded for measure, _ in asked))
         return
     parts = [(measure, answer.by(measure.by)) for measure, answer in asked]
     for value in dict.fromkeys(value for _, by_value in parts for value in by_value):

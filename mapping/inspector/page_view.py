@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup, escape
+from msgspec import to_builtins
+from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Anchor, CellLink, Page, Table
@@ -19,7 +21,16 @@ from kbsource.rendering import ElementPiece, HtmlPage, Links
 from kbsource.web_addresses import web_address
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 from mapping.inspector.finder import FoundTitle, PageFinder
-from mapping.inspector.frame import Crumb, Paging, View, number_asked, paging, render_view
+from mapping.inspector.frame import (
+    Crumb,
+    Paging,
+    View,
+    number_asked,
+    paging,
+    redirected,
+    render_view,
+    wants_json,
+)
 from mapping.inspector.full_text import MOST_RESULTS
 from mapping.inspector.marking import Mark, MarkedRange, Marker, TextLink, mark_text, read_spans, shown
 from mapping.inspector.opened import Opened, section_id
@@ -209,6 +220,13 @@ def show_page(request: Request, opened: Opened) -> Response:
         opened,
         "page.html",
         title=page.title,
+        data={
+            **_part_data(page, parts[number]),
+            "part": number + 1,
+            "n_parts": len(parts),
+            "references": references.refs[:_MOST_REFERENCES] if references is not None else [],
+            "n_linking": finder.n_linking(page.page_id),
+        },
         page=page,
         document=PageDocument(opened, page, spans, references).html(parts[number]),
         references=[(ref, reference_label(ref)) for ref in marked[:_MOST_REFERENCES]],
@@ -227,6 +245,37 @@ def show_page(request: Request, opened: Opened) -> Response:
     )
 
 
+def _part_data(page: Page, part: Part) -> dict[str, Any]:
+    """Returns a page as JSON values, with the elements, links, tables and infoboxes of one of its parts."""
+    elements = {piece.element for piece in part}
+    values = page.to_dict()
+    return {
+        **values,
+        "elements": [
+            {
+                **values["elements"][number],
+                "index": number,
+                "start": start,
+                "text": page.elements[number].text[start:end],
+            }
+            for number, start, end in part
+        ],
+        "anchors": [anchor for anchor in values["anchors"] if anchor["element"] in elements],
+        "tables": [
+            {"number": number, "n_rows": len(table.rows), **_table_data(table, 0)}
+            for number, table in enumerate(page.tables)
+            if table.element in elements
+        ],
+        "infoboxes": [infobox for infobox in values["infoboxes"] if infobox["element"] in elements],
+    }
+
+
+def _table_data(table: Table, start: int) -> dict[str, Any]:
+    """Returns a table with its rows from ``start`` on, as many as a view shows, as JSON values."""
+    values: dict[str, Any] = to_builtins(replace(table, rows=table.rows[start : start + TABLE_ROWS]))
+    return values
+
+
 def show_table(request: Request, opened: Opened) -> Response:
     """Shows rows of a table of a page."""
     source, _ = _of_pages(opened)
@@ -240,6 +289,7 @@ def show_table(request: Request, opened: Opened) -> Response:
         opened,
         "table.html",
         title=f"Table {number + 1}",
+        data={"page_id": page.page_id, "n_rows": rows.total, "from": rows.start, **_table_data(table, rows.start)},
         crumbs=[Crumb(page.title, opened.page_url(page.page_id))],
         page=page,
         number=number,
@@ -256,16 +306,18 @@ def show_linking(request: Request, opened: Opened) -> Response:
     if title is None:
         raise _no_page(source, page_id)
     rows = paging(request, finder.n_linking(page_id) or 0, n_rows=N_FOUND)
+    found = finder.linking(page_id, rows.start, rows.end)
     return render_view(
         request,
         opened,
         "linking.html",
         title="What links here",
+        data={"page_id": page_id, "n_linking": rows.total, "from": rows.start, "found": found},
         crumbs=[Crumb(title, opened.page_url(page_id))],
         page_title=title,
         page_id=page_id,
         paging=rows,
-        found=finder.linking(page_id, rows.start, rows.end),
+        found=found,
         backlinks=finder.backlinks,
         is_counted=finder.n_linking(page_id) is not None,
     )
@@ -320,8 +372,8 @@ def show_search(request: Request, opened: Opened) -> Response:
     of the other open releases, and pages of this release that have its words."""
     asked = request.query_params.get("q", "").strip()
     exact = opened.finder.exact(asked)
-    if len(exact) == 1 and "all" not in request.query_params:
-        return RedirectResponse(opened.page_url(exact[0].page_id), 303)
+    if len(exact) == 1 and "all" not in request.query_params and not wants_json(request):
+        return redirected(request, opened.page_url(exact[0].page_id))
     found, results = _found(request, opened, asked, N_FOUND), _results(request, opened, asked)
     unsorted = [own for own in found if not own.is_sorted and own.opened.finder.titles.fault is None]
     return render_view(
@@ -329,6 +381,15 @@ def show_search(request: Request, opened: Opened) -> Response:
         opened,
         "search.html",
         title="Search",
+        data={
+            "query": asked,
+            "titles": [
+                {"release": own.opened.slug, "title": title.title, "page_id": title.page_id, "note": title.note}
+                for own in found
+                for title in own.titles
+            ],
+            **_results_data(results),
+        },
         asked=asked,
         found=found,
         results=results,
@@ -339,17 +400,18 @@ def show_search(request: Request, opened: Opened) -> Response:
 def tell_results(request: Request, opened: Opened) -> Response:
     """Returns the pages of a release that have words of a text, as JSON: ten from ``from`` on, best first."""
     results = _results(request, opened, request.query_params.get("q", "").strip())
-    rows = [{"page_id": row.page_id, "title": row.title, "url": row.url} for row in results.found]
-    is_ready = results.fault is None and results.percent == 100
-    return JSONResponse(
-        {
-            "ready": is_ready,
-            "percent": results.percent,
-            "fault": results.fault,
-            "n_found": results.paging.total,
-            "found": rows,
-        }
-    )
+    return JSONResponse(_results_data(results))
+
+
+def _results_data(results: _Results) -> dict[str, Any]:
+    """Returns the pages that were found by their text, and whether the index is ready, as JSON values."""
+    return {
+        "ready": results.fault is None and results.percent == 100,
+        "percent": results.percent,
+        "fault": results.fault,
+        "n_found": results.paging.total,
+        "found": [{"page_id": row.page_id, "title": row.title, "url": row.url} for row in results.found],
+    }
 
 
 def _results(request: Request, opened: Opened, asked: str) -> _Results:
@@ -390,7 +452,7 @@ def lead_anywhere(request: Request, opened: Opened) -> Response:
     page_id = finder.chance()
     if page_id is None:
         raise HTTPException(404, "The release has no pages.")
-    return RedirectResponse(opened.page_url(page_id), 303, {"Cache-Control": "no-store"})
+    return redirected(request, opened.page_url(page_id), {"Cache-Control": "no-store"})
 
 
 def _of_pages(opened: Opened) -> tuple[KnowledgeSource, PageFinder]:

@@ -39,7 +39,7 @@ def about_questions(opened: Opened) -> Iterator[Section]:
         report = stored_report(opened)
         others = {name: value for name, value in report.items() if name not in _SAID}
         table = TableSection("Counts of the job", ("name", "value"), tuple(flat_values(others)))
-        yield Section("Other counts", (table,))
+        yield Section("Other counts", (table,), is_folded=True)
 
 
 def show_question(request: Request, opened: Opened, card: Card) -> Response:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from starlette.responses import RedirectResponse
-
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from mapping.document import Paragraph, Section
-from mapping.inspector.frame import Tab
+from mapping.inspector.frame import Tab, redirected
 from mapping.inspector.listing import KindViews, Listing
 from mapping.inspector.opened import Opened
 from mapping.inspector.page_view import PAGE_VIEWS
@@ -33,7 +31,7 @@ PAGES_VIEWS = KindViews(
             facets=("parse_status", "is_disambiguation"),
             searched=("title",),
             led_by="title",
-            card=lambda _, opened, card: RedirectResponse(opened.page_url(card.row["page_id"]), 303),
+            card=lambda request, opened, card: redirected(request, opened.page_url(card.row["page_id"])),
         ),
         "redirects": Listing(
             label="Redirects",

@@ -28,7 +28,7 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.rows import Int32, Row
 from kbsource.sentences import ends_with_mark, sentence_spans
 from mapping.options import AtLeast1, Like, check_options
-from mapping.passages.tables import PassageCell, RowSentence, cell_text, table_sentences
+from mapping.passages.tables import PassageCell, RowSentence, located_text, table_sentences
 from mapping.search.tokens import Tokeniser
 
 MAX_WORDS = 100
@@ -160,14 +160,14 @@ class CutOptions:
         cut_text: Callable[[PageText], list[Passage]]
         if self.is_by_sentence:
             cut_text = partial(cut_page, max_words=self.max_words, split_long=self.split_long)
-            cut_rows = partial(cut_tables, max_words=self.max_words, split_long=self.split_long)
+            cut_rows = partial(cut_table_rows, max_words=self.max_words, split_long=self.split_long)
         elif self.has_lists:
             count = Tokeniser(lang).count
             cut_text = partial(cut_chunks, n_tokens=self.limit, count=count)
-            cut_rows = partial(cut_tables, max_words=self.limit - 1, count=count)
+            cut_rows = partial(cut_table_rows, max_words=self.limit - 1, count=count)
         else:
             cut_text = partial(cut_words, n_words=self.limit)
-            cut_rows = partial(cut_tables, max_words=self.limit, split_long=True)
+            cut_rows = partial(cut_table_rows, max_words=self.limit, split_long=True)
 
         def cut_both(page: PageText) -> list[Passage]:
             passages = cut_text(page)
@@ -255,7 +255,7 @@ def cut_chunks(page: PageText, *, n_tokens: int, count: Callable[[str], int]) ->
     return _passages(page, _chunks(page, n_tokens, count))
 
 
-def cut_tables(
+def cut_table_rows(
     page: PageText,
     *,
     first: int = 0,
@@ -331,7 +331,7 @@ def _check_cells(page: PageText, passage: Passage) -> None:
     for cell in passage.cells:
         text = None
         if cell.table == first and 0 <= first < len(page.tables):
-            text = cell_text(page.tables[first], cell.row, cell.cell)
+            text = located_text(page.tables[first], cell.row, cell.cell)
         is_exact = text is not None and 0 <= cell.start_char < cell.end_char <= len(text)
         if text is None or not is_exact or passage.text[cell.at : cell.end] != text[cell.start_char : cell.end_char]:
             place = f"[{cell.start_char}, {cell.end_char}) of cell {cell.cell}, row {cell.row}, table {cell.table}"

@@ -65,7 +65,7 @@ class _Text(NamedTuple):
     cell: int | None
 
 
-def cell_text(table: Table, row: int | None, cell: int | None) -> str | None:
+def located_text(table: Table, row: int | None, cell: int | None) -> str | None:
     """Returns the text that a ``PassageCell`` refers to, with line breaks and tabs as spaces; None if the table has no
     such cell."""
     if cell is None:

@@ -95,7 +95,7 @@ MEASURES = (
             count(*) / sum(count(*)) over (partition by subset) as share, coalesce(meaning, '') as meaning
         from queries left join {_MEANINGS} using (subset, outcome) group by subset, outcome, meaning
         order by {_ORDER}, outcome <> '{KEPT}', outcome""",
-        section=QUERIES,
+        is_folded=True,
         needs=("queries",),
     ),
     Measure(

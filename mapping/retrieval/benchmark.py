@@ -229,8 +229,12 @@ class ScoreRow(NamedTuple):
 
     def texts(self) -> tuple[str, ...]:
         """Returns the row as text, with percentages."""
-        figures = [figure for figure in self.published if not figure.is_further] or self.published
-        return (self.dataset, self.metric, self.n, *map(score_text, self.scores), published_text(figures))
+        return (self.dataset, self.metric, self.n, *map(score_text, self.scores), self.figures)
+
+    @property
+    def figures(self) -> str:
+        """The figures of papers as text; empty if there are none."""
+        return published_text([figure for figure in self.published if not figure.is_further] or self.published)
 
 
 def score_rows(datasets: Sequence[Dataset], systems: Sequence[str], scores: Iterable[Score]) -> Iterator[ScoreRow]:

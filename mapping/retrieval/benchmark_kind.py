@@ -71,10 +71,10 @@ EVERY_VALUE = """(
 
 def _pool(name: str) -> Measure:
     return Measure(
-        "Page R-precision",
+        f"Page R-precision, {name}",
         f"""select system, value as "R-precision" from scores where dataset = '{name}' and metric = 'Rprec'
         order by _row""",
-        section=name.capitalize(),
+        section="All datasets together",
         chart="bars",
         about="The mean over the records with a gold page.",
         shares=("R-precision",),

@@ -26,7 +26,7 @@ from kbsource.release.manifest import Count, FileEntry, ListingManifest, shape
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.writer import write_lines
 from mapping.schema import TABLES, VERIFICATION
-from mapping.write.measures import MEASURES
+from mapping.write.measures import ALIGNMENTS_MEASURES, MEASURES
 
 REPORT, TEXT_REPORT = "report.json", "report.txt"
 N_BINS = 20
@@ -218,7 +218,7 @@ wide, and 1 has a separate bin."""
 
 ALIGNMENT = ListingKind(
     name="alignment",
-    format="kbsource-alignment-2",
+    format="kbsource-alignment-3",
     facts=shape("facts", records=shape("records", read=Count), options=shape("options", threshold=float)),
     made_by="kbsource map",
     queries=(
@@ -233,7 +233,8 @@ ALIGNMENT = ListingKind(
         ),
         (
             "records that were dropped",
-            "select example_id, outcome, reason from records where outcome <> 'written' order by example_id limit 20",
+            """select example_id, input, outcome, reason from records where outcome <> 'written'
+            order by example_id limit 20""",
         ),
     ),
     shown_by=(("records", "example_id"), ("alignments", "page_id"), ("alignments", "title"), ("rejected", "key")),
@@ -256,6 +257,7 @@ ALIGNMENTS = ListingKind(
     made_by="kbsource map all",
     shown_by=ALIGNMENT.shown_by,
     queries=ALIGNMENT.queries,
+    measures=ALIGNMENTS_MEASURES,
     tables={},
     files=(REPORT, TEXT_REPORT),
     documents={REPORT: _ALIGNMENTS_REPORT},

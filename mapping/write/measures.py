@@ -33,6 +33,20 @@ _SPANS = """(from alignments union all by name
 """Spans with the columns that a model fills in; null in alignments that were not verified."""
 _SUPPORT = "case when coalesce(expects = 'contradiction', false) then contradiction else entailment end"
 _BINS = literals("bins", ("place", "name"), ((place, f"{place / _N_BINS:.2f}") for place in range(_N_BINS + 1)))
+ALIGNMENTS_MEASURES = (
+    Measure(
+        "Spans of the lowest BLEU in all datasets; the words that changed are marked",
+        f"""select replace(_part, '/', ', ') as dataset, example_id as record, title as page, score as "BLEU",
+            evidence_text as "old text", text as "new text"
+        from alignments where score < 1 order by score, _file, _row limit {WORST}""",
+        section="What stands and what fell",
+        links={"record": ToRows("records", {"example_id": "record"}), "page": "title"},
+        compared=("old text", "new text"),
+        needs=("alignments",),
+        if_empty="No span differs from the text that was looked for.",
+    ),
+)
+"""Contents of the overview of a folder of alignments, besides the outcomes of its datasets."""
 MEASURES = (
     Measure(
         "BLEU of the spans",
@@ -40,26 +54,27 @@ MEASURES = (
             select if(score < 1, least(floor(score * {_N_BINS} + 1e-9)::integer, {_N_BINS}), {_N_BINS}) as place,
                 count(*) as n
             from alignments where score is not null group by all)
-        select name as "BLEU", coalesce(n, 0) as spans from {_BINS} left join counts using (place)
-        where exists (from counts) order by place""",
+        select name as "BLEU", coalesce(n, 0) / sum(n) over () as share, coalesce(n, 0) as spans
+        from {_BINS} left join counts using (place) where exists (from counts) order by place""",
         section="Outcomes",
         chart="columns",
-        about="Spans by the lower bound of their bin; 1.00 is a bin of its own.",
+        about="Share of the spans by the lower bound of their bin; 1.00 is a bin of its own.",
         needs=("alignments",),
     ),
     Measure(
         "Evidence by outcome",
-        f"""select replace(name, '_', ' ') as outcome, count(*) as "pieces of evidence"
+        f"""select replace(name, '_', ' ') as outcome, count(*) / sum(count(*)) over () as share,
+            count(*) as "pieces of evidence"
         from (select outcome from alignments union all select outcome from misses)
             join {meanings_table(OUTCOMES)} on name = outcome group by place, name order by place""",
         section="Outcomes",
         chart="bars",
-        about="The outcome of each piece of evidence.",
+        about="The outcome of each piece of evidence, as a share of all.",
         needs=("alignments", "misses"),
     ),
     Measure(
         "How far evidence moved",
-        f'select "new place", spans from ({_DRIFT}) order by list_position({[*MOVES]}, "new place")',
+        f'select "new place", share, spans from ({_DRIFT}) order by list_position({[*MOVES]}, "new place")',
         section="Drift",
         page="measures",
         chart="bars",
@@ -88,7 +103,6 @@ MEASURES = (
             is_written as written, evidence_text as "old text", text as "new text"
         from {_SPANS} where score < 1 order by score, ordinal, output, evidence limit {WORST}""",
         section="Worst spans",
-        page="measures",
         links={"record": ToRows("records", {"example_id": "record"}), "page": "title"},
         optional=("entailment",),
         compared=("old text", "new text"),

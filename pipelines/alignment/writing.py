@@ -288,6 +288,7 @@ class _Merged:
             outputs=tuple(OutputOutcome(output.form, output.reason, len(output.kept)) for output in written)
             if is_kept
             else None,
+            input=None if is_kept else example.input,
         )
 
     @property

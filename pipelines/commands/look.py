@@ -427,6 +427,7 @@ def record_text(fate: Mapping[str, Any]) -> str:
         ("outcome", fate["outcome"] + why),
     ]
     rows += [("", detail) for detail in (fate["meaning"], *fate["details"]) if detail]
+    rows += [("question", fate["input"])] if fate["input"] else []
     if fate["ordinal"] is not None:
         rows.append(("outputs", f"{fate['n_outputs']}, {fate['n_outputs_written']} written"))
         rows.append(("evidence", f"{fate['n_evidences']}, {fate['n_evidences_written']} written"))

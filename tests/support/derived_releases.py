@@ -149,6 +149,7 @@ def _record_row(record: Record, ordinal: int | None) -> tuple[Any, ...]:
         len(record.pieces) if is_written else None,
         len({*record.answers}) if is_written else None,
         [{"form": "whole", "reason": None, "n_spans": 1} for _ in record.answers] if is_written else None,
+        record.input if record.outcome == "dropped" else None,
     )
 
 

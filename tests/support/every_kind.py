@@ -45,7 +45,7 @@ FACTS_OF: dict[str, dict[str, Any]] = {
         "new": {**SOURCE, "rejected": {}, "limits": {}},
     },
     PASSAGES_CORPUS.format: {
-        "options": {"max_words": 100, "split_long": False, "unit": "sentences", "formats": ["dpr"]},
+        "options": {"max_words": 100, "split_long": False, "unit": "sentences", "tables": False, "formats": ["dpr"]},
         "lang": "en",
         "counts": {"pages": 0},
     },

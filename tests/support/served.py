@@ -73,7 +73,7 @@ def write_served(folder: Path) -> tuple[str, str]:
         )
         for wiki_page in PAGES.values()
     ]
-    options = {"max_words": 100, "split_long": False, "unit": "sentences", "formats": []}
+    options = {"max_words": 100, "split_long": False, "unit": "sentences", "tables": False, "formats": []}
     counts = {"pages": len(PAGES)}
     facts: dict[str, Any] = {"options": options, "counts": counts, "lang": "en", "release": manifest.facts()}
     with ReleaseFolder(corpus, kind=PASSAGES_CORPUS):

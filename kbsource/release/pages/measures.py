@@ -109,6 +109,7 @@ _OVERVIEW = (
             union all
             select 'Wikidata items refused', coalesce(json_array_length(json($manifest)->'qid_conflicts'), 0)::bigint, 1
         ) order by place, name""",
+        is_folded=True,
     ),
 )
 

@@ -7,8 +7,20 @@ function valueText(value, isShare) {
   return isShare ? `${(100 * value).toFixed(1)} %` : value.toLocaleString("en", { maximumFractionDigits: 2 });
 }
 
-function draw(place) {
-  const chart = JSON.parse(place.dataset.plot), { series, rows, isShare } = chart;
+const plotted = [...document.querySelectorAll(".plot[data-plot]")].map((place) => ({ place, chart: JSON.parse(place.dataset.plot) }));
+// Columns of several series stand on each other.
+const numbers = ({ rows, style }) =>
+  rows.flatMap(([, ...own]) => (style === "columns" ? [own.reduce((sum, value) => sum + (value ?? 0), 0)] : own.filter((value) => value !== null)));
+
+// Charts of the same thing have the same scale: shares from 0 to 100 %, charts of one name up to the largest of them.
+function scale({ name, style, isShare }) {
+  if (isShare) return [0, 1];
+  const all = plotted.filter(({ chart }) => chart.name === name && chart.style === style).flatMap(({ chart }) => numbers(chart));
+  return [Math.min(0, ...all), Math.max(...all) || 1];
+}
+
+function draw({ place, chart }) {
+  const { series, rows, isShare } = chart;
   const values = rows.flatMap(([label, ...own]) =>
     own.map((value, number) => ({ label, series: series[number], value })).filter(({ value }) => value !== null));
   if (!values.length) return place.remove();
@@ -22,7 +34,7 @@ function draw(place) {
     ? Plot.plot({
         ...common, height: 240, marginLeft: 56, marginBottom: 42,
         x: { domain: labels, label: chart.label, ticks: labels.filter((_, at) => at % Math.ceil(labels.length / 8) === 0) },
-        y: { grid: true, label: null, ticks: 5, tickFormat: tick },
+        y: { grid: true, label: null, ticks: 5, tickFormat: tick, domain: scale(chart) },
         marks: [
           Plot.barY(values, { ...own, x: "label", y: "value", tip: false }),
           Plot.ruleY([0], { stroke: "currentColor" }),
@@ -33,7 +45,7 @@ function draw(place) {
     : Plot.plot({
         ...common, height: 24 + rows.length * (isMany ? 18 * series.length + 6 : 26), marginRight: 56, marginTop: 4, marginBottom: 4,
         marginLeft: Math.min(220, 16 + 6.6 * Math.max(...labels.map((label) => cut(label).length))),
-        x: { axis: null, domain: [Math.min(0, ...values.map(({ value }) => value)), Math.max(...values.map(({ value }) => value)) || 1] },
+        x: { axis: null, domain: scale(chart) },
         y: isMany ? { axis: null, domain: series } : { label: null, domain: labels, tickSize: 0, tickFormat: cut },
         fy: isMany ? { label: null, domain: labels, tickFormat: cut, axis: "left", padding: 0.18 } : undefined,
         marks: [
@@ -57,6 +69,7 @@ function draw(place) {
     place.append(legend);
   }
   place.append(drawn);
+  if (place.scrollHeight > place.clientHeight) place.tabIndex = 0;  // so that keys scroll it
 }
 
-document.querySelectorAll(".plot[data-plot]").forEach(draw);
+plotted.forEach(draw);

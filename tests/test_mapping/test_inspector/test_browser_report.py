@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mapping.document import Chart, Charts, Document, Section, Share, TableSection
 from mapping.inspector.saved import saved_page
 from mapping.schema import CROSSWALK
 from tests.support.browser import open_browser, serious_faults
@@ -75,4 +77,38 @@ def test_keys_alone_lead_to_the_values_of_a_chart(browser: Any, report: str) -> 
     tab.focus("summary >> nth=0")
     tab.keyboard.press("Enter")
     assert tab.locator("details >> nth=0").locator("table").is_visible()
+    tab.close()
+
+
+def test_bars_of_the_same_thing_have_the_same_scale_and_what_goes_on_shows_it(browser: Any, tmp_path: Path) -> None:
+    """Two charts of shares, two of one name with other numbers, and a table that is wider than the page."""
+
+    def chart(name: str, of: str, *values: float) -> Chart:
+        rows = tuple((f"row {number}", value) for number, value in enumerate(values))
+        return Chart(table=TableSection(name, ("row", of), rows), about="", style="bars")
+
+    shares = Charts((chart("One", "share", Share(0.5)), chart("Other", "share", Share(0.25), Share(0.1))))
+    counts = Charts((chart("Views", "views", 100), chart("Views", "views", 50)))
+    many = Charts((chart("Kinds", "n", *range(1, 40)),))
+    wide = TableSection(
+        "Wide", tuple(f"column {number}" for number in range(30)), (tuple("x" * 20 for _ in range(30)),)
+    )
+    path = tmp_path / "report.html"
+    path.write_text(saved_page(Document("Charts", (Section("All", (shares, counts, many, wide)),))), "utf-8")
+    tab = browser.new_page(viewport={"width": 1400, "height": 900})
+    tab.goto(path.as_uri())
+    bars = tab.eval_on_selector_all(
+        ".plot", "plots => plots.map(plot => [...plot.querySelectorAll('rect')].map(bar => bar.getBBox().width))"
+    )
+    assert bars[0][0] == pytest.approx(2 * bars[1][0], rel=0.02)
+    assert bars[1][0] == pytest.approx(2.5 * bars[1][1], rel=0.02)
+    assert bars[2][0] == pytest.approx(2 * bars[3][0], rel=0.02)
+    long = tab.locator(".plot").nth(4)
+    assert long.evaluate("plot => plot.scrollHeight > plot.clientHeight && plot.tabIndex === 0")
+    assert tab.locator(".plot").first.evaluate("plot => plot.tabIndex") == -1
+    shown = tab.locator(".blocks > .scroll").evaluate(
+        "table => [table.scrollWidth > table.clientWidth, getComputedStyle(table).backgroundAttachment]"
+    )
+    assert shown == [True, "local, local, scroll, scroll, scroll"]
+    assert serious_faults(tab) == []
     tab.close()

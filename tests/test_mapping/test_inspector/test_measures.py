@@ -18,7 +18,7 @@ from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.sql import connected, identifier
 from kbsource.release.verify import verify
 from kbsource.release.writer import write_rows
-from mapping.document import Share
+from mapping.document import Chart, Share, TableSection
 from mapping.facts import FACTS
 from mapping.inspector import measures, opened
 from mapping.inspector.app import about_view, report_on
@@ -130,7 +130,7 @@ def test_a_kind_is_shown_by_what_it_declares(toy: Opened) -> None:
     assert "66.7 %" in text
     assert "Of every shop." in text
     assert "Open the older list too." in text
-    assert text.index("Goods by shop") < text.index("<h2>What it holds") < text.index("manifest sha256")
+    assert text.index("Goods by shop") < text.index("What it holds</h2>") < text.index("manifest sha256")
     assert '<details class="section"' in text
     listed = client.get("/r/toy/tables/goods?shop=corner").text
     assert ("red apple" in listed, "alert" in listed) == (True, False)
@@ -149,7 +149,7 @@ def test_nothing_of_a_release_is_markup(toy: Opened) -> None:
 
 def test_pages_are_also_json(toy: Opened) -> None:
     client = client_of(toy)
-    sections = {section["title"]: section["blocks"] for section in client.get("/r/toy/?format=json").json()["sections"]}
+    sections = {section["title"]: section["blocks"] for section in client.get("/r/toy/index.json").json()["sections"]}
     assert sections["Sums"] == [
         {"kind": "facts", "values": [{"name": "goods", "value": 3}, {"name": "their prices", "value": 17}]}
     ]
@@ -164,15 +164,12 @@ def test_pages_are_also_json(toy: Opened) -> None:
         {"name": "files", "value": None},
     ]
     assert sections["Each shop corner"][0]["rows"] == [[2]]
-    shown = {
-        section["title"]: section["blocks"] for section in client.get("/r/toy/measures?format=json").json()["sections"]
-    }
+    shown = {section["title"]: section["blocks"] for section in client.get("/r/toy/measures.json").json()["sections"]}
     assert shown["Dear and cheap"][0]["columns"] == ["shop", "dear", "cheap"]
     assert shown["Dear and cheap"][0]["rows"] == [[HOSTILE, 1, None], ["corner", 1, 1]]
     assert shown["Names"][0]["rows"] == [
         [{"text": "red apple", "marked": [[0, 3]]}, {"text": "green apple", "marked": [[0, 5]]}]
     ]
-    assert client.get("/r/toy/?format=xml").status_code == 400
 
 
 @pytest.mark.usefixtures("known")
@@ -277,7 +274,7 @@ def test_measures_are_in_order_and_need_what_they_read(kind: Kind[Any]) -> None:
 def test_a_report_has_what_the_views_have(toy: Opened) -> None:
     titles = [section.title for section in report_on([toy]).sections]
     assert titles[:2] == ["Sums", "Shops"]
-    assert titles[-2:] == ["Names", "Dearest"]
+    assert titles[-5:] == ["Names", "Dearest", "What it holds", "What it is and was made from", "Counts and options"]
     table = next(block for section in report_on([toy]).sections for block in section.blocks if hasattr(block, "rows"))
     assert not any(isinstance(cell, Share) for _, cell in table.rows)
 
@@ -294,3 +291,26 @@ def test_facts_without_a_problem_are_questions() -> None:
         ("went", 1, "old no page", 1, "old_no_page"),
     ]
     assert len(rows) == 4 * 2
+
+
+def test_of_a_chart_with_shares_only_these_are_drawn() -> None:
+    table = TableSection("Spans", ("bin", "share", "spans"), (("low", Share(0.25), 1), ("high", None, 3)))
+    drawn = Chart(table=table, about="").to_json()
+    assert (drawn["series"], drawn["rows"], drawn["isShare"]) == (["share"], [["low", 0.25], ["high", None]], True)
+    plain = Chart(table=TableSection("Spans", ("bin", "spans"), (("low", 1),)), about="").to_json()
+    assert (plain["series"], plain["rows"], plain["isShare"]) == (["spans"], [["low", 1]], False)
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "is_narrow"),
+    [
+        (("kind", "n"), ("text", 1), True),
+        (("kind", "meaning"), ("text", "a meaning of so many words that half a page is too narrow"), False),
+        (("kind", "a column whose name alone needs more than half a page"), ("text", 1), False),
+        (("a", "b", "c", "d", "e", "f"), (1, 2, 3, 4, 5, 6), False),
+    ],
+)
+def test_tables_of_few_short_columns_share_a_line(
+    columns: tuple[str, ...], row: tuple[object, ...], is_narrow: bool
+) -> None:
+    assert TableSection("Some", columns, (row,)).is_narrow is is_narrow

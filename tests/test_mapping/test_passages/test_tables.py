@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kbsource.elements import Cell, Table
 from kbsource.errors import RecordError
 from mapping.passages.cut import CutOptions, PageText, Passage, check_passages
-from mapping.passages.tables import cell_text, table_sentences
+from mapping.passages.tables import located_text, table_sentences
 
 
 def _cell(text: str, *, is_header: bool = False, columns: int = 1, rows: int = 1) -> Cell:
@@ -83,13 +83,13 @@ def test_every_cell_has_its_place() -> None:
     assert {cell.table for sentence in sentences for cell in sentence.cells} == {3}
     for text, cells in sentences:
         for cell in cells:
-            assert cell_text(table, cell.row, cell.cell)[cell.start_char : cell.end_char] == text[cell.at : cell.end]  # type: ignore[index]
+            assert located_text(table, cell.row, cell.cell)[cell.start_char : cell.end_char] == text[cell.at : cell.end]  # type: ignore[index]
 
 
 def test_what_is_no_cell_has_no_text() -> None:
     table = _table(("Sorn",), header=("Lake",))
     for row, cell in ((None, None), (None, 1), (None, -1), (0, 1), (0, -1), (1, 0), (-1, 0), (0, None)):
-        assert cell_text(table, row, cell) is None
+        assert located_text(table, row, cell) is None
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def write_corpus(folder: Path, passages: Iterable[Passage], *, lang: str = "en")
     """Writes a corpus of passages of nobody's pages and gives its folder."""
     own = list(passages)
     facts = {
-        "options": {"max_words": 100, "split_long": False, "unit": "sentences", "formats": []},
+        "options": {"max_words": 100, "split_long": False, "unit": "sentences", "tables": False, "formats": []},
         "counts": {"pages": len({page.page_id for page in own})},
         "lang": lang,
         "release": {"manifest_sha256": "0" * 64},

@@ -104,6 +104,8 @@ def test_every_record_has_its_fate_in_a_table(own: MadeRelease[Any]) -> None:
         if row["ordinal"] is not None
     }
 
+    questions = {row["example_id"]: row["input"] for row in found if row["input"] is not None}
+    assert questions == dict.fromkeys(("missing", "ambiguous", "empty", "weak"), "?")
     whole = {"form": "whole", "reason": None, "n_spans": 1}
     assert outcomes["exact"] == (1, 1, [whole])
     assert outcomes["two"] == (1, 1, [{"form": "dropped", "reason": "page_missing", "n_spans": 0}, whole])

@@ -267,6 +267,13 @@ def test_the_picture_of_the_readme_is_drawn_from_the_demo(demo: Path) -> None:
     assert picture.PICTURE.read_text("utf-8") == picture.picture(demo / "aligned" / "fever" / "dev")
 
 
+@pytest.mark.slow
+def test_the_session_of_the_readme_is_what_the_demo_prints(demo: Path) -> None:
+    session = script("docs/session.py")
+
+    assert session.PICTURE.read_text("utf-8") == session.session_picture(demo)
+
+
 def test_the_figures_of_the_readme_are_those_of_the_demo(demo: Path) -> None:
     manifest = json.loads((demo / "release" / "manifest.json").read_text())
     uses = Counter[str]()
