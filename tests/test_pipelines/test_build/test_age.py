@@ -25,6 +25,8 @@ from tests.support.inspected import client_of
 from tests.support.tables import read_table
 from tests.support.verified import seal, verified
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
+
 DATES = ("20190801", "20200801", "20230801")
 Rows = list[dict[str, Any]]
 
@@ -132,13 +134,6 @@ def test_the_inspector_leads_from_evidence_to_its_place(made: Path, worlds: list
     place = f"{found['start_element']}%3A{found['start_char']}-{found['end_element']}%3A{found['end_char']}"
     assert f'href="/r/release-2/page/{found["page_id"]}?hl={place}' in listed
     close_releases(releases)
-
-
-def test_another_runner_gives_the_same_bytes(made: Path, worlds: list[str], dataset: Path, tmp_path: Path) -> None:
-    again = _age(worlds, dataset, tmp_path / "age", "--runner", "DirectRunner")
-    assert {path.name: path.read_bytes() for path in again.rglob("*") if path.is_file()} == {
-        path.name: path.read_bytes() for path in made.rglob("*") if path.is_file()
-    }
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,8 @@ from mapping.facts import FACTS, SIDES
 from mapping.inspector.opened import close_releases, open_releases
 from pipelines.cli import main
 from tests.support import mini_wikidata
-from tests.support.builds import build_mini, contents, open_release
+from tests.support.builds import build_mini, open_release
 from tests.support.builds import rows as rows_of
-from tests.support.demo_datasets import chunks_in_this_process
 from tests.support.entities import make
 from tests.support.inspected import client_of
 from tests.support.moved_builds import build_moved
@@ -30,6 +29,8 @@ from tests.support.tables import read_table
 from tests.support.tiny_nli import overlap_model
 from tests.support.verified import seal, verified
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
+
 Rows = list[dict[str, Any]]
 
 
@@ -37,10 +38,9 @@ Rows = list[dict[str, Any]]
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Releases of both days: ``wikidata`` and ``kb``, ``later-wikidata`` and ``later``."""
     folder = tmp_path_factory.mktemp("worlds")
-    with chunks_in_this_process():
-        make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
-        build_mini(folder / "kb", page_props=None, wikidata=str(folder / "wikidata"))
-        build_moved(folder)
+    make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
+    build_mini(folder / "kb", page_props=None, wikidata=str(folder / "wikidata"))
+    build_moved(folder)
     return folder
 
 
@@ -184,12 +184,6 @@ def test_records_are_kilts_and_the_release_is_sound(made: Path, worlds: Path, ro
     report = verified(made, old=worlds / "kb", new=worlds / "later")
     assert not report.findings
     assert report.counts["facts"] == len(rows)
-
-
-@pytest.mark.parametrize("flags", [("--runner", "DirectRunner"), ("--runner", "local-multi", "--workers", "2")])
-def test_another_runner_gives_the_same_bytes(made: Path, worlds: Path, tmp_path: Path, flags: tuple[str, ...]) -> None:
-    assert _facts(worlds, tmp_path / "facts", *flags) == 0
-    assert contents(tmp_path / "facts") == contents(made)
 
 
 def test_a_model_says_which_sentences_prove_answers(worlds: Path, tmp_path: Path, rows: Rows) -> None:

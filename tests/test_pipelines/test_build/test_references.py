@@ -47,7 +47,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = {"dump": dump, "page_props": None, "range_bytes": 900}
     build_mini(folder / "with", references=True, **options)
     build_mini(folder / "without", **options)
-    build_mini(folder / "two", references=True, workers=2, runner="local-multi", **options)
     return folder
 
 
@@ -62,13 +61,6 @@ def test_pages_are_what_they_are_without(built: Path) -> None:
     assert verified(built / "with").findings == ()
     findings = open_release(built / "with").manifest.findings
     assert (findings["refs"], findings["ref_uses"], findings["ref_list_defined"]) == (6, 8, 1)
-
-
-def test_the_number_of_workers_changes_no_byte(built: Path) -> None:
-    with_references, two = contents(built / "with"), contents(built / "two")
-    assert {name: with_references[name] for name in with_references if name != "manifest.json"} == {
-        n: two[n] for n in two if n != "manifest.json"
-    }
 
 
 def test_a_page_has_its_references_and_their_places(built: Path) -> None:

@@ -237,9 +237,6 @@ def test_passages_and_queries_may_have_encoders_of_their_own(
     assert (found[0].page_id, found[0].number) == (best.page_id, best.number)
     assert found[0].score == pytest.approx(scores.max(), abs=1e-3)
 
-    two = tmp_path / "two"
-    encode_corpus(corpus, model, two, query_model=str(other), runner="local-multi", workers=2)
-    assert contents(two) == contents(made)
     with pytest.raises(SetupError, match="is not other, which"):
         VectorIndex(str(corpus), str(made), str(model))
     for given, said in ((("--model", str(model)), "give --query-model in place of --model"), ((), "needs --model")):
