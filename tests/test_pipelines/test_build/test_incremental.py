@@ -213,10 +213,10 @@ def test_a_base_that_was_made_otherwise_is_refused(tmp_path: Path, base: Path) -
         path = next((changed / table).iterdir())
         content = path.read_bytes()
         path.write_bytes(content[:99] + bytes([content[99] ^ 1]) + content[100:])
-        refused(rf"{path.name} is not as it was written \(sha256\)", base=str(changed))
+        refused(rf"{path.name} is damaged or changed \(sha256\)", base=str(changed))
         path.write_bytes(content)
     next((changed / "traces").iterdir()).unlink()
-    refused(r"traces-00000-of-00001.parquet is not as it was written \(missing\)", base=str(changed))
+    refused(r"traces-00000-of-00001.parquet is damaged or changed \(missing\)", base=str(changed))
 
 
 @pytest.mark.usefixtures("in_this_process")

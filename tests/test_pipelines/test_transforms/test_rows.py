@@ -139,7 +139,11 @@ def test_the_provider_names_steps_that_are_there() -> None:
         ),
         ("CutPassages", {"max_word": 5}, "CutPassages has no argument 'max_word'"),
         ("CutPassages", {"max_words": "many"}, "CutPassages: Expected `int`"),
-        ("write_table", {"table": "page", "output": "x", "order": ["page_id"]}, "knows no table 'page', but aliases"),
+        (
+            "write_table",
+            {"table": "page", "output": "x", "order": ["page_id"]},
+            "WriteTable: there is no table 'page'; choose one of aliases",
+        ),
         ("write_table", {"table": "pages", "output": "x", "order": ["id"]}, "cannot be ordered by id"),
     ],
 )
