@@ -322,4 +322,4 @@ def kind_of(content: bytes, where: str, kinds: Sequence[Kind[Any]]) -> Kind[Any]
         if _stem(form) == _stem(kind.format):
             return kind
     known = ", ".join(kind.format for kind in kinds)
-    raise SetupError(f"{where}: the format {form!r} is unknown (known: {known}); name another folder")
+    raise SetupError(f"{where}: its format is {form!r}, but one of {known} is needed; name another folder")

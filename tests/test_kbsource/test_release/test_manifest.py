@@ -33,7 +33,7 @@ def test_a_manifest_is_readable_json_with_sorted_keys(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "fault", "message"),
     [
-        (lambda value: value | {"format": "other"}, SetupError, "the format 'other'"),
+        (lambda value: value | {"format": "other"}, SetupError, "format 'other'"),
         (lambda value: value | {"schema_version": 99}, SetupError, "schema version 99"),
         (lambda value: value | {"extra": 1}, DataError, "extra"),
         (lambda value: {name: field for name, field in value.items() if name != "inputs"}, DataError, "inputs"),

@@ -126,8 +126,8 @@ def test_what_is_wrong_anywhere_is_found_before_anything_runs(release: Path, con
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("options", "was made with other options"),
-        ("input", "was made with other inputs"),
+        ("options", "with different options"),
+        ("input", "with different inputs"),
         ("damage", "is damaged or changed"),
         ("stray file", "not part of these datasets"),
         ("fewer datasets", "not part of these datasets"),

@@ -198,16 +198,16 @@ def test_a_base_that_was_made_otherwise_is_refused(tmp_path: Path, base: Path) -
 
     build_mini(tmp_path / "plain", dump=mini_wiki.XML)
     refused("has no traces, so no page can be taken over; build it with --traces", base=str(tmp_path / "plain"))
-    refused("made with another option templates .'definitions', here 'rules'.*leave out --base", templates="rules")
-    refused("made with another option references .False, here True", references=True)
+    refused("made with a different option templates .'definitions', here 'rules'.*leave out --base", templates="rules")
+    refused("made with a different option references .False, here True", references=True)
     dump = tmp_path / "wiki.xml"
     dump.write_bytes(
         mini_wiki.XML.read_bytes().replace(b"<case>first-letter</case>", b"<case>case-sensitive</case>", 1)
     )
-    refused("made with another wiki's case .'first-letter', here 'case-sensitive'", dump=dump)
+    refused("made with a different wiki's case .'first-letter', here 'case-sensitive'", dump=dump)
     other = shutil.copytree(base, tmp_path / "other")
     seal(other, code={**PAGES_RELEASE.read(str(base)).code, "sha256": "0"})
-    refused("made with another code sha256 .'0'", base=str(other))
+    refused("made with a different code sha256 .'0'", base=str(other))
     changed = shutil.copytree(base, tmp_path / "changed")
     for table in ("pages", "traces", "definitions"):
         path = next((changed / table).iterdir())

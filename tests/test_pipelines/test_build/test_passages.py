@@ -169,7 +169,7 @@ def test_passages_that_may_be_others_are_not_taken_over(tmp_path: Path, kb: Path
     refused("--base and --base-kb go together", corpus, None)
     refused("--base and --base-kb go together", None, kb)
     refused("passages of another release than .*other", corpus, write_kb(tmp_path / "other", CORPUS_PAGES[:2]))
-    refused("made with another option max_words .6, here 7", corpus, kb, CutOptions(max_words=7))
+    refused("made with a different option max_words .6, here 7", corpus, kb, CutOptions(max_words=7))
     path = next((corpus / "passages").iterdir())
     content = path.read_bytes()
     path.write_bytes(content[:99] + bytes([content[99] ^ 1]) + content[100:])

@@ -156,8 +156,8 @@ def test_vectors_that_may_be_others_are_not_taken_over(
 
     cut_release(tmp_path / "longer", kb, cut=CutOptions(max_words=9))
     refused("are vectors of other passages than .*longer", made, tmp_path / "longer")
-    refused("made with another precision .'float16', here 'int8'", made, corpus, precision="int8")
-    refused("made with another encoder", made, corpus, tiny_encoder(tmp_path / "other", dimension=8))
+    refused("made with a different precision .'float16', here 'int8'", made, corpus, precision="int8")
+    refused("made with a different encoder", made, corpus, tiny_encoder(tmp_path / "other", dimension=8))
     changed = shutil.copytree(made, tmp_path / "changed")
     path = next((changed / "vectors").iterdir())
     content = path.read_bytes()

@@ -227,7 +227,7 @@ def test_what_is_evaluated_is_measured_whatever_its_form(
 
 
 def test_a_release_without_questions_is_no_dataset(corpus: Path) -> None:
-    with pytest.raises(SetupError, match="of the format 'kbsource-passages"):
+    with pytest.raises(SetupError, match="its format is 'kbsource-passages"):
         list(datasets_of(str(corpus)))
 
 

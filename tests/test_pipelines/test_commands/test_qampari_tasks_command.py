@@ -31,7 +31,7 @@ def test_tasks_are_written_and_taken_in(qampari: Path, tmp_path: Path, capsys: p
     export = ["qampari-tasks", "export", str(qampari), "--output"]
     assert main([*export, str(tasks), "--wrong-share", "0.25", "--train-paraphrases", "0"]) == 0
     assert capsys.readouterr().out.startswith(
-        "answers to judge         16\n  wrong on purpose       4\nquestions to rewrite  2\n"
+        "answers to judge      16\n  wrong on purpose    4\nquestions to rewrite  2\n"
     )
     assert main([*export, str(tmp_path / "other"), "--seed", "other", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"answers": 12, "wrong_answers": 1, "paraphrases": 3}

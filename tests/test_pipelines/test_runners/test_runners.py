@@ -76,7 +76,7 @@ def test_a_stage_that_needs_beam_has_a_thread_for_each_process() -> None:
         ("spark", None, ["--output_executable_path=x.jar"], "run it with a job server"),
         ("spark", None, [], r"--spark_master_url=spark://HOST:PORT .*--job_endpoint=HOST:PORT"),
         ("spark", None, ["--spark_master_url=yarn"], r"spark-submit .*docs/running\.md"),
-        ("spark", None, ["--spark_master_url=spark://nowhere"], "no address of Spark master; write HOST:PORT"),
+        ("spark", None, ["--spark_master_url=spark://nowhere"], "not an address of Spark master; write HOST:PORT"),
         ("spark", None, ["--environment_type=LOOPBACK"], "does all the work in the driver"),
         (
             "spark",
@@ -234,7 +234,7 @@ def test_a_missing_java_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("address", ["localhost", "localhost:none", ""])
 def test_what_is_no_address_is_named(address: str) -> None:
-    with pytest.raises(SetupError, match="is no address of a thing; write HOST:PORT"):
+    with pytest.raises(SetupError, match="is not an address of a thing; write HOST:PORT"):
         check_reachable(address, what="a thing", remedy="")
 
 
