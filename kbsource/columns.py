@@ -152,7 +152,7 @@ def numbers(array: pa.Array) -> memoryview:
         ArrowInvalid: the column has nulls.
     """
     if array.null_count:
-        raise pa.ArrowInvalid(f"{array.null_count} nulls in a column that has none")
+        raise pa.ArrowInvalid(f"{array.null_count} nulls in a column that must not have any")
     width = array.type.bit_width // 8
     data = memoryview(array.buffers()[1] or b"").cast("B")
     return data[array.offset * width :][: len(array) * width].cast(_FORMATS[array.type])

@@ -66,7 +66,7 @@ def read_toml(path: str, *, remedy: str) -> dict[str, Any]:
     try:
         return tomllib.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise SetupError(f"{path} is no TOML: {_one_line(error)}; {remedy}") from error
+        raise SetupError(f"{path} is not valid TOML: {_one_line(error)}; {remedy}") from error
 
 
 def read_yaml(path: str, *, remedy: str) -> Any:
@@ -171,7 +171,7 @@ def typed_value(value: Any, wanted: type[T], where: str, *, remedy: str, fault: 
 
 
 def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _is_odd(value: Any, depth: int = _DEEPEST) -> bool:

@@ -187,7 +187,7 @@ def lasting_fault(error: Exception) -> SetupError | None:
     if _is_of_values(error):
         return DataError(
             f"A table contains a value that cannot be computed with ({value_fault(error)}). kbsource verify reports "
-            "the tables that are not as they should be; get that release again."
+            "the damaged tables; get that release again."
         )
     remedy = _REMEDIES.get(error.errno or 0) if isinstance(error, OSError) else None
     return disk_fault(str(error)) if remedy is None else SetupError(f"{error}. {remedy}")

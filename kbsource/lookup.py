@@ -157,12 +157,12 @@ class KnowledgeSource:
         """
         entries = self.manifest.tables.get(table)
         if entries is None:
-            raise SetupError(f"the release has no table {table!r}, but {', '.join(self.manifest.tables)}.")
+            raise SetupError(f"the release has no table {table!r}; it has {', '.join(self.manifest.tables)}.")
         if columns is not None and not columns:
             raise SetupError("columns is empty; name some, or leave it out for all.")
         schema = (TABLES | OPTIONAL_TABLES)[table]
         if unknown := [name for name in columns or () if name not in schema.names]:
-            raise SetupError(f"{table} has no column {unknown[0]!r}, but {', '.join(schema.names)}.")
+            raise SetupError(f"{table} has no column {unknown[0]!r}; it has {', '.join(schema.names)}.")
         if unheld := [number for number in files or () if not 0 <= number < len(entries)]:
             raise SetupError(f"{table} has no file {unheld[0]}, but 0 to {len(entries) - 1}.")
         if where is not None:

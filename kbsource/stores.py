@@ -444,7 +444,7 @@ def check_reachable(address: str, *, what: str, remedy: str) -> None:
     except ValueError:
         host = port = None
     if not host or not port:
-        raise SetupError(f"{address} is no address of {what}; write HOST:PORT.")
+        raise SetupError(f"{address} is not an address of {what}; write HOST:PORT.")
     try:
         socket.create_connection((host, port), timeout=_CONNECT_TIMEOUT_S).close()
     except OSError as error:

@@ -68,8 +68,8 @@ def check_signals(text: str, labels: Mapping[str, int | None], *, model: str) ->
         told.append("not_entailment")
     are = "is" if len(unknown) == 1 else "are"
     raise SetupError(
-        f"--accept {text!r}: {', '.join(unknown)} {are} never known, for {model} tells {', '.join(told)} alone. "
-        "Leave it out of the rule, or give --verify a model that tells entailment, neutral and contradiction."
+        f"--accept {text!r}: {', '.join(unknown)} {are} never known: {model} reports only {', '.join(told)}. "
+        "Leave it out of the rule, or give --verify a model that reports entailment, neutral and contradiction."
     )
 
 

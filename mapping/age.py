@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 FATES: Mapping[str, str] = {
     "exact": "the text is in the page and section where it was first, apart from case and punctuation",
-    "moved": "the text is, exactly or nearly, in another page or section than at first",
+    "moved": "the text is now, exactly or nearly, in another page or section",
     "near": "the most similar text there reaches the threshold",
-    "near_changed": "that text reaches the threshold, but has other numbers, dates or names",
+    "near_changed": "that text reaches the threshold, but has different numbers, dates or names",
     "page_only": "only the page was requested, and it exists",
     "weak": "the most similar text stays below the threshold",
     "page_gone": "the page is not in the release, or is a disambiguation page now",

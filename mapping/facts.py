@@ -64,7 +64,7 @@ PROBLEMS: Mapping[str, str] = {
         for reason, said in _REASONS.items()
         for side in SIDES
     },
-    "change_unproved": "no answer that only one of the releases has is proved",
+    "change_unproved": "no answer that differs between the releases is proved",
 }
 """Reasons why a fact makes no question, in the order of the checks."""
 QUESTION = "question"
@@ -110,7 +110,7 @@ class FactProof(Row):
     element: Annotated[Int32, "number of the element"]
     start_char: Annotated[Int32, "first code point in that element's text"]
     end_char: Annotated[Int32, "one past the last code point in that element's text"]
-    sentence_char: Annotated[Int32, "where in the element the sentence begins that names the answer"]
+    sentence_char: Annotated[Int32, "first code point of the sentence that names the answer, in the element's text"]
     paragraph_id: Annotated[Int32, "number of KILT's paragraph"]
     paragraph_char: Annotated[Int32, "where the text begins in that paragraph"]
     found: Annotated[str, "the answer as written there"]
@@ -124,12 +124,12 @@ class FactAnswer(Row):
 
     value: Annotated[str, "what is compared: item, year, number or text; an item by its id in the newer release"]
     item_id: Annotated[str | None, "Wikidata item in this release; null for years, numbers and texts"]
-    text: Annotated[str | None, "what it is called; null for a value without a name to look for"]
-    aliases: Annotated[tuple[str, ...], "what else it is called, text first"]
+    text: Annotated[str | None, "its name; null for a value without a name to look for"]
+    aliases: Annotated[tuple[str, ...], "all its names, text first"]
     title: Annotated[str | None, "title of its page; null without one"]
     is_common: Annotated[bool, "the other release of Wikidata has it too"] = False
     n_found: Annotated[Int32, "sentences of the subject's page that name it"] = 0
-    proof: Annotated[FactProof | None, "where the page says it; null without"] = None
+    proof: Annotated[FactProof | None, "span of the page that states it; null if there is no such span"] = None
 
 
 class Fact(Row):
@@ -144,7 +144,7 @@ class Fact(Row):
     ]
     question: Annotated[str, "the question"]
     outcome: Annotated[str, " | ".join(OUTCOMES)]
-    problem: Annotated[str | None, "why it makes no question; null: it does"]
+    problem: Annotated[str | None, "reason why it is not a question; null if it is one"]
     old_page_id: Annotated[int | None, "page of the subject in the older release; null without one"]
     old_title: Annotated[str | None, "its title there"]
     new_page_id: Annotated[int | None, "page in the newer release; null without one"]
@@ -285,16 +285,16 @@ def kilt_path(side: Side) -> str:
 
 _FACTS = shard_path("facts", 0, 1)
 LAWS = (
-    Law("fact_law", "a fact is not built as such facts are, or not in its place"),
+    Law("fact_law", "a fact is malformed, or out of order"),
     Law(
         "fact_law",
         "",
-        """select _file, item_id || ', ' || property_id || ': out of order, or comes twice' from (
+        """select _file, item_id || ', ' || property_id || ': out of order, or duplicated' from (
             select *, (try_cast(item_id[2:] as bigint), try_cast(property_id[2:] as bigint)) as place,
                 lag(place) over (order by _file, _row) as before from facts
         ) where place <= before""",
     ),
-    Law("records_differ", "the questions of a release are not what the table of facts gives"),
+    Law("records_differ", "the questions of a release do not follow from its table of facts"),
     *(
         proof_law(
             _FACTS,
@@ -330,15 +330,15 @@ def _faults(fact: Fact, side: Side, tokeniser: Tokeniser) -> Iterator[str]:
         if not fact.old_answers and not fact.new_answers:
             yield "it has no answer"
         elif fact.outcome != compared(fact.old_answers, fact.new_answers):
-            yield f"{fact.outcome}, which its answers are not"
+            yield f"{fact.outcome}, which its answers contradict"
         if fact.problem != problem_of(fact):
-            yield f"{fact.problem}, which its proofs are not"
+            yield f"{fact.problem}, which its proofs contradict"
     answers, values = fact.answers(side), {answer.value for answer in fact.answers("new" if side == "old" else "old")}
     if len({answer.value for answer in answers}) < len(answers):
-        yield f"a value comes twice in the {side} answers"
+        yield f"a value occurs twice in the {side} answers"
     for answer in answers:
         if answer.is_common != (answer.value in values):
-            yield f"whether both releases have {answer.value} is not what it says"
+            yield f"the flag that both releases have {answer.value} is wrong"
         if answer.aliases[:1] != (() if answer.text is None else (answer.text,)):
             yield f"the aliases of {answer.value} do not begin with its name"
         if (proof := answer.proof) is not None:
@@ -347,9 +347,9 @@ def _faults(fact: Fact, side: Side, tokeniser: Tokeniser) -> Iterator[str]:
             if not answer.n_found or not is_whole or proof.found not in proof.text[sentence_at:]:
                 yield f"the proof of {answer.value} does not name it, or has another length than its span"
             elif proof.bleu != score(proof.hypothesis, proof.text, sentence_at, tokeniser)[0]:
-                yield f"the score of the proof of {answer.value} is another"
+                yield f"the score of the proof of {answer.value} is wrong"
             if proof.page_id != fact.page_id(side):
-                yield f"the proof of {answer.value} is of another page"
+                yield f"the proof of {answer.value} is in another page"
 
 
 class _Statements(msgspec.Struct, forbid_unknown_fields=True):

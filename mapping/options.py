@@ -98,7 +98,7 @@ class Short:
             if len(text) > self.most_chars:
                 raise ValueError(f"It has {len(text):,} characters; give {self.most_chars:,} at most.")
             if "\0" in text:
-                raise ValueError("It holds the character NUL; leave that out.")
+                raise ValueError("It contains the character NUL; remove it.")
         if len(_texts(value)) > MOST_PARTS:
             raise ValueError(f"These are {len(_texts(value)):,}; give {MOST_PARTS:,} at most.")
 
@@ -109,7 +109,7 @@ def path_like(type_: Any, value: Any) -> None:
         if not text.strip():
             raise ValueError("Name a file or a folder.")
         if "\0" in text:
-            raise ValueError("A path cannot hold the character NUL.")
+            raise ValueError("A path cannot contain the character NUL.")
         n_bytes = len(text.encode("utf-8", "replace"))
         longest = max(len(part.encode("utf-8", "replace")) for part in text.split("/"))
         if n_bytes > LONGEST_PATH or (longest > LONGEST_PART and "://" not in text):
@@ -314,7 +314,7 @@ def check_new(flag: str, path: str) -> None:
         if any(os.scandir(path)):
             raise SetupError(f"{flag} {path} is a folder with files in it; name another one, or add --force.")
     elif Folder.of(path).exists():
-        raise SetupError(f"{flag} {path} is there already; name another file, or add --force to overwrite it.")
+        raise SetupError(f"{flag} {path} already exists; name another file, or add --force to overwrite it.")
 
 
 ENDINGS: Mapping[str, str] = {

@@ -179,7 +179,9 @@ def _parsed(given: Sequence[str]) -> Typed | None:
         bound.arguments["run"] = replace(run, beam_args=tuple(of_beam))
     written = list(written_files(bound.arguments, get_type_hints(function, include_extras=True)))
     if common.force and not written:
-        raise SetupError(f"--force: kbsource {' '.join(names)} writes no file that could be there; leave it out.")
+        raise SetupError(
+            f"--force: kbsource {' '.join(names)} writes no file, so nothing can be overwritten; leave it out."
+        )
     for flag, path in written if not common.force else ():
         if path is not None:
             check_new(flag, path)

@@ -38,7 +38,7 @@ def arguments_of(command: str) -> list[Argument]:
     is_command = not rest and apps[-1].default_command is not None
     found = list(apps[-1].assemble_argument_collection(parse_docstring=True)) if is_command else []
     if not any(argument.name == "--runner" for argument in found) or words == _OVERVIEW:
-        raise SetupError(f"{command!r} is no command of one job, such as build, qampari or 'map nq'.")
+        raise SetupError(f"{command!r} is not a command that runs one job, such as build, qampari or 'map nq'.")
     return [argument for argument in found if argument.show and argument.name not in _NOT_IN_FORMS]
 
 

@@ -373,7 +373,7 @@ class MapOptions(AlignOptions):
             raise SetupError(f"--accept {self.accept!r}: {names} is only known with --model MODEL.")
         if self.verify is not None and self.verify.rescue_sentences and not signals & {"entailment", "contradiction"}:
             raise SetupError(
-                "--rescue names sentences whose BLEU is low, so a rule must take them: "
+                "--rescue chooses sentences whose BLEU is low, so the rule must accept them: "
                 '--accept "bleu>=0.5 or entailment>=0.9"'
             )
 
@@ -677,7 +677,7 @@ class QampariOptions:
         if self.relations is not None and self.relation_list != "corrected":
             raise SetupError(
                 f"--relation-list {self.relation_list} is one of the package's lists, and --relations {self.relations} "
-                "takes its place: leave one out. In a file, enabled = false leaves a relation out."
+                "replaces it: leave one out. In a file, enabled = false leaves a relation out."
             )
         check_choices(self, self.as_, self.CHOICES)
 

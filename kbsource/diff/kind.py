@@ -31,8 +31,8 @@ from kbsource.rows import Int32, Row
 
 PAGE_OUTCOMES = {
     "unchanged": "same id, same title, same text",
-    "changed": "same id and title, another text",
-    "renamed": "same id, another title",
+    "changed": "same id and title, different text",
+    "renamed": "same id, different title",
     "recreated": "the id is gone; a new page has the same item, or else the same title",
     "disambiguation": "became a disambiguation page; the first outcome that holds is given, in this order: "
     "disambiguation, recreated, renamed, changed, unchanged",
@@ -46,9 +46,9 @@ PAGE_OUTCOMES = {
 SPAN_OUTCOMES = {
     "same": "the same text in its order",
     "moved": "the same text, elsewhere in the page",
-    "part": "the same text, as a part of a longer element, or a part of it as an element by itself",
+    "part": "the same text as part of a longer element, or part of it as an element of its own",
     "edited": "a similar element, with at least half of its words",
-    "other_page": "the same text in another page, which did not have it",
+    "other_page": "the same text in another page that did not have it before",
     "gone": "none of these",
 }
 """Outcomes of a segment of an element. Every outcome but the last has a new segment; it is equal to the old one
@@ -57,9 +57,9 @@ unless edited.
 
 SECTION_OUTCOMES = {
     "same": "same headings, same texts",
-    "changed": "same headings, other texts",
-    "moved": "in another order, or under other headings above its own",
-    "renamed": "another heading above at least half of its text",
+    "changed": "same headings, different texts",
+    "moved": "in a different order, or under different parent headings",
+    "renamed": "a different heading, with at least half of its text",
     "gone": "none of these",
     "added": "a section of the new page that matches no section of the old page",
 }
@@ -263,7 +263,7 @@ MEASURES = (
     ),
     _outcomes("page_changes", "Pages", _OF_PAGES),
     Measure(
-        "Pages that lost most text",
+        "Pages that lost the most text",
         f"""select coalesce(new_title, old_title) as page, old_page_id::varchar as id, outcome, old_chars as characters,
             new_chars as now, kept, _file_number, _row
         from page_changes where kept < 1 and outcome <> 'merged'
@@ -279,7 +279,7 @@ MEASURES = (
         "Sections and pieces",
         "Of pages that are in both releases and whose text changed.",
     ),
-    _outcomes("span_changes", "Pieces of paragraphs, headings and items", "Sections and pieces"),
+    _outcomes("span_changes", "Segments of paragraphs, headings and items", "Sections and pieces"),
     _outcomes("redirect_changes", "Redirects", "Redirects"),
     Measure(
         "Text kept by size of the older page",
@@ -339,7 +339,7 @@ LAWS = (
     Law(
         "change_law",
         "",
-        f"""select _file, {_ROW} || ': out of order, or comes twice' from (
+        f"""select _file, {_ROW} || ': out of order, or duplicated' from (
             select *, (old_page_id is null, coalesce(old_page_id, 0), coalesce(new_page_id, 0)) as place,
                 lag(place) over (order by _file, _row) as before from page_changes
         ) where place <= before""",
@@ -355,7 +355,7 @@ LAWS = (
     *(
         Law(
             "page_unnamed",
-            "pages of a release are not named as often as they must be",
+            "a page of a release has no row, or several",
             f"""select '{_PAGES}', '{side} page ' || {side}_page_id || ' is named twice' from page_changes
             where {side}_page_id is not null and ('{side}' = 'old' or outcome <> 'merged')
             group by {side}_page_id having count(*) > 1""",
@@ -376,7 +376,7 @@ LAWS = (
     ),
     Law(
         "change_differs",
-        "a page is not what its row says",
+        "a row does not match its pages",
         f"""select '{_PAGES}', 'page ' || old_page_id from page_changes
         join {_texts("old")} as old on old.page_id = old_page_id
         join {_texts("new")} as new on new.page_id = new_page_id
@@ -386,7 +386,7 @@ LAWS = (
     ),
     Law(
         "piece_law",
-        "the pieces of an element do not cover it in order, or lead nowhere",
+        "the segments of an element do not cover it in order, or point nowhere",
         f"case when (new_page_id is null) <> (outcome = 'gone') or old_start > old_end then [{_PIECE}] end",
         of="span_changes",
     ),
@@ -424,7 +424,7 @@ LAWS = (
     ),
     Law(
         "piece_differs",
-        "a piece is not where it is said to be",
+        "a segment is not at its stated position",
         f"""select _file, {_PIECE} || case when new.text is null then ': there is no such place' else
             ': ' || substring(old.text, old_start + 1, least(old_end - old_start, 80)) || ' is not there' end
         from (from span_changes where new_page_id is not null) as span

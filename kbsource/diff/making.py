@@ -337,7 +337,7 @@ _READ = ("pages", "redirects")
 _QUERIES = {
     "page_changes": (PAGE_ROWS, "Pages", PAGE_OUTCOMES),
     "section_changes": (SECTION_ROWS, "Sections of pages whose text changed", SECTION_OUTCOMES),
-    "span_changes": (SPAN_ROWS, "Pieces of elements of pages that are not what they were", SPAN_OUTCOMES),
+    "span_changes": (SPAN_ROWS, "Segments of the elements of changed pages", SPAN_OUTCOMES),
     "redirect_changes": (REDIRECT_ROWS, "Redirects", REDIRECT_OUTCOMES),
 }
 """Query, heading in the report, and outcomes of each table."""
@@ -368,7 +368,7 @@ def make_diff(
         SetupError: a release has changed, the two are not of the same wiki, or the folder cannot be written.
     """
     if not is_local(output):
-        raise SetupError(f"--output {output}: joins need a local disk; name a folder of one, and copy it afterwards.")
+        raise SetupError(f"--output {output}: joins need a local disk; name a local folder, and copy it afterwards.")
     with ComparedPages(old) as before, ComparedPages(new) as after:
         sides = {"old": (old, before), "new": (new, after)}
         facts = {name: side_facts(texts.manifest) for name, (_, texts) in sides.items()}
@@ -466,7 +466,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     for table, (_, head, meanings) in _QUERIES.items():
         yield f"\n## {head}\n\n| outcome | number | meaning |\n| --- | ---: | --- |"
         yield from (f"| {name} | {n:,} | {meanings[name]} |" for name, n in report["counts"][table].items())
-    yield "\n## Pages that lost most text\n\n| page | id | outcome | characters | now | kept |"
+    yield "\n## Pages that lost the most text\n\n| page | id | outcome | characters | now | kept |"
     yield "| --- | ---: | --- | ---: | ---: | ---: |"
     for page in report["most_changed"]:
         yield (

@@ -37,7 +37,7 @@ class ComparedPages:
         self.manifest: PagesManifest = PAGES_RELEASE.read(path)
         if sha256 not in (None, self.manifest.sha256):
             raise SetupError(
-                f"{path} is another release than the diff was made from: give the one with manifest {sha256}."
+                f"{path} is not the release that the diff was made from: give the one with manifest {sha256}."
             )
         self._locations = Locations(index_folder(path, self.manifest))
         self._reader = PagesReader(path, (entry.file for entry in self.manifest.tables["pages"]), columns=_COLUMNS)

@@ -151,21 +151,21 @@ def _check_sums(
     found: list[DumpFinding] = []
     n_bytes = hashed.n_bytes
     if published.n_bytes not in (None, n_bytes):
-        message = f"It has {n_bytes:,} bytes, dumpstatus.json says {published.n_bytes:,}: it is not all there."
+        message = f"It has {n_bytes:,} bytes, dumpstatus.json lists {published.n_bytes:,}: it is incomplete."
         found.append(DumpFinding("error", name, "size_mismatch", message, _AGAIN))
     for algorithm, digest, list_name in published.digests:
         if (own := further[algorithm].hexdigest()) != digest:
-            message = f"Its {algorithm} is {own}, {list_name} says {digest}: it is another file."
+            message = f"Its {algorithm} is {own}, {list_name} lists {digest}: it is a different file."
             found.append(DumpFinding("error", name, "checksum_mismatch", message, _AGAIN))
     if published.unfinished_job:
-        message = f"By dumpstatus.json the job that writes it is not done ({published.unfinished_job})."
+        message = f"According to dumpstatus.json, the job that writes it is not finished ({published.unfinished_job})."
         found.append(DumpFinding("warning", name, "job_not_done", message, "Wait until the dump is complete."))
     if not published.digests:
         remedy = "Put the md5sums, sha1sums or SHA256SUMS of the dump beside it to have it checked."
         found.append(DumpFinding("info", name, "no_checksum", "No list of checksums beside it names it.", remedy))
     elif not found:
         lists = ", ".join(sorted({list_name for _, _, list_name in published.digests}))
-        found.append(DumpFinding("info", name, "checksum_ok", f"It is the published file by {lists}."))
+        found.append(DumpFinding("info", name, "checksum_ok", f"It is the published file, according to {lists}."))
     if is_content_export(path) and not Folder.of(join(posixpath.dirname(path), "_SUCCESS")).exists():
         message = "No _SUCCESS beside it: that file is written when an export is complete."
         remedy = "Download _SUCCESS too; where it is not published, wait until it is."
@@ -202,7 +202,7 @@ def _check_records(name: str, header: DumpHeader) -> Iterator[DumpFinding]:
 def _check_end(name: str, dump_range: DumpRange) -> Iterator[DumpFinding]:
     read_tail = CODECS[dump_range.compression].tail
     if read_tail is None or dump_range.encoding != UTF8:
-        message = "How it ends shows only when all of it is read."
+        message = "Whether it is complete is known only after all of it is read."
         yield DumpFinding("info", name, "end_not_checked", message, "Use the deep check.")
         return
     with Folder.of(dump_range.path).open() as file:
@@ -238,7 +238,9 @@ def _check_index(name: str, path: str, index_path: str) -> Iterator[DumpFinding]
                     return
                 file.seek(offset)
                 if not _STREAM_START.match(read_up_to(file, 10)):
-                    message = f"It points to byte {offset:,} of {name}, where no stream begins: another dump's index."
+                    message = (
+                        f"It points to byte {offset:,} of {name}, where no stream begins: it is another dump's index."
+                    )
                     yield DumpFinding("error", index_name, "index_mismatch", message, _OTHER_INDEX)
                     return
     except (RecordError, SetupError) as error:
@@ -372,7 +374,9 @@ def _check_agreement(headers: dict[str, DumpHeader]) -> Iterator[DumpFinding]:
 def _check_parts(paths: Sequence[str]) -> Iterator[DumpFinding]:
     parts = [part for part in map(part_of, paths) if part is not None]
     if len(paths) == 1 and parts:
-        message = f"By its name it holds the page ids {parts[0].first_id:,} to {parts[0].last_id:,} only."
+        message = (
+            f"According to its name, it contains only the page ids {parts[0].first_id:,} to {parts[0].last_id:,} only."
+        )
         yield DumpFinding("warning", parts[0].name, "single_part", message, "Give all parts for the whole wiki.")
         return
     gaps, overlaps = gaps_and_overlaps(parts)
@@ -380,12 +384,12 @@ def _check_parts(paths: Sequence[str]) -> Iterator[DumpFinding]:
         message = f"No file is given for {gap}: a part is missing."
         yield DumpFinding("error", "", "part_missing", message, "Download the missing part, or give all parts.")
     for overlap in overlaps:
-        message = f"{overlap} hold the same page ids by their names: pages would come twice."
+        message = f"{overlap} contain the same page ids, according to their names: pages would appear twice."
         yield DumpFinding("error", "", "parts_overlap", message, "Give each part once, all from the same dump.")
     by_page = Counter(part.first_id for part in parts if part.first_revision is not None)
     for page_id, count in sorted(by_page.items()):
         if count > 1:
-            message = f"The history of page {page_id} is in {count} files: the page would come {count} times."
+            message = f"The history of page {page_id} is in {count} files: the page would appear {count} times."
             yield DumpFinding("error", "", "page_in_parts", message, "Give the file with its newest revisions only.")
 
 

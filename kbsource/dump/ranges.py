@@ -154,7 +154,7 @@ def range_size(n_bytes: int, wanted: int | None = None) -> int:
     if wanted is not None:
         if (n_ranges := -(-n_bytes // wanted)) > MOST_RANGES:
             raise SetupError(
-                f"--range-bytes is {wanted}: {n_bytes:,} bytes would be read in {n_ranges:,} pieces. Give at least "
+                f"--range-bytes is {wanted}: {n_bytes:,} bytes would be read in {n_ranges:,} ranges. Give at least "
                 f"{-(-n_bytes // MOST_RANGES)}, or leave it out."
             )
         return wanted

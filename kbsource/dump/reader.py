@@ -56,7 +56,7 @@ def read_range(
         try:
             instant(as_of)
         except RecordError as error:
-            message = f"{as_of!r} is no time to read a dump as of. Write it like 2019-08-01T00:00:00Z."
+            message = f"{as_of!r} is not a time. Write it like 2019-08-01T00:00:00Z."
             raise SetupError(message) from error
     if dump_range.form != "xml":
         yield from read_snapshot(
@@ -190,7 +190,7 @@ class _PageReader:
         if part.kind == "cut":
             raise RecordError("page_cut", "the page has no </page>")
         if part.kind == "too_large":
-            raise RecordError("page_too_large", "something in the page does not end")
+            raise RecordError("page_too_large", "a tag in the page is not closed")
         if self._error is not None:
             raise self._error
         head = self._xml.read_outer(b"".join(self._outer))

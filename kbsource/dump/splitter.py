@@ -30,7 +30,7 @@ class PagePart(NamedTuple):
     Attributes:
         kind: ``page``: a whole page. For a large page: ``outer`` (the parts outside its revisions), ``revision``, and
             ``end``. ``cut``: the page breaks off; its head follows, unless it was already passed on. ``too_large``: the
-            same, because something in the page does not end. ``headless``: the rest of a page whose beginning is lost.
+            same, because a tag in the page is not closed. ``headless``: the rest of a page whose beginning is lost.
         offset: as in ``records.BadRecord``.
         data: XML.
     """

@@ -142,7 +142,7 @@ class _SqlReader:
         return database[1].decode("utf-8", "replace") if database else None
 
     def _is_no_dump(self) -> SetupError:
-        return SetupError(f"{self._path} is no SQL dump of a table: it has no CREATE TABLE. Download it again.")
+        return SetupError(f"{self._path} is not an SQL dump of a table: it has no CREATE TABLE. Download it again.")
 
     def _reject(self, reason: str, detail: str) -> BadRecord:
         return BadRecord("read", "", reason, detail[:1000], self._file_name, self._dropped + self._position)
@@ -209,7 +209,7 @@ class _SqlReader:
     def _read_insert(self) -> Iterator[Iterable[tuple[bytes, ...]] | BadRecord]:
         opening = self._match(_INSERT)
         if opening is None:
-            yield self._reject("malformed_row", "an INSERT that is not understood")
+            yield self._reject("malformed_row", "an INSERT in an unknown form")
             self._position += len(b"INSERT")
             if self._is_at_end and b"\n" not in self._buffer[self._position :].rstrip():
                 self._note_end()

@@ -76,13 +76,13 @@ class CheckedBlocks:
         self._path, self._content, self._checksums = path, content, checksums
         self.seen = bytearray(-(-len(content) // BLOCK_BYTES))  #: by block number, whether the block was compared
         if len(self.seen) != len(checksums):
-            raise self._damage(f"{len(content)} bytes, others were written")
+            raise self._damage(f"{len(content)} bytes, whose checksums differ")
 
     def see(self, start: int, end: int) -> None:
         """Compares the blocks that contain a range of bytes.
 
         Raises:
-            DataError: a block is not as it was written.
+            DataError: a block is damaged or changed.
         """
         for number in range(start >> BLOCK_SHIFT, (end + BLOCK_BYTES - 1) >> BLOCK_SHIFT):
             if not self.seen[number]:
@@ -98,7 +98,7 @@ class CheckedBlocks:
 
     def _damage(self, seen: str) -> DataError:
         return DataError(
-            f"{self._path} is not as it was written ({seen}); fetch or make the release again, and check it with "
+            f"{self._path} is damaged or changed ({seen}); fetch or make the release again, and check it with "
             "kbsource verify."
         )
 
@@ -249,7 +249,7 @@ class MappedFile:
         """Iterates over the batches in order, each after all of it was compared.
 
         Raises:
-            DataError: part of it is not as it was written.
+            DataError: part of it is damaged or changed.
         """
         for batch in self.batches:
             if self.blocks is not None:

@@ -153,7 +153,7 @@ def build_title_index(batches: Iterable[pa.RecordBatch], folder: str, *, scratch
             titles.add(title_keys(batch["title"]), *batch.columns)
             page_ids.add(*(batch[name] for name in _IDS.names))
         if titles.n_rows > MAX_ROWS:
-            raise SetupError(f"{titles.n_rows} titles, the index holds {MAX_ROWS}; build the dump in parts")
+            raise SetupError(f"{titles.n_rows} titles; the index holds at most {MAX_ROWS}; build the dump in parts")
         dropped = _superseded(page_ids)
         n_rows = titles.n_rows - len(dropped)
         _write_zeros(targets_path, _ROW_BYTES * (n_rows or 1))

@@ -110,14 +110,14 @@ class Kind(Generic[M]):
             remedy = f"name the folder that {self.made_by} wrote"
             if self.made_from_pages and _stem(form) == _PAGES:
                 remedy = f"it is a release of pages, so first run {self.made_by} {shlex.quote(path)} --output DIR"
-            raise SetupError(f"{where}: this is no {self.name}, its format is {form!r}; {remedy}")
+            raise SetupError(f"{where}: not {self.with_article}, but of the format {form!r}; {remedy}")
         version = value.get("schema_version") if self.schema_version is not None else None
         if form != self.format or version != self.schema_version:
             found, wanted = repr(form), repr(self.format)
             if self.schema_version is not None:
                 found, wanted = f"{found}, schema version {version!r}", f"{wanted}, {self.schema_version}"
             raise SetupError(
-                f"{where}: format {found}, of another version, where {wanted} is wanted; use the kbsource that made "
+                f"{where}: format {found}, but this kbsource reads {wanted}; use the kbsource that made "
                 "it, or make it again"
             )
         own = {name: entry for name, entry in value.items() if name != "manifest_sha256"}
@@ -193,7 +193,7 @@ class Kind(Generic[M]):
         """Finds every entry of a manifest that no release of the kind may have."""
         for path in _paths(manifest):
             if not is_path(path) or path == MANIFEST:
-                yield f"{shown_value(path)} is no path in a release"
+                yield f"{shown_value(path)} is not a path in a release"
         if (twice := next(_repeated(_paths(manifest)), None)) is not None:
             yield f"{shown_value(twice)} is listed twice"
         if missing := sorted(set(self.required) - set(manifest.tables)):
@@ -203,7 +203,7 @@ class Kind(Generic[M]):
                 yield f"{self.with_article} has no table {shown_value(table)}"
             for entry in entries:
                 if not is_shard(entry.file, table):
-                    yield f"{shown_value(entry.file)} is no file of the table {table}"
+                    yield f"{shown_value(entry.file)} is not a file of the table {table}"
         folders = {part.folder for part in manifest.parts}
         if folders and self.parts is None:
             yield f"{self.with_article} has no releases in its folders"
@@ -322,4 +322,4 @@ def kind_of(content: bytes, where: str, kinds: Sequence[Kind[Any]]) -> Kind[Any]
         if _stem(form) == _stem(kind.format):
             return kind
     known = ", ".join(kind.format for kind in kinds)
-    raise SetupError(f"{where}: its format is {form!r}, none that is known here ({known}); name another folder")
+    raise SetupError(f"{where}: its format is {form!r}, but one of {known} is needed; name another folder")

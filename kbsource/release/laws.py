@@ -63,14 +63,14 @@ def laws(slug: str, meaning: str, *broken: str, of: str = "", needs: tuple[str, 
 
 
 COMMON = (
-    Law("manifest", "the manifest is not what was written"),
-    Law("missing", "a listed file is not there"),
-    Law("unlisted", "a file is there that the manifest does not list"),
-    Law("size", "a file has another size"),
+    Law("manifest", "the manifest changed since it was written"),
+    Law("missing", "a listed file is missing"),
+    Law("unlisted", "a file is not listed in the manifest"),
+    Law("size", "a file has a different size"),
     Law("sha256", "a file's content changed"),
-    Law("unreadable", "a file is not what its name says"),
+    Law("unreadable", "a file does not have the format of its name"),
     Law("schema", "a table's columns differ from its schema"),
-    Law("rows", "a file has another number of rows"),
+    Law("rows", "a file has a different number of rows"),
     Law("statistics", "a row group's statistics do not match its ids"),
     Law("counts", "counts do not add up"),
 )
@@ -199,7 +199,7 @@ class Checking(Generic[M]):
         """
         wanted = set(needed)
         for file in sorted(wanted - set(self.listed)):
-            self.found.add(file, "missing", f"no {self.name} is without it")
+            self.found.add(file, "missing", f"every {self.name} has this file")
         odd = sorted(set(self.listed) - wanted) if exactly else []
         for file in odd:
             self.found.add(MANIFEST, "manifest", f"{file} is not one of its files")

@@ -58,7 +58,7 @@ def commit(kind: Kind[M], manifest: M, output: str, *, kept: Collection[str] = (
     entries = sorted(manifest.entries(), key=lambda entry: entry.file)
     found = set(stored_files(output)) - {entry.file for entry in entries}
     if extra := sorted(file for file in found if not is_in(file, (MANIFEST, *MARKS, STAGING, *EXTRA, *kept))):
-        raise SetupError(f"{output}: {extra[0]} is no part of the release ({len(extra)} such files); make it again.")
+        raise SetupError(f"{output}: {extra[0]} is not part of the release ({len(extra)} such files); make it again.")
     for entry in entries:
         if (fault := file_fault(output, entry, hashes=False)) is not None:
             said = "was not written" if fault[0] == "missing" else f"has {fault[1]}"

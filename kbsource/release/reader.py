@@ -112,8 +112,8 @@ def _schema_of(path: str | Folder, found: pa.Schema, schemas: Sequence[pa.Schema
             return number
     missing = [name for name in schemas[0].names if name not in found.names] if schemas else []
     if missing:
-        raise _unfit(path, f"has no column {missing[0]}, but {_listed_names(found.names)}")
-    raise _unfit(path, f"does not have the columns of its table, but {_listed_names(found.names)}")
+        raise _unfit(path, f"has no column {missing[0]}; it has {_listed_names(found.names)}")
+    raise _unfit(path, f"does not have the columns of its table; it has {_listed_names(found.names)}")
 
 
 def _unfit(path: str | Folder, fault: str) -> DataError:
@@ -194,9 +194,9 @@ def file_fault(folder: str, entry: FileEntry, *, hashes: bool) -> tuple[str, str
     if not Folder.of(path).exists():
         return "missing", "fetch or make the release again"
     if (size := Folder.of(path).size()) != entry.bytes:
-        return "size", f"{size} bytes, {entry.bytes} were written"
+        return "size", f"{size} bytes, not the {entry.bytes} in the manifest"
     if hashes and (digest := Folder.of(path).sha256()) != entry.sha256:
-        return "sha256", f"{digest}, {entry.sha256} was written"
+        return "sha256", f"{digest}, not the {entry.sha256} in the manifest"
     return None
 
 
@@ -226,8 +226,8 @@ def check_same_facts(folder: str, old: Mapping[str, Any], new: Mapping[str, Any]
             check_same_facts(folder, had, has, name=f"{name}{key} ")
         elif had != has:
             raise SetupError(
-                f"{folder} was made with another {name}{key} ({had!r}, here {has!r}), so what is taken over may be "
-                "other than what this run would make; leave out --base."
+                f"{folder} was made with a different {name}{key} ({had!r}, here {has!r}), so rows taken over from it "
+                "might differ from those that this run would write; leave out --base."
             )
 
 
@@ -237,6 +237,6 @@ def _check(folder: str, entries: Iterable[FileEntry], *, hashes: bool) -> None:
             rule, seen = fault
             said = "is missing" if rule == "missing" else f"has {seen}"
             if hashes:
-                said = f"is not as it was written ({rule})"
+                said = f"is damaged or changed ({rule})"
             path = join(folder, entry.file)
             raise SetupError(f"{path} {said}; fetch or make the release again, and check it with kbsource verify.")

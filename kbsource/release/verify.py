@@ -148,7 +148,7 @@ def _check_laws(
             return None if further is None else {**counts, **further}
         except duckdb.OutOfMemoryException as error:
             raise SetupError(
-                f"{files.path}: the laws take more than {memory_mb} MB; give a larger --memory."
+                f"{files.path}: checking the invariants takes more than {memory_mb} MB; give a larger --memory."
             ) from error
         except duckdb.Error:
             if not files.find_unreadable():

@@ -188,7 +188,7 @@ class Guard:
                 seen, since = reading.serial, now
             elif timeout_s is not None and now - since > timeout_s:
                 self._kill()
-                raise WorkerDiedError(reading.page, "timeout", f"no end after {timeout_s:g} s")
+                raise WorkerDiedError(reading.page, "timeout", f"did not finish within {timeout_s:g} s")
 
     def _died(self, process: subprocess.Popen[bytes], beat: Beat) -> WorkerDiedError:
         code = process.wait()

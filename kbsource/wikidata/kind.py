@@ -72,9 +72,12 @@ def _value_faults(of: str = "") -> Iterator[tuple[str, str]]:
     yield f"not regexp_full_match({of}property_id, '{_PROPERTY}')", "not a property"
     yield f"{of}snak not in {SNAKS}", "not a kind of snak"
     yield f"{of}value_type not in {VALUE_TYPES}", "not a type of value"
-    yield f"({of}value_type is not null) <> ({of}snak = 'value')", "a value where none is, or none"
-    yield f"({of}value_type is null) <> ({of}value is null)", "a type without value"
-    yield f"{of}value_type = 'entity' and not regexp_full_match({of}value, '{_VALUE}')", "a value that is no id"
+    yield (
+        f"({of}value_type is not null) <> ({of}snak = 'value')",
+        "a value type without a value, or a value without its type",
+    )
+    yield f"({of}value_type is null) <> ({of}value is null)", "a value type without a value"
+    yield f"{of}value_type = 'entity' and not regexp_full_match({of}value, '{_VALUE}')", "a value that is not an id"
     for type_, names in OWN_COLUMNS.items():
         for name in names:
             is_other = f"{of}{name} is not null and {of}value_type is distinct from '{type_}'"
@@ -95,7 +98,7 @@ def _first(faults: Iterable[tuple[str, str]]) -> str:
 def _row_law(table: str, key: str, faults: Iterable[tuple[str, str]]) -> Law:
     return Law(
         "entity_law",
-        "a row of Wikidata is not built as such rows are",
+        "a row is malformed",
         f"[{key} || ': ' || fault for fault in [{_first(faults)}] if fault is not null]",
         of=table,
     )
@@ -208,11 +211,11 @@ WIKIDATA_RELEASE: Kind[WikidataManifest] = Kind(
     made_by="kbsource wikidata",
     queries=(
         (
-            "items of most wikis",
+            "items in the most wikis",
             "select item_id, label, n_sitelinks from items order by n_sitelinks desc, item_id limit 10",
         ),
         (
-            "properties that are used most",
+            "most used properties",
             "select property_id, label, count(*) as n from statements join properties using (property_id) "
             "group by all order by n desc, property_id limit 10",
         ),

@@ -46,7 +46,7 @@ def _form(path: str, files: Files) -> tuple[Compression, bool]:
                 break
     if begin[:1] not in (b"[", b"{"):
         raise SetupError(
-            f"{path} is no JSON dump of Wikidata: it begins with {begin[:20]!r}, not with [ or {{. Take "
+            f"{path} is not a JSON dump of Wikidata: it begins with {begin[:20]!r}, not with [ or {{. Take "
             "wikidata-YYYYMMDD-all.json.bz2 from https://dumps.wikimedia.org/wikidatawiki/entities/."
         )
     return compression, begin[:1] == b"["

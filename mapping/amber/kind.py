@@ -37,7 +37,7 @@ from mapping.amber.sets import PageBeginning, align_entity, amber_id, lacking
 from mapping.write.kind import FROM_PAGES, REPORT
 
 LAWS = (
-    Law("set_law", "a set is malformed, or not in its position"),
+    Law("set_law", "a set is malformed, or out of order"),
     Law("queries_differ", "the queries of a set do not follow from its tuples"),
     Law("rows_differ", "the rows of a table differ from the files"),
     Law("page_differs", "a tuple contradicts its page in the knowledge source"),
@@ -191,20 +191,20 @@ def _templates(checking: Checking[ListingManifest], file: str, wanted: Any) -> A
 
 def _faults(amber_set: AmberSet, before: str) -> Iterator[str]:
     if amber_set.name <= before:
-        yield f"it stands behind {before!r}"
+        yield f"it comes after {before!r}, which sorts later"
     if (lack := lacking(amber_set, "found")) is not None:
         yield lack
     if amber_set != set_of(tuples_record(amber_set)):
-        yield "its record is not built as such"
+        yield "its record is malformed"
     property_ids = [amber_tuple.property_id for entity in amber_set.entities for amber_tuple in entity.tuples]
     if len(set(property_ids)) < len(property_ids):
         yield "two of its entities have a property in common"
     for entity in amber_set.entities:
         if _ITEM_ID.fullmatch(entity.qid) is None:
-            yield f"{entity.qid} is no item"
+            yield f"{entity.qid} is not an item"
         for amber_tuple in entity.tuples:
             if _PROPERTY_ID.fullmatch(amber_tuple.property_id) is None:
-                yield f"{entity.qid}, {amber_tuple.property_id} is no property"
+                yield f"{entity.qid}, {amber_tuple.property_id} is not a property"
             if not all(value.aliases for value in amber_tuple.values):
                 yield f"{entity.qid}, {amber_tuple.property_id} has a value without names"
             if amber_tuple.amber_id != amber_id(amber_set.name, entity.qid, amber_tuple.property_id):
@@ -221,7 +221,7 @@ def _page_fault(entity: SetEntity, source: KnowledgeSource, further: Collection[
     passages = []
     named = [int(ref.wikipedia_id) if _NUMBER.fullmatch(ref.wikipedia_id) else None for ref in entity.wikipedia]
     if missing := sorted({*further} - {*named}):
-        return f"page {missing[0]} claims the item and is not there"
+        return f"page {missing[0]} claims the item, but is missing"
     for ref, page_id in zip(entity.wikipedia, named, strict=True):
         page = None if page_id is None else source.by_id(page_id)
         if page is None or page.title != ref.title or (page.qid != entity.qid and page_id not in further):

@@ -240,7 +240,7 @@ class NameRow(Row):
 
     collection: Annotated[str, "collection of types, as human"]
     name: Annotated[str, "name of several entities, at least one of them in the collection"]
-    outcome: Annotated[str, "set, or the reason why there is none"]
+    outcome: Annotated[str, "set, or the reason why there is no set"]
     n_bearers: Annotated[int, "entities that have it"]
     n_members: Annotated[int, "entities of the collection that have it"]
 
@@ -292,7 +292,7 @@ def load_collections(path: str | None, names: Sequence[str], templates: Template
     reader = _Reader(path)
     found = {name: reader.collection(name, entry, templates) for name, entry in reader.entries("", data, "name")}
     if unknown := [name for name in names if name not in found]:
-        raise SetupError(f"--collection {unknown[0]}: {path} has {', '.join(found)}; choose of these.")
+        raise SetupError(f"--collection {unknown[0]}: {path} has {', '.join(found)}; choose from these.")
     return tuple(found[name] for name in names or found)
 
 

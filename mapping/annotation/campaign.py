@@ -170,13 +170,13 @@ def is_same_passage(first: FoundPassage, second: FoundPassage) -> bool:
 LABELS = ("yes", "no", "partial")
 _SHEET = TaskSheet(
     TASKS,
-    "Does this passage hold enough to answer the question? Mark what does.",
+    "Does this passage contain enough to answer the question? Mark the text that does.",
     ("question", "title"),
     "text",
     LABELS,
     further=("other_passage",),
-    help="If none of the passages of a question does, give another passage of Wikipedia that does, or say why there is "
-    "none.",
+    help="If no passage of a question contains enough, give another passage of Wikipedia that does, or explain why "
+    "you found no such passage.",
 )
 _PARAGRAPHS = ("start_paragraph_id", "end_paragraph_id")
 
@@ -423,7 +423,9 @@ def _judgement(
     if label not in LABELS:
         raise RecordError("unknown_label", f"{label!r}; known are {', '.join(LABELS)}")
     if said.setdefault((passage_id, worker_id), label) != label:
-        raise RecordError("conflicting_label", f"worker {worker_id!r} said otherwise of passage {passage_id!r}")
+        raise RecordError(
+            "conflicting_label", f"worker {worker_id!r} contradicts an earlier judgement of passage {passage_id!r}"
+        )
     row: dict[str, Any] = {
         "question_id": questions[passage_id],
         "passage_id": passage_id,

@@ -245,7 +245,7 @@ def _choice(
     if label not in LABELS:
         raise RecordError("unknown_label", f"{label!r}; known are {', '.join(LABELS)}")
     if said.setdefault((query_id, worker_id), label) != label:
-        raise RecordError("conflicting_label", f"worker {worker_id!r} chose otherwise for {query_id!r}")
+        raise RecordError("conflicting_label", f"worker {worker_id!r} contradicts an earlier choice for {query_id!r}")
     page_id = None if label == NONE else shown[query_id][int(label) - 1]
     row: dict[str, Any] = {"query_id": query_id, "worker_id": worker_id, "label": label, "page_id": page_id}
     highlight = str(record.get("highlight") or "").strip()

@@ -270,7 +270,9 @@ def read_answers(
     check_output(output)
     own = CROWD_TASKS.read(tasks_folder)
     if own.facts["qampari"]["manifest_sha256"] != manifest.sha256:
-        raise SetupError(f"{tasks_folder}: tasks of another release than {release}; give the one they are of.")
+        raise SetupError(
+            f"{tasks_folder}: tasks of another release than {release}; give the one that they were made from."
+        )
     check_hashes(tasks_folder, own.entries())
     check_hashes(release, manifest.entries())
     key = {line["task_id"]: line for line in CROWD_TASKS.lines(tasks_folder, own, VALIDATION_KEY)}

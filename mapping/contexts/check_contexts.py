@@ -71,8 +71,8 @@ def _sources(checking: Checking[ListingManifest]) -> Sources | None:
     passages = checking.sources["passages"]
     if checking.manifest.made_from("qampari") is None:
         raise SetupError(
-            f"{checking.path} was made from published files, which have no places: --qampari and --passages are for "
-            "what was made from a QAMPARI release. Leave them out."
+            f"{checking.path} was made from published files, which have no positions: --qampari and --passages are "
+            "for questions from a QAMPARI release. Leave them out."
         )
     questions, corpus = ReleaseQuestions(checking.sources["qampari"]), PASSAGES_CORPUS.read(passages)
     questions.check(corpus)
@@ -117,7 +117,7 @@ class _ContextsChecks:
                 for place, reason in gold.unplaced():
                     unplaced.write(unplaced_line(place, reason), place.pid)
         for pid in sorted(self._unplaced):
-            self._found.add(UNPLACED, "proof_lost", f"{pid} is no proof of a question, or has a passage")
+            self._found.add(UNPLACED, "proof_lost", f"{pid} is not a proof of a question, or has a passage")
         self._check_counts(reasons, silent)
         n_questions = sum(self._tally.questions.values())
         return {"questions": n_questions, "answers": self._n_answers, "proofs": self._tally.proofs}
@@ -128,7 +128,7 @@ class _ContextsChecks:
                 record = raw.parse()
                 pid, reason = text_at(record, "pid"), text_at(record, "reason")
                 if reason not in UNPLACED_REASONS or pid in self._unplaced:
-                    raise RecordError("odd_line", f"{pid}, {reason}: given before, or for no such reason")
+                    raise RecordError("odd_line", f"{pid}, {reason}: given before, or with an unknown reason")
             except RecordError as error:
                 self._found.add(UNPLACED, "context_law", f"line {raw.line}: {error.detail}")
                 continue

@@ -74,7 +74,7 @@ def write_splits(
         for split, record in questions:
             if split not in contexts:
                 raise DataError(
-                    f"question {record['qid']!r:.80} is in the split {split!r:.80}, which is none of "
+                    f"question {record['qid']!r:.80} is in the split {split!r:.80}, which is not one of "
                     f"{', '.join(SPLITS)}; check the QAMPARI release with kbsource verify."
                 )
             joined.open_question(record["qid"])
@@ -138,9 +138,9 @@ def _write_contexts(
     check_hashes(files.passages, passages)
     inputs = [asdict(input_file) for input_file in input_files(files.retrieved)]
     with GoldPassages() as gold, Joined() as joined:
-        told("questions: reading where the proofs stand")
+        told("questions: reading the positions of proofs")
         questions.add_places(gold)
-        told("passages: looking for those that hold the proofs")
+        told("passages: looking for those that contain the proofs")
         gold.find([join(files.passages, entry.file) for entry in passages])
         if files.retrieved:
             told("retrieved: reading ranked passages")
@@ -174,13 +174,15 @@ def _questions(
 ) -> PublishedQuestions | ReleaseQuestions:
     is_release = Folder.of(join(folder, MANIFEST)).exists()
     if finder is not None and is_release:
-        raise SetupError(f"{folder}: --kb is for published files; a finished QAMPARI release has places. Leave it out.")
+        raise SetupError(
+            f"{folder}: --kb is for published files; a finished QAMPARI release has positions. Leave it out."
+        )
     if finder is not None:
         return PublishedQuestions(folder, finder, reject=reject)
     if not is_release and published_files(folder):
         raise SetupError(
-            f"{folder}: no {MANIFEST}, so files as they are published, whose proofs are texts: give with --kb the "
-            "release of pages that the passages were cut from, to look for them there."
+            f"{folder}: no {MANIFEST}, so these are published files, whose proofs have no positions; give --kb, the "
+            "release of pages that the passages were cut from, to look for the proofs there."
         )
     return ReleaseQuestions(folder)
 

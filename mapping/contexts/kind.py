@@ -16,7 +16,7 @@ from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.write.kind import REPORT
 
 LAWS = (
-    Law("context_law", "a question with passages is not built as such questions are"),
+    Law("context_law", "a question with passages is malformed"),
     Law("context_differs", "a line is not what its question, passages and ranking give"),
     Law("proof_lost", "a proof has neither a passage nor a line that says why, or both"),
     Law("unknown_passage", "a ranked passage is not in the corpus"),

@@ -62,8 +62,8 @@ class ReleaseQuestions:
         made_from, cut_from = self._manifest.made_from(), corpus.made_from()
         if made_from is not None and made_from != cut_from:
             raise SetupError(
-                f"{self._folder} was made from the release with manifest {made_from}, the passages from that with "
-                f"{cut_from}: places in pages are not the same. Make the passages from the first: kbsource passages."
+                f"{self._folder} was made from the release with manifest {made_from}, but the passages from the one "
+                f"with {cut_from}. Make passages from the first one: kbsource passages."
             )
         check_hashes(self._folder, self._manifest.entries())
 
@@ -134,8 +134,8 @@ class PublishedQuestions:
         given, cut_from = self._finder.facts()["manifest_sha256"], corpus.made_from()
         if given != cut_from:
             raise SetupError(
-                f"--kb is the release with manifest {given}, and the passages were cut from that with {cut_from}; give "
-                "this one."
+                f"--kb is the release with manifest {given}, but the passages were cut from the one with {cut_from}; "
+                "give that one."
             )
         for path in self._files.values():
             with opened(path):

@@ -271,7 +271,7 @@ class Computer(Protocol):
 def check_whole(model: str, missing: Collection[str]) -> None:
     """Raises SetupError if a model lacks weights, which PyTorch would initialise at random."""
     if missing:
-        raise SetupError(f"{model}: lacks {len(missing)} weights of its model, such as {min(missing)}; get it again.")
+        raise SetupError(f"{model}: lacks {len(missing)} of its weights, such as {min(missing)}; get it again.")
 
 
 class TorchComputer:
@@ -291,7 +291,7 @@ class TorchComputer:
         transformers.logging.set_verbosity_error()  # it lists every weight that is not needed
         transformers.logging.disable_progress_bar()
         self.device = torch_device(self._torch, device)
-        with opening(folder, "these are no weights that can be opened"):
+        with opening(folder, "its weights cannot be opened"):
             model, found = getattr(transformers, self._model_class(folder)).from_pretrained(
                 folder,
                 use_safetensors=True,
@@ -363,7 +363,7 @@ class OnnxComputer:
         try:
             self._session = runtime.InferenceSession(path, options, providers=[provider])
         except self._faults as error:
-            raise SetupError(f"{path}: these are no weights that can be opened: {error!s:.300}") from error
+            raise SetupError(f"{path}: its weights cannot be opened: {error!s:.300}") from error
         shapes = {given.name: given.shape for given in self._session.get_inputs()}
         self._names = list(shapes)
         sizes = [size if isinstance(size, int) else None for size in shapes.get("input_ids", ())]
@@ -377,11 +377,13 @@ class OnnxComputer:
 
     def _computed(self, arrays: Arrays) -> Outputs:
         if missing := sorted({*self._names} - arrays.keys()):
-            raise SetupError(f"{self._path}: wants {missing[0]!r}, which its tokenizer does not give; export it again.")
+            raise SetupError(
+                f"{self._path}: needs the input {missing[0]!r}, which its tokenizer does not produce; export it again."
+            )
         try:
             found: Outputs = self._session.run(None, {name: arrays[name] for name in self._names})[0]
         except self._faults as error:
-            raise SetupError(f"{self._path}: does not compute what its tokenizer gives: {error!s:.300}") from error
+            raise SetupError(f"{self._path}: cannot process the output of its tokenizer: {error!s:.300}") from error
         return found
 
 
@@ -477,7 +479,9 @@ class PairModel:
         if any(
             output.ndim != 2 or len(output) < len(batch.places) for output, batch in zip(computed, batches, strict=True)
         ):
-            raise SetupError("The model gives no row of outputs for each pair; name a cross-encoder, not an encoder.")
+            raise SetupError(
+                "The model does not return one row of outputs for each pair; name a cross-encoder, not an encoder."
+            )
         found = np.zeros((len(distinct), computed[0].shape[1] if computed else 0), np.float32)
         for batch, own in zip(batches, computed, strict=True):
             found[list(batch.places)] = own[: len(batch.places)]
@@ -613,11 +617,13 @@ def read_model_files(options: ModelOptions) -> ModelFiles:
     transformers = load_library("transformers", purpose="an NLI model")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    with opening(options.model, "this is no cross-encoder that can be opened"):
+    with opening(options.model, "it cannot be opened as a cross-encoder"):
         config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         is_config = isinstance(config.id2label, dict) and _is_count(getattr(config, "max_position_embeddings", None))
     if not is_config:
-        raise SetupError(f"{options.model}: its config.json has other types than transformers writes; get it again.")
+        raise SetupError(
+            f"{options.model}: its config.json has values of other types than transformers writes; get it again."
+        )
     with opening(options.model, "its tokenizer cannot be read"):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     if not getattr(tokenizer, "is_fast", False) or tokenizer.pad_token is None:
@@ -625,7 +631,7 @@ def read_model_files(options: ModelOptions) -> ModelFiles:
     if not _is_count(tokenizer.model_max_length):
         raise SetupError(
             f"{options.model}: model_max_length in its tokenizer_config.json is {tokenizer.model_max_length!r:.100}, "
-            "which is no number of tokens; correct it."
+            "which is not a number of tokens; correct it."
         )
     return ModelFiles(folder, config, tokenizer)
 

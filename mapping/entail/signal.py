@@ -44,9 +44,9 @@ Accelerator = Annotated[
 Ram = Annotated[Text, Parameter("--model-ram", validator=Like(r"\d+(\.\d+)?([KMGT]i?)?B", "8GB"))]
 
 REFUSALS: dict[str, str] = {
-    "empty_hypothesis": "there is nothing to judge",
-    "empty_premise": "there is nothing to judge by",
-    "hypothesis_too_long": "the hypothesis leaves no room for a premise, and it is never cut",
+    "empty_hypothesis": "the hypothesis is empty",
+    "empty_premise": "the premise is empty",
+    "hypothesis_too_long": "the hypothesis is so long that no premise fits beside it",
 }
 """Why a pair has no verdict: reason -> meaning."""
 
@@ -197,12 +197,13 @@ def read_labels(id2label: Mapping[int, str], given: Sequence[str] | None, *, mod
     meanings = [_MEANINGS.get("_".join(name.lower().replace("-", " ").replace("_", " ").split())) for name in names]
     if unknown := [name for name, meaning in zip(names, meanings, strict=True) if meaning is None]:
         raise SetupError(
-            f"{model}: its outputs are called {', '.join(names)}, and {unknown[0]!r} says nothing about entailment. "
-            f"Name them in their order, as the model's page has it: --label-names {_example(len(names))}"
+            f"{model}: its outputs are called {', '.join(names)}, and {unknown[0]!r} means none of entailment, "
+            "neutral and contradiction. Name them in the order of the model's documentation: --label-names "
+            f"{_example(len(names))}"
         )
     if "entailment" not in meanings or len(set(meanings)) < len(meanings) or len(meanings) < 2:
         raise SetupError(
-            f"{model}: outputs {', '.join(names)}; one must be entailment, and none may come twice. "
+            f"{model}: outputs {', '.join(names)}; one must be entailment, and each may occur only once. "
             f"Is it an NLI model? If so: --label-names {_example(len(names))}"
         )
     places = {meaning: place for place, meaning in enumerate(meanings)}
@@ -243,7 +244,7 @@ def opening(model: str, what: str) -> Iterator[None]:
         raise
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        said = " ".join(lines)[:_LONGEST_FAULT] or "nothing more is said"
+        said = " ".join(lines)[:_LONGEST_FAULT] or "no further details"
         raise SetupError(
             f"{model}: {what} ({type(error).__name__}: {said}). Get the model again, or name another."
         ) from error
@@ -260,10 +261,10 @@ def model_folder(options: ModelOptions) -> str:
     if is_local(folder) and not os.path.isdir(folder):
         raise SetupError(f"{options.model}: no such folder.")
     if not os.path.isfile(os.path.join(folder, "config.json")):
-        raise SetupError(f"{options.model}: holds no config.json; give the folder of a Hugging Face model.")
+        raise SetupError(f"{options.model}: has no config.json; give the folder of a Hugging Face model.")
     if options.backend == "torch" and not weight_files(folder, "torch"):
         raise SetupError(
-            f"{options.model}: holds no *.safetensors. Other weights are not read, for loading them can run code; "
+            f"{options.model}: has no *.safetensors. Other weights are not read, because loading them can run code; "
             "save the model with transformers' save_pretrained, which writes safetensors."
         )
     return folder

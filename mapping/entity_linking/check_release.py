@@ -111,7 +111,7 @@ class _RecordChecks:
                     self._compare(known, rows[waiting[0].page_id], *waiting)
                     waiting = next(records, None)
         while waiting is not None:
-            self._differs(waiting[0], "its page is not there, or stands before that of another record")
+            self._differs(waiting[0], "its page is missing, or out of order")
             waiting = next(records, None)
 
     def _compare(self, known: _Known, row: int, link: StoredLink, context: MentionContext) -> None:

@@ -39,8 +39,8 @@ LAWS = (
         needs=("aliases",),
     ),
     Law("record_law", "a line is not the record of its link"),
-    Law("record_differs", "a record is not what its page says"),
-    Law("duplicate_record", "two records say the same"),
+    Law("record_differs", "a record does not match its page"),
+    Law("duplicate_record", "two records are the same"),
     Law(
         "split_law",
         "a page has records in train and in dev",

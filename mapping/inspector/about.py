@@ -156,7 +156,7 @@ def other_values(opened: Opened, apart: Iterable[str] = ()) -> Section:
     """Returns the folded section of the other values in the manifest, except those named in ``apart``."""
     left_out = _SHOWN_APART.union(apart)
     values = {name: value for name, value in opened.values.items() if name not in left_out}
-    table = TableSection("What the manifest says", ("name", "value"), tuple(flat_values(values)))
+    table = TableSection("Manifest", ("name", "value"), tuple(flat_values(values)))
     return Section("Counts and options", (table,), is_folded=True)
 
 
@@ -193,7 +193,7 @@ def next_commands(path: str, kind: Kind[Any]) -> Iterator[tuple[str, str]]:
     """Yields commands with what they show. The path is quoted for the shell."""
     if kind is PAGES_RELEASE:
         yield f"kbsource show {path} TITLE", "a page; or its id, URL or Wikidata item"
-        yield f"kbsource templates {path}", "templates that lose most text"
+        yield f"kbsource templates {path}", "templates that lose the most text"
     elif kind in (ALIGNMENT, ALIGNMENTS):
         yield f"kbsource show {path} ID", "the outcome of a record"
     elif kind.shown_by and kind.shown_by[0][0] != "rejected":

@@ -57,9 +57,7 @@ def about_alignment(opened: Opened) -> Iterator[Section]:
     report = _report(opened)
     yield Section("Outcomes", (_facts(opened, report),))
     became = tuple(_became(opened, report))
-    yield Section(
-        "Records and evidence", (TableSection("What became of them", ("what", "number", "share", "meaning"), became),)
-    )
+    yield Section("Records and evidence", (TableSection("By outcome", ("what", "number", "share", "meaning"), became),))
 
 
 def about_alignments(opened: Opened) -> Iterator[Section]:
@@ -68,7 +66,7 @@ def about_alignments(opened: Opened) -> Iterator[Section]:
     for part, folder in zip(opened.parts, opened.manifest.parts, strict=True):
         if part.sha256 != folder.manifest_sha256:
             raise DataError(
-                f"{part.path}: another alignment than the one of the folder's manifest; kbsource verify says more."
+                f"{part.path}: not the alignment in the folder's manifest; kbsource verify reports the differences."
             )
         report = _report(part)
         if (age := _age(part)) is not None:
@@ -235,7 +233,7 @@ def _age(opened: Opened) -> tuple[str, float] | None:
     try:
         new = date(*map(int, found.groups()))
     except ValueError as error:
-        raise SetupError(f"dump_date {found[0]!r} of the manifest is no date; get the release again.") from error
+        raise SetupError(f"dump_date {found[0]!r} of the manifest is not a date; get the release again.") from error
     return old[:7], round((new - date.fromisoformat(old)).days / 365.25, 1)
 
 
@@ -261,7 +259,7 @@ class KiltLines:
                 digest.update(block)
         if digest.hexdigest() != entry.sha256:
             raise DataError(
-                f"{self._path} is not as it was written (sha256); fetch or make the release again, and check it with "
+                f"{self._path} is damaged or changed (sha256); fetch or make the release again, and check it with "
                 "kbsource verify."
             )
         self._starts = np.concatenate(found)
@@ -281,7 +279,7 @@ class KiltLines:
                 record = orjson.loads(file.read(end - start))
             except orjson.JSONDecodeError as error:
                 raise DataError(
-                    f"{self._path}, line {number + 1}: {error}; kbsource verify says what differs."
+                    f"{self._path}, line {number + 1}: {error}; kbsource verify reports the differences."
                 ) from error
         return record if isinstance(record, dict) else None
 

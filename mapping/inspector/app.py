@@ -170,7 +170,7 @@ def _say_fault(request: Request, error: Exception) -> Response:
 
 _DETAILS = {
     "Not Found": "There is nothing at this address.",
-    "Method Not Allowed": "This address cannot be asked in this way; open it in the browser.",
+    "Method Not Allowed": "This address does not accept such a request; open it in the browser.",
 }
 """Starlette's messages, reworded for people."""
 

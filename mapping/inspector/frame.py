@@ -112,7 +112,7 @@ def number_asked(request: Request, name: str) -> int | None:
     if given is None:
         return None
     if not (given.isascii() and given.isdecimal() and len(given) < 19):
-        raise HTTPException(400, f"{name}={shown(given[:80])} is no number.")
+        raise HTTPException(400, f"{name}={shown(given[:80])} is not a number.")
     return int(given)
 
 
@@ -128,7 +128,7 @@ def bound_asked(request: Request, name: str) -> float | None:
     except ValueError:
         number = math.nan
     if number is not None and not math.isfinite(number):
-        raise HTTPException(400, f"{name}={shown(text[:80])} is no number.")
+        raise HTTPException(400, f"{name}={shown(text[:80])} is not a number.")
     return number
 
 

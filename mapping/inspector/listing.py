@@ -204,7 +204,7 @@ class Rows:
         if sort := asked.get("sort", ""):
             column_name = sort.removeprefix("-")
             if column_name not in self.columns or self.columns[column_name].form == "nested":
-                raise HTTPException(400, f"sort={shown(sort[:80])} is no column to sort by.")
+                raise HTTPException(400, f"sort={shown(sort[:80])} is not a column to sort by.")
             query["sort"] = sort
             order = f"{identifier(column_name)} {'desc' if sort[0] == '-' else 'asc'} nulls last, {_ORDER}"
         columns = asked.getlist("columns")

@@ -37,7 +37,7 @@ REASONS: dict[str, str] = {
     "duplicate_id": "the id was given before in this file",
     "no_answer": "a prediction without an answer, or with several outputs, in a file that gives answers",
     "no_output": "a gold record whose output is empty",
-    "several_provenances": "a prediction with provenance in several outputs: no place is taken from it",
+    "several_provenances": "a prediction with provenance in several outputs: its provenance is ignored",
     "unknown_id": "a prediction for a record that is not among the gold ones",
 }
 """Reasons for ignoring a line, or a part of it: reason -> meaning."""
@@ -76,7 +76,7 @@ def id_of(record: Json) -> str:
         RecordError: ``missing_field``, ``wrong_type``.
     """
     if not isinstance(record.get("id"), str | int | float):
-        raise RecordError("wrong_type" if "id" in record else "missing_field", "id is no string or number")
+        raise RecordError("wrong_type" if "id" in record else "missing_field", "id is not a string or number")
     return str(record["id"]).strip()
 
 
@@ -168,7 +168,7 @@ class KiltScores(Scores):
     def remarks(self) -> Iterator[str]:
         """Yields a remark if nothing was answered."""
         if self.ids and "accuracy" not in self.columns:
-            yield "no prediction has an answer: provenance alone is evaluated"
+            yield "no prediction has an answer: only provenance is evaluated"
 
     def groups(self) -> Iterator[Sequence[str]]:
         """Yields the metrics grouped as in the published result."""
@@ -199,7 +199,9 @@ class Crosswalk:
         """Reads the crosswalk of an alignment; raises SetupError if it lacks a crosswalk."""
         manifest = ALIGNMENT.read(release)
         if "crosswalk" not in manifest.tables:
-            raise SetupError(f"{release} has no crosswalk; name what kbsource map kilt made of the gold file.")
+            raise SetupError(
+                f"{release} has no crosswalk; name the release that kbsource map kilt made from the gold file."
+            )
         #: Spans by outcome: ``moved``, ``page_kept``, ``page_gone``, ``place_unknown``.
         self.moved: Counter[str] = Counter()
         self._pages: dict[str, str | None] = {}
@@ -238,7 +240,7 @@ class Crosswalk:
             found = self._places.get((*place, record_id), self._places.get(place))
             if found is None or not found.keys() >= set(within):
                 outcome = "place_unknown"
-                new |= dict.fromkeys(within, "moved to an unknown place")
+                new |= dict.fromkeys(within, "moved to an unknown position")
             else:
                 new |= {key: value for key, value in found.items() if key in span}
         self.moved[outcome] += 1

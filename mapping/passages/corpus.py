@@ -153,7 +153,7 @@ def checked_pages(kb: str, entry: FileEntry) -> Folder:
     hashed = hash_file(path)
     if hashed.sha256 != entry.sha256:
         raise DataError(
-            f"{path} is not as it was written. Check the release with kbsource verify, and fetch or build it again."
+            f"{path} is damaged or changed. Check the release with kbsource verify, and fetch or build it again."
         )
     return CheckedFiles({path: hashed})(path)
 
@@ -223,7 +223,7 @@ class PassageChunks:
             except RecordError as error:
                 raise SetupError(
                     f"page {page.page_id} ({page.title}) cannot be cut ({error.reason}: {error.detail}); "
-                    "is the release sound? kbsource verify says."
+                    "check the release with kbsource verify."
                 ) from error
             yield from passages
             work.beat.done(pages=1, amount=1)

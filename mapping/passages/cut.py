@@ -132,7 +132,7 @@ class CutOptions:
         check_options(self)
         if not self.is_by_sentence and (self.max_words != MAX_WORDS or self.split_long):
             raise SetupError(
-                f"--unit {self.unit} says how long passages are; leave --max-words and --split-long-sentences out."
+                f"--unit {self.unit} sets the length of passages; leave --max-words and --split-long-sentences out."
             )
 
     @property
@@ -319,7 +319,7 @@ def check_passages(page: PageText, passages: Sequence[Passage], join: Join) -> N
             pieces.append(text[start:end])
             ends[element], last = end, (element, end)
         if not pieces or join(pieces) != passage.text:
-            raise RecordError("offset_law", f"{passage.passage_id}: its text is not what stands at its spans")
+            raise RecordError("offset_law", f"{passage.passage_id}: its text does not match its spans")
     for element, text in page.elements:
         if text[ends[element] :].strip():
             raise RecordError("lost_text", f"page {page.page_id}: text from {ends[element]} on of element {element}")

@@ -29,7 +29,7 @@ TABLES = {"passages": schema_of(Passage)}
 LAWS = (
     Law(
         "passage_law",
-        "a passage is not built as such, or not in its place",
+        "a passage is malformed, or out of order",
         """[passage_id || ': ' || fault for fault in [
             case when passage_id <> page_id || '__' || number then format('number {} of page {}', number, page_id) end,
             case when (len(spans) = 0) = (len(cells) = 0) then 'neither of text nor of a table, or of both' end,
@@ -66,13 +66,13 @@ LAWS = (
     ),
     Law(
         "duplicate_page",
-        "the passages of a page stand in two places",
+        "the passages of a page are not consecutive",
         """select null, 'page ' || page_id from (
             select page_id, lag(page_id) over (partition by _file order by _row) as before from passages
         ) where page_id is distinct from before group by page_id having count(*) > 1""",
     ),
-    Law("passage_differs", "a passage is not what its page gives"),
-    Law("line_differs", "a line is not what the table says"),
+    Law("passage_differs", "a passage does not match its page"),
+    Law("line_differs", "a line does not match the table"),
     Law(
         "counts",
         "",

@@ -130,7 +130,7 @@ def _loading(subject: Subject, configs: Sequence[Config]) -> str:
         pattern = file if main.table is None else f"{place}/*.parquet"
         lines += [
             "",
-            "import duckdb, mlcroissant, pandas, polars  # inside of the folder; each alone will do",
+            "import duckdb, mlcroissant, pandas, polars  # run inside the folder; each works by itself",
             f"duckdb.sql({_literal(f'select * from {quoted(pattern)}')})",
             f"polars.scan_parquet({_literal(pattern)})",
             f"pandas.read_parquet({_literal(place)})",
@@ -147,7 +147,7 @@ def _loading(subject: Subject, configs: Sequence[Config]) -> str:
     if any(config.table is None for config in configs):
         parts.append(
             "`hub/` has the records of the release's files of lines once more as Parquet, since `datasets` loads all "
-            "of a folder in one format. What has no type in common is JSON text there. kbsource does not read it."
+            "of a folder in one format. Columns without a common type contain JSON there. kbsource does not read it."
         )
     parts.append(
         "`kbsource verify FOLDER` recomputes every hash and every invariant of the release. It lists the other "

@@ -50,7 +50,7 @@ def proof_law(file: str, proofs: str, source: str, *, further: str = "") -> Law:
     """
     return Law(
         "proof_differs",
-        "a proof is not what its page says",
+        "a proof does not match its page",
         f"""select '{file}', key || ': ' || fault from (
             select key, case when page_id is null then 'no page ' || proof.page_id
                 when pages.title <> proof.title
@@ -67,10 +67,10 @@ def proof_law(file: str, proofs: str, source: str, *, further: str = "") -> Law:
 
 
 LAWS = (
-    Law("record_law", "a released question is not built as such questions are"),
+    Law("record_law", "a released question is malformed"),
     Law(
         "question_law",
-        "a row of questions is not built as such rows are",
+        "a row of questions is malformed",
         f"""[subset || ', ' || key || ': ' || fault for fault in [
             case when subset not in {(*SUBSETS,)} then 'no such subset'
                 when (qid is null) <> (split is null) then 'a qid without a split, or a split without a qid'
@@ -122,7 +122,7 @@ def check_splits(checking: Checking[ListingManifest]) -> Mapping[str, int] | Non
     """
     form, found = form_of(checking.manifest), checking.found
     if form is None:
-        found.add(MANIFEST, "manifest", "form is not that of a QAMPARI release")
+        found.add(MANIFEST, "manifest", "not of the form of a QAMPARI release")
         return None
     if not checking.has_files(release_paths()):
         return None

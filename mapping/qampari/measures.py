@@ -71,7 +71,7 @@ MEASURES = (
         needs=("queries",),
     ),
     Measure(
-        "How far answers came",
+        "Answers by the last step that they reached",
         f"select unnest({_STEPS}) as step, unnest([{_SUMS}]) as answers, unnest(range(4)) as _place from queries "
         "order by _place",
         section=QUERIES,
@@ -80,7 +80,7 @@ MEASURES = (
         needs=("queries",),
     ),
     Measure(
-        "How far answers came, by kind of question",
+        "Answers by the last step that they reached, by kind of question",
         f"""select "{_KIND}", step, answers from (
             select subset, subset as "{_KIND}", unnest({_STEPS}) as step, unnest([{_SUMS}]) as answers,
                 unnest(range(4)) as place from queries group by subset

@@ -197,7 +197,7 @@ class _Reader:
         elif simple is not None:
             sentence = simple.hypothesis("{entity}", "{value}")
         else:
-            self._fail(place, "a claim, since it is no simple relation", "none")
+            self._fail(place, "a claim, since it is not a simple relation", "none")
         return CompositionRelation(name, noun, ask, link, sentence, self._enabled(place, entry))
 
     def _known_type(self, place: str, label: str, wanted: tuple[str, ...]) -> None:

@@ -31,7 +31,7 @@ OUTCOMES: dict[str, str] = {
     KEPT: "it is a question",
     "too_many_answers": "it has so many answers that the filter could not keep it if all were validated",
     "entity_unnamed": "what it is about has neither a name in English nor a page",
-    "too_few_found": "too few of its answers stand near a name of the entity, or too small a share",
+    "too_few_found": "too few of its answers, or too small a share, are near a name of the entity",
     "too_few_validated": "too few validated answers",
     "too_many_validated": "too many validated answers",
     "share_too_low": "too small a share of its answers is validated",
@@ -96,8 +96,8 @@ class AnswerFilter:
         check_options(self)
         if self.least > self.most:
             raise SetupError(
-                f"From {self.least} to {self.most} answers: for --least-answers and --most-answers give the smaller "
-                "number first."
+                f"--least-answers is {self.least} and --most-answers is {self.most}; give --most-answers at least "
+                f"{self.least}."
             )
 
     def may_keep(self, n_answers: int) -> bool:
@@ -150,8 +150,7 @@ class SampleSizes:
         check_options(self)
         if self.pool.keys() != set(SUBSETS) or min(self.pool.values()) < 0:
             raise SetupError(
-                f"The pool has {dict(self.pool)}: for each --pool-… give a number from 0 on; there are "
-                f"{', '.join(SUBSETS)}."
+                f"The pool has {dict(self.pool)}; give a number from 0 on for each of {', '.join(SUBSETS)}."
             )
 
 

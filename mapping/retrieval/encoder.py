@@ -194,8 +194,8 @@ def open_encoder(options: EncoderOptions) -> Encoder:
     prompts = _json(folder, "config_sentence_transformers.json").get("prompts") or {}
     if not isinstance(prompts, dict) or not all(isinstance(prompt, str | None) for prompt in prompts.values()):
         raise SetupError(
-            f"{options.model}: prompts in config_sentence_transformers.json are no texts by name; give --query-prefix "
-            "and --passage-prefix with a corrected file."
+            f"{options.model}: prompts in config_sentence_transformers.json do not map names to texts; give "
+            "--query-prefix and --passage-prefix with a corrected file."
         )
     text_form: TextForm = options.text_form or ("pair" if _dpr_class(folder) else "plain")
     query, passage = options.query_prefix, options.passage_prefix
@@ -274,7 +274,8 @@ class _OnnxEncoder(OnnxComputer, _Transformer):
         super().__init__(folder, options.device)
         if odd := sorted({*self._names} - {"input_ids", "attention_mask", "token_type_ids"}):
             raise SetupError(
-                f"{options.model}: its model.onnx wants {odd[0]!r}, which no text gives; export only the encoder."
+                f"{options.model}: its model.onnx needs the input {odd[0]!r}, which is not computed from a "
+                "text; export only the encoder."
             )
         pools_itself = len(self._session.get_outputs()[0].shape) == 2
         if options.pooling == "pooler" and not pools_itself:
@@ -324,7 +325,7 @@ def _static(folder: str, tokenizer: Any, options: EncoderOptions) -> tuple[_Comp
     tokens."""
     path = os.path.join(folder, _STATIC)
     if not os.path.isfile(path):
-        raise SetupError(f"{options.model}: holds neither model.onnx nor {_STATIC}; give the folder of an encoder.")
+        raise SetupError(f"{options.model}: has neither model.onnx nor {_STATIC}; give the folder of an encoder.")
     if (
         options.pooling in ("cls", "pooler")
         or options.max_tokens is not None
@@ -341,7 +342,7 @@ def _static(folder: str, tokenizer: Any, options: EncoderOptions) -> tuple[_Comp
     table = tensors.get("embeddings", tensors.get("embedding.weight"))
     if table is None or table.ndim != 2:
         raise SetupError(
-            f"{options.model}: {_STATIC} is no table of static vectors, and no config.json names a transformer."
+            f"{options.model}: {_STATIC} is not a table of static vectors, and no config.json names a transformer."
         )
     mapping, weights = tensors.get("mapping"), tensors.get("weights")
     n_tokens = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
@@ -390,7 +391,7 @@ def _json(folder: str, name: str) -> dict[str, Any]:
         try:
             value = json.load(file)
         except (ValueError, RecursionError) as error:
-            raise SetupError(f"{path}: no JSON ({error!s:.200}); get the model again.") from error
+            raise SetupError(f"{path}: not JSON ({error!s:.200}); get the model again.") from error
     return value if isinstance(value, dict) else {"": value}
 
 
@@ -400,12 +401,10 @@ def _module_names(folder: str, name: str) -> set[str] | None:
     if modules is None:
         return None
     if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
-        raise SetupError(f"{name}: modules.json is no list of modules; get the model again.")
+        raise SetupError(f"{name}: modules.json is not a list of modules; get the model again.")
     names = {str(module.get("type")).rpartition(".")[2] for module in modules}
     if odd := sorted(names - _MODULES):
-        raise SetupError(
-            f"{name}: has a module {odd[0]}, and no more than {', '.join(sorted(_MODULES))} are done here."
-        )
+        raise SetupError(f"{name}: has a module {odd[0]}; only {', '.join(sorted(_MODULES))} are supported.")
     return names
 
 
@@ -425,7 +424,7 @@ def _pooling(folder: str, options: EncoderOptions) -> Pooling:
         )
     if len(modes) > 1 or modes[0] not in _POOLING_MODES:
         raise SetupError(
-            f"{options.model}: is pooled by {' and '.join(modes)}; {' or '.join(_POOLING_MODES)} is done here."
+            f"{options.model}: is pooled by {' and '.join(modes)}; supported are {' or '.join(_POOLING_MODES)}."
         )
     return _POOLING_MODES[modes[0]]
 
@@ -435,8 +434,10 @@ def _max_tokens(folder: str, truncation: Mapping[str, Any] | None, options: Enco
     if odd := [
         value for value in said if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < _MOST
     ]:
-        raise SetupError(f"{options.model}: says that it takes {odd[0]!r:.100} tokens, which is no number of them.")
+        raise SetupError(
+            f"{options.model}: its limit of {odd[0]!r:.100} tokens is not a number of tokens; get the model again."
+        )
     limit = options.max_tokens or min(said, default=(truncation or {}).get("max_length"))
     if limit is None:
-        raise SetupError(f"{options.model}: says nowhere how many tokens it takes; give --max-tokens, such as 512.")
+        raise SetupError(f"{options.model}: does not state its limit of tokens; give --max-tokens, such as 512.")
     return int(limit)

@@ -130,7 +130,7 @@ def checked(
 
 def _contexts(asked: Query, top: int, pages: PageLookup | None, n_sentences: int | None) -> tuple[Hit, ...]:
     if asked.benchmark == "qampari":
-        raise RecordError("no_claim", "a question for a list is no claim")
+        raise RecordError("no_claim", "a question for a list is not a claim")
     first = asked.contexts[:top]
     if n_sentences is None or pages is None:
         return first

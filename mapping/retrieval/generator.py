@@ -50,7 +50,7 @@ class Generator:
         transformers.logging.disable_progress_bar()
         folder, files = _located(options)
         given = {"trust_remote_code": False, "local_files_only": True, **files}
-        with opening(options.model, "this is no reader that can be opened"):
+        with opening(options.model, "it cannot be opened as a reader"):
             config = transformers.AutoConfig.from_pretrained(folder, **given)
             check_head(options.model, config, "read")
             is_rag = config.model_type == "rag"
@@ -278,9 +278,7 @@ def _located(options: ReaderOptions) -> tuple[str, dict[str, str]]:
         raise SetupError(f"{options.model}: no such file here.")
     with open(options.model, "rb") as file:
         if file.read(len(_GGUF)) != _GGUF:
-            raise SetupError(
-                f"{options.model}: is no GGUF file, by its first bytes. Get the model again, or name another."
-            )
+            raise SetupError(f"{options.model}: does not begin like a GGUF file. Get the model again, or name another.")
     for library in ("accelerate", "gguf"):
         load_library(library, purpose="a GGUF file (pip install 'kbsource[read]')")
     return os.path.dirname(options.model) or ".", {"gguf_file": os.path.basename(options.model)}

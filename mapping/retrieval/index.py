@@ -163,8 +163,8 @@ class PassageIndex:
         manifest = PASSAGES_INDEX.read(index)
         if manifest.facts["passages"]["manifest_sha256"] != corpus.sha256:
             raise SetupError(
-                f"{index} is the index of other passages than those that --passages names; name these, or a new folder "
-                "for an index of its own."
+                f"{index} is the index of other passages than {passages}; name the passages that it was made from, or "
+                "a new folder with --index."
             )
         if (made := manifest.facts["code"][ENGINE]) != version(ENGINE):
             raise SetupError(

@@ -193,7 +193,7 @@ def tables_markdown(tables: Sequence[PaperTable]) -> str:
     """Returns the tables as a page of Markdown."""
     blocks: tuple[Block, ...] = tuple(TableSection(table.title, table.columns, table.rows) for table in tables)
     if not blocks:
-        blocks = (Paragraph("None of the datasets is one that a paper has a table of."),)
+        blocks = (Paragraph("No paper has a table for these datasets."),)
     about = Paragraph(
         "Per cent; a row is a system on a split of the datasets. Rows of a paper are of its own snapshot."
     )

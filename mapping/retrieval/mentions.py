@@ -85,7 +85,7 @@ def open_mention_finder(model: str, *, device: Device = "auto") -> MentionFinder
 class _SpacyFinder:
     def __init__(self, model: str) -> None:
         spacy = load_library("spacy", purpose="--mention-model with a folder of spaCy")
-        with opening(model, "this is no pipeline of spaCy that can be opened"):
+        with opening(model, "it cannot be opened as a spaCy pipeline"):
             _check_spacy_config(spacy.util.load_config(Path(model, "config.cfg"), interpolate=True), model)
             self._pipeline = spacy.load(Path(model))  # of a text, spaCy would import the package of that name
         if not {"ner", "entity_ruler", "span_ruler"} & {*self._pipeline.pipe_names}:

@@ -100,7 +100,7 @@ def trec_lines(query_id: str, found: Iterable[RankedDocument]) -> bytes:
     for document, score in found:
         once.setdefault(column(document), score)
     if not all((query_id, *once)):
-        raise RecordError("wrong_type", "an id is empty: runs part their columns at white space")
+        raise RecordError("wrong_type", "an id is empty: runs separate their columns by white space")
     query_id = column(query_id)
     lines, last = [], inf
     for rank, (document, score) in enumerate(once.items(), start=1):
@@ -178,7 +178,9 @@ def page_and_number(document: str) -> tuple[int, int | None]:
     ((12, 3), (12, None))
     """
     if (place := _PASSAGE_ID.fullmatch(document)) is None:
-        raise RecordError("wrong_type", f"document {document[:80]!r} is no page id, nor one with __ and a number")
+        raise RecordError(
+            "wrong_type", f"document {document[:80]!r} is not a page id, nor a page id with __ and a number"
+        )
     return int(place[1]), None if place[2] is None else int(place[2])
 
 

@@ -309,7 +309,7 @@ def open_system(
             "vectors",
             "approximate",
         ),
-        ("rerank", "a cross-encoder that reads what was found", "reranker"),
+        ("rerank", "a cross-encoder that reads the retrieved passages", "reranker"),
         ("tfidf", "", "tfidf"),
     ):
         fields = {name: name.replace("-", "_") for name in names}
@@ -317,7 +317,7 @@ def open_system(
             f"--{option}" for option, own in fields.items() if getattr(options, own) != getattr(SystemOptions(), own)
         ]
         if part not in name and given:
-            said = " and ".join(given).replace("--mentions", "what says which mentions count")
+            said = " and ".join(given).replace("--mentions", "the options that choose mentions")
             raise SetupError(f"{said}: for --system {part}, not for {name}; leave it out.")
         if part in name and what and not {f"--{names[0]}", "--query-model"} & {*given}:
             raise SetupError(f"--system {name} needs --{names[0]}, {what}.")
@@ -344,8 +344,8 @@ def open_system(
 
             if "aliases" not in name and vectors is not None and not vectors.reads_mentions:
                 raise SetupError(
-                    "--mention-model: the vectors' encoder reads no marks of mentions; make vectors with --text-form "
-                    "blink, or leave it out."
+                    "--mention-model: the vectors' encoder does not read marked mentions; make vectors with "
+                    "--text-form blink, or leave it out."
                 )
             finder = open_mention_finder(options.mention_model)
         index = open_index(passages, options.index, note)

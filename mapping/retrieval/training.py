@@ -47,7 +47,7 @@ ROLES = (POSITIVE, NEGATIVE, CONTEXT)
 TRAINING_REASONS: dict[str, str] = {
     "no_evidence": "no passage contains a part of the question's provenance",
     "no_answers": "the question has no answer, so there is no target",
-    "no_label": "the answer is neither SUPPORTS nor REFUTES, so the question is no claim",
+    "no_label": "the answer is neither SUPPORTS nor REFUTES, so the question is not a claim",
     "other_task": "AmbER has no reader for the task: it answers questions, checks claims and fills slots",
     "no_answer_span": "no passage of the evidence contains an answer",
     "not_ranked": "the run has nothing for the question",

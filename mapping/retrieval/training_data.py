@@ -141,7 +141,7 @@ def make_training_data(
         )
     if not runs and options.form in _NEEDS_RUN:
         raise SetupError(
-            f"--for {options.form} needs --retrieved, what kbsource search found for the questions of each dataset."
+            f"--for {options.form} needs --retrieved, the results of kbsource search for the questions of each dataset."
         )
     if not runs and options.top is not None:
         raise SetupError("--top: without --retrieved there are no passages; leave it out.")

@@ -219,7 +219,7 @@ class VectorIndex(StoredVectors):
         for name in ("weights_sha256", "tokenizer_sha256", "normalisation"):
             if self._encoder.facts[name] != made[name]:
                 raise SetupError(
-                    f"{model} is not {made['name']}, which {vectors} was made for: its {name} differs; name that."
+                    f"{vectors} was made for {made['name']}, and the {name} of {model} differs; name {made['name']}."
                 )
 
     def search(self, queries: Sequence[str], n_best: int, level: Level) -> Iterator[list[ScoredPassage]]:
@@ -356,7 +356,9 @@ class Neighbours:
     def __init__(self, vectors: str, folder: str) -> None:
         manifest, made = VECTORS_GRAPH.read(folder), PASSAGE_VECTORS.read(vectors)
         if manifest.facts["vectors"]["manifest_sha256"] != made.sha256:
-            raise SetupError(f"{folder} is the graph of other vectors than {vectors}; remove it, and it is made anew.")
+            raise SetupError(
+                f"{folder} is the graph of other vectors than {vectors}; remove it; it will be made again."
+            )
         check_hashes(folder, manifest.entries())
         self._facts, self._graph = made.facts, _graph(made.facts, join(folder, _FILE))
 

@@ -103,7 +103,7 @@ class Resolver:
         if key.kind == "qid":
             page_id = self._locations.page_of_qid(key.value.strip())
             return self._article(page_id, "qid")
-        raise ValueError(f"no kind of key: {key.kind!r}")
+        raise ValueError(f"unknown kind of key: {key.kind!r}")
 
     def _by_written_title(self, written: str) -> Resolved:
         asked = normalise_title(written, self._site)
@@ -175,7 +175,9 @@ def read_moves(path: str) -> dict[str, str]:
         if not (old and new):
             raise SetupError(f"{path}, line {number}: {line[:80]!r} is not: old title, tab, new title or page id.")
         if moves.get(old, new) != new:
-            raise SetupError(f"{path}, line {number}: {old!r} was moved to {moves[old]!r} in a line before; keep one.")
+            raise SetupError(
+                f"{path}, line {number}: {old!r} was moved to {moves[old]!r} in an earlier line; keep one."
+            )
         moves[old] = new
     return moves
 

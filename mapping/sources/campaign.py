@@ -247,7 +247,9 @@ def _keep_judgement(scratch: Scratch, raw: RawRecord) -> None:
             raise RecordError("unknown_passage", f"there is no passage {passage_id!r}")
         earlier = (orjson.loads(row) for row in scratch.rows(key))
         if any(row[:3] == ["judgement", passage_id, worker_id] and row[3] != label for row in earlier):
-            raise RecordError("conflicting_label", f"worker {worker_id!r} said otherwise of passage {passage_id!r}")
+            raise RecordError(
+                "conflicting_label", f"worker {worker_id!r} contradicts an earlier judgement of passage {passage_id!r}"
+            )
     scratch.add(key, orjson.dumps(("judgement", passage_id, worker_id, label, highlight)))
 
 
@@ -277,7 +279,7 @@ def _spans(record: Json) -> Iterator[tuple[str, Json]]:
         for span in optional_objects(output, "provenance"):
             if "answer" not in output and "meta" not in span:
                 raise RecordError(
-                    "no_highlight", "a passage is named by its place alone; see: kbsource map kilt --from-kb"
+                    "no_highlight", "a passage is named only by its position; see: kbsource map kilt --from-kb"
                 )
             yield "accepted", span
     for span in optional_objects(optional_object(record, "meta") or {}, PARTIAL_EVIDENCE):

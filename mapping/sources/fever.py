@@ -97,7 +97,9 @@ class Fever(RecordSource[FeverOptions]):
         """Returns the files of wiki-pages in order; raises SetupError if the folder has no files, or if a file between
         two others is missing."""
         if not self.inputs.references:
-            raise SetupError("fever needs --wiki-pages DIR: its claims name sentences whose texts only stand there.")
+            raise SetupError(
+                "fever needs --wiki-pages DIR: its claims name sentences whose texts only wiki-pages contains."
+            )
         paths: list[str] = []
         for reference in self.inputs.references:
             found = [path for path in glob(join(reference, "*")) if _wiki_file(path)]
@@ -105,7 +107,7 @@ class Fever(RecordSource[FeverOptions]):
                 found = [reference]
             if not found:
                 raise SetupError(
-                    f"{reference} holds no files of FEVER's wiki-pages (wiki-001.jsonl, wiki-002.jsonl, …)."
+                    f"{reference} contains no files of FEVER's wiki-pages (wiki-001.jsonl, wiki-002.jsonl, …)."
                 )
             paths += found
         numbers = {int(match[1]) for path in paths if (match := _wiki_file(path))}

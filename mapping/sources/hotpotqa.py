@@ -98,7 +98,7 @@ class HotpotQa(RecordSource[HotpotOptions]):
         for reference in self.inputs.references:
             found = glob(join(reference, "**", "wiki_*")) or glob(reference)
             if not found:
-                raise SetupError(f"{reference} holds no files of HotpotQA's abstracts (AA/wiki_00.bz2, …).")
+                raise SetupError(f"{reference} contains no files of HotpotQA's abstracts (AA/wiki_00.bz2, …).")
             paths += found
         return paths
 
@@ -156,7 +156,7 @@ def _check_contexts(path: str) -> None:
         if missing:
             raise SetupError(
                 f"{path}: the context of question {record.get('_id')!r} lacks the supporting page {min(missing)!r}: in"
-                " the full-wiki files it holds only what a search found. Give HotpotQA's abstracts (--abstracts)."
+                " the full-wiki files it contains only search results. Give HotpotQA's abstracts (--abstracts)."
             )
 
 

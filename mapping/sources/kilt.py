@@ -233,7 +233,7 @@ class Kilt(RecordSource[KiltOptions]):
         """Returns the old text of a span. A missing text is recorded, and the result is empty."""
         if self._reference is None:
             raise SetupError(
-                "spans of this KILT file are places in a knowledge source: give the release or the "
+                "spans of this KILT file are positions in a knowledge source: give the release or the "
                 "kilt_knowledgesource.json that it was made for with --from-kb."
             )
         found = self._old_page(page.value, origin) if page.kind == "page_id" else None

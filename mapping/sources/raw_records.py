@@ -71,7 +71,7 @@ def parse_object(text: str) -> Json:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def text_at(record: Json, key: str) -> str:
@@ -289,7 +289,7 @@ def iter_array(path: str, *, key: str | None = None, member: str | None = None) 
             n_before = array_start(buffer, key)
             if not n_before:
                 raise SetupError(
-                    f"{path} is no JSON object with an array {key!r}: it begins with {bytes(buffer[:60])!r}."
+                    f"{path} is not a JSON object with an array {key!r}: it begins with {bytes(buffer[:60])!r}."
                 )
             del buffer[:n_before]
             position += n_before
@@ -305,7 +305,7 @@ def iter_array(path: str, *, key: str | None = None, member: str | None = None) 
                     raise SetupError(f"{path}: the array has no closing ']', the file breaks off. Download it again.")
             elif not has_begun:
                 if buffer[:1] != b"[":
-                    raise SetupError(f"{path} is no JSON array: it begins with {bytes(buffer[:60])!r}.")
+                    raise SetupError(f"{path} is not a JSON array: it begins with {bytes(buffer[:60])!r}.")
                 has_begun = True
                 del buffer[:1]
                 position += 1

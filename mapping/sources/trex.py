@@ -187,7 +187,7 @@ def _item(uri: str) -> str:
 def _id(pattern: re.Pattern[str], uri: str, kind: str) -> str:
     found = pattern.fullmatch(uri)
     if found is None:
-        raise RecordError("unknown_uri", f"{uri[:200]!r} is no {kind} of Wikidata")
+        raise RecordError("unknown_uri", f"{uri[:200]!r} is not the URI of a Wikidata {kind}")
     return found[1]
 
 
@@ -445,7 +445,7 @@ class Trex(Source[TrexOptions]):
                 continue
             found = sorted(path for pattern in _FILES for path in glob(join(given, pattern)))
             if not found:
-                raise SetupError(f"{given} holds no files of T-REx (re-nlg_0-10000.json, …).")
+                raise SetupError(f"{given} contains no files of T-REx (re-nlg_0-10000.json, …).")
             paths += found
         return paths
 

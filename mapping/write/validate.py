@@ -163,14 +163,14 @@ class _Checker:
             self._findings.append(KiltFinding(raw.line, str(example_id), rule, detail))
 
         if not isinstance(example_id, str):
-            broken("bad_type" if "id" in record else "missing_field", "id: a string is needed")
+            broken("bad_type" if "id" in record else "missing_field", "id: expected a string")
         elif self._index.give(example_id, 0) is not None:
             broken("duplicate_id", example_id)
         if "input" in record and not isinstance(record["input"], str):
-            broken("bad_type", "input: a string is needed")
+            broken("bad_type", "input: expected a string")
         outputs = record.get("output", [])
         if not isinstance(outputs, list):
-            broken("bad_type", "output: a list is needed")
+            broken("bad_type", "output: expected a list")
             return
         if "output" in record and not outputs:
             broken("empty_output", "a record without answers has no output at all")
@@ -186,18 +186,18 @@ class _Checker:
 
     def _add_spans(self, line: int, example_id: str, spans: object, broken: Callable[[str, str], None]) -> None:
         if not isinstance(spans, list) or not all(isinstance(span, dict) for span in spans):
-            broken("bad_type", "spans: a list of objects is needed")
+            broken("bad_type", "spans: expected a list of objects")
             return
         for span in spans:
             self.result.spans += 1
             page_id, title = span.get("wikipedia_id"), span.get("title")
             if title is not None and not isinstance(title, str):
-                broken("bad_type", f"title: a string is needed, found {title!r}")
+                broken("bad_type", f"title: expected a string, found {title!r}")
             if not isinstance(page_id, str):
                 rule = "bad_type" if "wikipedia_id" in span else "missing_field"
-                broken(rule, f"wikipedia_id: a string is needed, found {page_id!r}")
+                broken(rule, f"wikipedia_id: expected a string, found {page_id!r}")
             elif not (page_id.isascii() and page_id.isdecimal() and len(page_id) <= 18):
-                broken("page_unknown", f"{page_id!r} is no page id")
+                broken("page_unknown", f"{page_id!r} is not a page id")
             else:
                 evidence = tuple(text.decode() for text in self._index.rows(_key(example_id, page_id, span)))
                 self._spans.append(_Span(line, example_id, span, int(page_id), evidence))
@@ -220,7 +220,7 @@ class _Checker:
     ) -> Iterator[tuple[str, str]]:
         span = checked_span.span
         if page is None:
-            yield "page_unknown", f"{checked_span.page_id} is no page of the release"
+            yield "page_unknown", f"{checked_span.page_id} is not a page of the release"
             return
         if isinstance(span.get("title"), str) and span["title"] != page.title:
             yield "title_differs", f"{span['title']!r}, the page is {page.title!r}"
@@ -232,7 +232,7 @@ class _Checker:
             return
         first, last = span.get("start_paragraph_id"), span.get("end_paragraph_id")
         if not (is_integer(first) and is_integer(last)):
-            yield "bad_type", f"paragraphs {first!r}, {last!r}: integers are needed"
+            yield "bad_type", f"paragraphs {first!r}, {last!r}: expected integers"
             return
         if not 0 <= first <= last < len(texts):
             yield "paragraph_range", f"{first} to {last} of {page.title!r}, which has {len(texts)}"
@@ -248,7 +248,7 @@ class _Checker:
     def _text_faults(self, span: _Span, texts: list[str], score: float | None) -> Iterator[tuple[str, str]]:
         start, end = span.span.get("start_character"), span.span.get("end_character")
         if not (is_integer(start) and is_integer(end)):
-            yield "bad_type", f"characters {start!r}, {end!r}: integers are needed"
+            yield "bad_type", f"characters {start!r}, {end!r}: expected integers"
             return
         if not (0 <= start <= len(texts[0]) and 0 <= end <= len(texts[-1])):
             yield "offset_range", f"{start} to {end} of paragraphs of {len(texts[0])} and {len(texts[-1])} characters"
@@ -270,11 +270,11 @@ class _Checker:
 
 def _output_fault(output: object) -> tuple[str, str] | None:
     if not isinstance(output, dict):
-        return "bad_type", "an object is needed"
+        return "bad_type", "expected an object"
     if "answer" not in output and "provenance" not in output:
         return "missing_field", "neither answer nor provenance"
     if "answer" in output and not isinstance(output["answer"], str):
-        return "bad_type", "answer: a string is needed"
+        return "bad_type", "answer: expected a string"
     return None
 
 

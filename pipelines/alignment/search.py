@@ -200,6 +200,8 @@ def _located(search: PageSearch, group: list[tuple[int, Alignment]], work: Work)
             found = search.locate(wanted)
         except RecordError as error:
             page = search.page
-            raise DataError(f"page {page.page_id}, {page.title!r}: {error}. Report this, it is a defect.") from error
+            raise DataError(
+                f"page {page.page_id}, {page.title!r}: {error}. This is a bug; please report it."
+            ) from error
         work.beat.leave()
         yield found

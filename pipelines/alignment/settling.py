@@ -36,7 +36,7 @@ JUDGED_TOGETHER = 512
 """Questions per list for a model: enough to sort them by length, few enough to hold a dozen lists in memory."""
 ORDER = ("position", "ordinal", "output", "evidence")
 """Columns that the outcomes of a chunk are sorted by."""
-_DEFECT = "Report this, it is a defect."
+_DEFECT = "This is a bug; please report it."
 
 _Key = tuple[int, int, int]
 """Record, output and evidence."""

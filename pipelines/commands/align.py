@@ -46,9 +46,9 @@ _FORMS = {
 """For each kind of page name: its pattern, its option, and what to write instead."""
 _SHOWN = ("outcome", "page_id", "title", "found_by", "hops", "section", "span", "text", "suggestions")
 _MEANINGS = {
-    "exact": "the text stands in the page",
-    "near": "a similar text stands in the page",
-    "sentence": "it is put otherwise; a sentence of the page has all its names and most of its words",
+    "exact": "the page contains the text",
+    "near": "the page contains a similar text",
+    "sentence": "the wording differs; a sentence of the page has all its names and most of its words",
     "weak": "nothing in the page is similar enough; this is the likeliest place",
     "page_only": "the page is there; no text was asked for",
     "page_missing": "the release has no such page",
@@ -214,8 +214,8 @@ def input_lines(path: str) -> Iterator[tuple[int, str]]:
 _OF_ANOTHER = frozenset({"page_unknown", "paragraph_range", "section_differs", "title_differs"})
 _RIGHTFUL = ", as its manifest says: every record was left out. report.json beside it has the reasons."
 _BROKEN = (
-    ". Warning: the manifest beside it does not say that it has no records, or there is none; was the download or the "
-    "run broken off?"
+    ". Warning: no manifest beside it states that it has no records; was the download or the run interrupted? Download "
+    "the file again, or align the dataset again."
 )
 
 

@@ -159,9 +159,11 @@ def _check_names(of: str, names: Sequence[str], remedy: str) -> None:
         raise SetupError(f"There is no {of}. {remedy}")
     for name in names:
         if _NAME.fullmatch(name) is None:
-            raise SetupError(f"{of} {name!r} cannot name a file; letters, digits, blanks and - _ . , : + can.")
+            raise SetupError(
+                f"{of} {name!r} cannot be part of a file name; use letters, digits, spaces and - _ . , : +."
+            )
         if names.count(name) > 1:
-            raise SetupError(f"{of} {name!r} comes twice; give one of them another name in a configuration.")
+            raise SetupError(f"{of} {name!r} is given twice; give one of them another name in a configuration.")
 
 
 @cache

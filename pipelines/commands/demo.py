@@ -38,7 +38,7 @@ STEPS = (
         "build",
         "wikidata @miniwikidata-20260101-all.json.bz2 --output %wikidata --max-rejects 0.01",
     ),
-    DemoStep("Are they as they were written?", "verify", "verify %wikidata", ("wikidata",)),
+    DemoStep("Are they unchanged?", "verify", "verify %wikidata", ("wikidata",)),
     DemoStep(
         "A release of the pages, with their items",
         "build",
@@ -46,8 +46,8 @@ STEPS = (
         "--wikidata %wikidata --output %release --max-rejects 0.05",
         ("wikidata",),
     ),
-    DemoStep("Every law of it, recomputed", "verify", "verify %release", ("release",)),
-    DemoStep("What the release is", "", "info %release", ("release",)),
+    DemoStep("Every invariant of it, recomputed", "verify", "verify %release", ("release",)),
+    DemoStep("A description of the release", "", "info %release", ("release",)),
     DemoStep("A page of it", "", "show %release 'Halvane Isles'", ("release",)),
     DemoStep("Page views", "build", "pageviews @miniviews-202512-user --site miniwiki --output %views"),
     DemoStep("The views of a title", "", "show %views 'Halvane Isles'", ("views",)),
@@ -77,7 +77,7 @@ STEPS = (
         "qampari %release %wikidata --model none --output %qampari",
         ("release", "wikidata"),
     ),
-    DemoStep("Do the proofs stand in the pages?", "align", "verify %qampari --kb %release", ("qampari",)),
+    DemoStep("Do the pages contain the proofs?", "align", "verify %qampari --kb %release", ("qampari",)),
     DemoStep(
         "Passages for a retriever", "align", "passages %release --output %passages --format pyserini", ("release",)
     ),
@@ -128,7 +128,7 @@ def demo(*, output: FolderPath = _OUTPUT) -> Summary:
     """
     output = output.rstrip("/") or "/"
     if os.path.exists(output) and (not os.path.isdir(output) or os.listdir(output)):
-        raise SetupError(f"--output {output} is there already; name a new folder, or remove it.")
+        raise SetupError(f"--output {output} already exists; name a new folder, or remove it.")
     if why := _obstacle(STEPS[0], output):
         raise SetupError(f"nothing can be made: {why}")
     left_out: list[tuple[DemoStep, str]] = []
@@ -172,7 +172,7 @@ def run_step(arguments: Sequence[str]) -> int:
 
 
 def _end(output: str, left_out: Sequence[tuple[DemoStep, str]]) -> Summary:
-    lines = [f"\n{len(STEPS) - len(left_out)} of {len(STEPS)} steps taken; what they made is in {output}."]
+    lines = [f"\n{len(STEPS) - len(left_out)} of {len(STEPS)} steps done; the results are in {output}."]
     lines += [f"Left out: {step.says}. {why}" for step, why in left_out]
     made = [place for name in _LOOKED_AT if os.path.exists(place := os.path.join(output, name))]
     return Summary("Look at it in a browser:", text="\n".join(lines), next=_here(("inspect", *made)))

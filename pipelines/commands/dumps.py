@@ -164,9 +164,9 @@ def build_summary(made: BuildSummary) -> Summary:
     remarks = []
     remarks += fallback_remarks(manifest)
     if missing := made.titles_not_found:
-        remarks.append(f"{len(missing)} of the titles asked for are not in the dump, the first: {missing[0]}")
+        remarks.append(f"{len(missing)} of the titles requested are not in the dump, the first: {missing[0]}")
     if manifest.dump.content == "wikitext" and manifest.options["templates"] != "rules" and not n_definitions:
-        remarks.append("No template is defined (namespace 10) in what was read: those that no rule knows show nothing.")
+        remarks.append("No template is defined (namespace 10) in what was read: templates without a rule show nothing.")
     if n_modules and manifest.options["templates"] == "definitions":
         remarks.append("Definitions call Lua modules, which --templates lua runs.")
     return _release_summary(

@@ -223,7 +223,7 @@ def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) ->
                 + ["an id in a file of JSON Lines"] * has_lines
             )
         )
-        return Summary(faults=[f"kbsource show: {path} has no row of {asked!r}, which was looked for as {names}."])
+        return Summary(faults=[f"kbsource show: {path} has no row of {asked!r}, which was searched for as {names}."])
     if kind is AMBER_SETS and "sets" in found:
         text = set_text(found["sets"], kind.rows_with(path, manifest, "set_queries", "name", asked))
         return Summary(text=text, values=found["sets"], next=command_line("inspect", path))
@@ -363,7 +363,7 @@ def _changed_lines(
     for side, path in (("old", old), ("new", new)):
         with KnowledgeSource.open(path) as source:
             if source.manifest.sha256 != manifest.made_from(side):
-                raise SetupError(f"--{side} {path}: another release than the diff was made from.")
+                raise SetupError(f"--{side} {path}: not the release that the diff was made from.")
             page_id = None if side == "new" and row["outcome"] == "merged" else row[f"{side}_page_id"]
             pages.append(None if page_id is None else source.by_id(page_id))
     for is_far, lines in collapsed_runs(lines_of(pages[0], pages[1], spans)):

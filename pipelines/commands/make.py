@@ -201,7 +201,7 @@ def qampari(
         DEFAULT_MODEL
     ):
         sys.stderr.write(
-            f"kbsource qampari: warning: --model {model.model} is judged by the threshold of "
+            f"kbsource qampari: warning: --model {model.model} is used with the threshold of "
             f"{os.path.basename(DEFAULT_MODEL)}, {LEAST_ENTAILMENT}; choose its own with --least-entailment.\n"
         )
     if not options.has_tables:

@@ -203,7 +203,7 @@ def align_all(
 
     of_datasets = takers().keys() | _arguments("jsonl")
     if odd := [flag for flag in run.beam_args if flag.partition("=")[0] in of_datasets]:
-        raise SetupError(f"{odd[0]} belongs into {config}, not on the command line of map all.")
+        raise SetupError(f"{odd[0]} belongs in {config}, not on the command line of map all.")
     output = output.rstrip("/") or "/"
     planned = [
         planned_run._replace(
@@ -244,7 +244,7 @@ class _Config(ConfigFile):
             self.fail(top["datasets"].key, "'datasets' names none")
         for name, item in datasets.items():
             if not _NAME.fullmatch(name):
-                self.fail(item.key, f"{name!r} cannot name a folder; letters, digits, '.', '-' and '_' can")
+                self.fail(item.key, f"{name!r} cannot name a folder; use letters, digits, '.', '-' and '_'")
             yield from self._splits(name, item, common)
 
     def _splits(self, name: str, item: ConfigItem, common: Items) -> Iterator[Planned]:

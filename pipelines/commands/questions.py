@@ -134,7 +134,7 @@ def export_tasks(
     rows: list[Row] = [
         ("answers to judge", counts["answers"] + counts["wrong_answers"]),
         ("  wrong on purpose", counts["wrong_answers"]),
-        ("questions to write anew", counts["paraphrases"]),
+        ("questions to rewrite", counts["paraphrases"]),
     ]
     again = command_line("qampari-tasks", "apply", release, output, "--verdicts", "FILE", "--output", "DIR")
     return Summary(rows=rows, values=counts, next=again)
@@ -173,7 +173,7 @@ def apply_verdicts(
             --paraphrases paraphrases.jsonl --output qampari/enwiki-20261001-judged
     """
     if not verdicts and not paraphrases:
-        raise SetupError("nothing to take in: give --verdicts, --paraphrases or both.")
+        raise SetupError("nothing to import: give --verdicts, --paraphrases or both.")
     report = apply_crowd(
         release,
         tasks,
@@ -508,7 +508,7 @@ def report(campaign: FolderPath, /, *, questions: NewFile | None = None, predict
     if is_study(CAMPAIGN.read(campaign)):
         summary, fates = report_study(campaign, list(predictions), reject=faults.append)
     elif predictions:
-        raise SetupError(f"--predictions are scored over the pages of a study, and {campaign} is none; leave it out.")
+        raise SetupError(f"--predictions are scored over the pages of a study, which {campaign} is not; leave it out.")
     else:
         summary, fates = report_campaign(campaign)
     if questions:

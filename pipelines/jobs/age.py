@@ -232,7 +232,9 @@ def in_order_of_dates(releases: Sequence[str]) -> list[tuple[str, PagesManifest]
             wikis = f"{before} is of {first.site.dbname}, {path} of {second.site.dbname}"
             raise SetupError(f"{wikis}; name releases of one wiki.")
         if first.dump.date == second.dump.date:
-            raise SetupError(f"{before} and {path} are of one day, {first.dump.date}; name releases of different days.")
+            raise SetupError(
+                f"{before} and {path} are of the same day, {first.dump.date}; name releases of different days."
+            )
     return found
 
 
@@ -476,7 +478,7 @@ def _found(
 def _as_found(row: Alignment, found: Located | None, place: _Key, threshold: float) -> EvidenceResult:
     """Returns the result for a piece of evidence in the first release with the same version of its page."""
     if found is None:
-        raise DataError(f"evidence {place} has no outcome. Report this, it is a defect.")
+        raise DataError(f"evidence {place} has no outcome. This is a bug; please report it.")
     own = replace(found, page_id=row.page_id, title=row.title, found_by=row.found_by, hops=row.hops)
     return EvidenceResult(with_outcome(own, threshold), found.has_other_details)
 

@@ -312,7 +312,7 @@ def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Prog
             pages=ReleasePages.of(kb, release),
         )
         if not plan.pages.of_items().n_items:
-            raise SetupError(f"{options.kb} does not know the items of its pages; build it with --wikidata.")
+            raise SetupError(f"{options.kb} has no Wikidata items of its pages; build it with --wikidata.")
         make_amber_release(pipeline, plan, paths, values)
         with progress.stage("sets", lambda: Done(0, 0)):
             steps = run_pipeline(pipeline, "amber")

@@ -151,7 +151,7 @@ def finding_line(finding: DumpFinding) -> str:
 def _check_same_wiki(flag: str, path: str | None, database: str | None, site: Site) -> None:
     if database and site.dbname and database != site.dbname:
         raise SetupError(
-            f"{path} is of {database}, the dump of {site.dbname}: its numbers mean other pages and namespaces. Give "
+            f"{path} is of {database}, the dump of {site.dbname}: its ids belong to other pages and namespaces. Give "
             f"the file of {site.dbname} with {flag}, or leave it out."
         )
 
@@ -178,7 +178,7 @@ def _titles(path: str, site: Site) -> frozenset[str]:
             raise SetupError(f"{path} is not in UTF-8 ({error}); convert it.") from error
     titles = frozenset(normalise_title(line, site) for line in lines if line.strip())
     if not titles:
-        raise SetupError(f"{path} holds no title; write one a line.")
+        raise SetupError(f"{path} contains no title; write one per line.")
     return titles
 
 

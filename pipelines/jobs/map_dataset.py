@@ -64,7 +64,7 @@ def failure(failed: Sequence[tuple[Planned, SetupError]], n_planned: int) -> Set
     """Returns an error that lists why each dataset failed."""
     kind = DataError if any(isinstance(error, DataError) for _, error in failed) else SetupError
     return kind(
-        f"{len(failed)} of {n_planned} could not be aligned; the others are done and will be kept. Mend them "
+        f"{len(failed)} of {n_planned} could not be aligned; the others are done and will be kept. Fix these "
         "and run the same command again:\n" + "\n".join(f"  {run.folder}: {error}" for run, error in failed)
     )
 
@@ -86,7 +86,7 @@ def check_all(
     own = (*ALIGNMENTS.owned, *EXTRA, MANIFEST, *MARKS)
     folders = (f"{STAGING}/", *(f"{part.folder}/" for part in planned))
     odd = [file for file in stored_files(output) if file not in own and not file.startswith(folders)]
-    faults = [f"{output} holds {odd[0]}, which is no part of these datasets; choose another folder."] if odd else []
+    faults = [f"{output} holds {odd[0]}, which is not part of these datasets; choose another folder."] if odd else []
     done = []
     for number, run in enumerate(planned, 1):
         try:
@@ -111,12 +111,12 @@ def _check_done(options: MapOptions, release: PagesManifest, known: dict[str, li
     facts = orjson.loads(orjson.dumps(alignment_facts(options, release, input_facts(options, known))))
     if differing := [name for name in facts if manifest.facts.get(name) != facts[name]]:
         raise SetupError(
-            f"{options.output} is finished, and was made with other {', '.join(differing)}; remove it to make it again."
+            f"{options.output} is finished, with different {', '.join(differing)}; remove it, and run again."
         )
     for entry in manifest.entries():
         if file_fault(options.output, entry, hashes=False) is not None:
             path = join(options.output, entry.file)
-            raise SetupError(f"{path} is not as it was written; remove {options.output} to make it again.")
+            raise SetupError(f"{path} is damaged or changed; remove {options.output} to make it again.")
 
 
 def write_reports(planned: Sequence[Planned], release: PagesManifest, output: str) -> dict[str, Any]:

@@ -106,7 +106,7 @@ def check_views_files(paths: Sequence[str]) -> None:
             times[found[0]] = name
     for day, name in times.items():
         if len(day) == 8 and day[:6] in times:
-            raise SetupError(f"{name} is a day of the month that {times[day[:6]]} sums up; give either of them.")
+            raise SetupError(f"{name} is a day of the month that {times[day[:6]]} sums up; give only one of them.")
 
 
 def _sum_range(

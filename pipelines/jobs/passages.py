@@ -127,11 +127,16 @@ def _base(options: PassagesOptions, facts: Mapping[str, Any]) -> Base | None:
     if options.base is None and options.base_kb is None:
         return None
     if options.base is None or options.base_kb is None:
-        raise SetupError("--base and --base-kb go together: passages, and the release of pages that they are of.")
+        raise SetupError(
+            "--base and --base-kb go together: passages, and the release of pages that they were cut from."
+        )
     folders = {"pages": absolute(options.base_kb), TABLE: absolute(options.base)}
     kb, corpus = PAGES_RELEASE.read(folders["pages"]), PASSAGES_CORPUS.read(folders[TABLE])
     if corpus.facts["release"] != kb.facts():
-        raise SetupError(f"{options.base} are passages of another release than {options.base_kb}; name theirs.")
+        raise SetupError(
+            f"{options.base} are passages of another release than {options.base_kb}; name the release that they "
+            "were cut from."
+        )
     had, has = (
         {"lang": own_facts["lang"], "code": own_facts["code"], "option": {**own_facts["options"], "formats": None}}
         for own_facts in (corpus.facts, facts)  # formats do not affect passages

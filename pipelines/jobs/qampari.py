@@ -218,9 +218,7 @@ def check_source_release(kb: str, release: PagesManifest) -> None:
         SetupError: it has no items, or a file is truncated.
     """
     if not ItemPages(kb, release).n_items:
-        raise SetupError(
-            f"{kb} does not know the Wikidata items of its pages; build it with --wikidata, or with --page-props."
-        )
+        raise SetupError(f"{kb} has no Wikidata items of its pages; build it with --wikidata, or with --page-props.")
     check_sizes(kb, release.tables["pages"])
 
 
@@ -238,6 +236,6 @@ def check_tables(tables: WikidataTables) -> None:
         )
     if qualifiers is not None and ENDED not in qualifiers:
         raise SetupError(
-            f"{tables.path} lacks the qualifier {ENDED} (end time), which says what no longer holds; make it with "
-            f"kbsource wikidata --qualifiers {','.join([*qualifiers, ENDED])}."
+            f"{tables.path} lacks the qualifier {ENDED} (end time), which marks statements that no longer hold; make "
+            f"it with kbsource wikidata --qualifiers {','.join([*qualifiers, ENDED])}."
         )

@@ -152,7 +152,7 @@ def write_predictions(
         progress=progress,
     )
     if n_untemplated:
-        progress.note(f"{counted(n_untemplated, 'question')} without template_questions: asked by the input instead.")
+        progress.note(f"{counted(n_untemplated, 'question')} without template_questions: their input is used instead.")
     return n_questions, n_bare, len(refused), [*faults, *refused]
 
 

@@ -102,7 +102,7 @@ def through_model(
         except BaseException:
             if glob(join(folder, "*.arrow")):
                 progress.note(
-                    f"What is done is in {staging}. The same command goes on with it; else remove that folder."
+                    f"Finished work is in {staging}. Run the same command again to resume it, or remove that folder."
                 )
             else:
                 staging.delete()

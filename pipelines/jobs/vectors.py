@@ -72,7 +72,7 @@ def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Pro
         facts["query_encoder"] = _query_facts(options.query_model, options.encoder, encoder)
     base = [absolute(folder) for folder in (options.base, options.base_passages) if folder is not None]
     if len(base) == 1:
-        raise SetupError("--base and --base-passages go together: vectors, and the passages that they are of.")
+        raise SetupError("--base and --base-passages go together: vectors, and the passages that they were made from.")
     if base:
         check_known(base[0], base[1], facts)
     with ReleaseFolder(output, kind=PASSAGE_VECTORS, job=facts) as out:

@@ -156,7 +156,7 @@ def _environment(given: Mapping[str, str], *, cache_ms: int = ENVIRONMENT_CACHE_
     command = os.path.join(os.path.dirname(sys.executable), WORKER_COMMAND)
     if shutil.which(command) is None:
         raise SetupError(
-            f"{command} is no program, and the cluster's workers would start it: install kbsource with pip, or name "
+            f"{command} is not a program, and the cluster's workers would start it: install kbsource with pip, or name "
             'the program with --environment_config={"command": "PATH"}.'
         )
     return [*flags, "--environment_type=PROCESS", f"--environment_config={json.dumps({'command': command})}"]

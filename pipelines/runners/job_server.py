@@ -41,7 +41,7 @@ def java_command() -> str:
     java = shutil.which(wanted)
     if java is None:
         raise SetupError(
-            f"No Java: {wanted} is no program. Install a Java runtime (Debian and Ubuntu: apt install "
+            f"No Java: {wanted} is not a program. Install a Java runtime (Debian and Ubuntu: apt install "
             "openjdk-17-jre-headless) or set JAVA_HOME; with --job_endpoint=HOST:PORT none is needed here."
         )
     return java
@@ -59,7 +59,7 @@ def check_java(versions: Sequence[int]) -> int:
     version = int(found[1]) if found else 0
     if version not in versions:
         raise SetupError(
-            f"{java} is Java {version or 'of no version that it would tell'}; this runner needs "
+            f"{java} is Java {version or 'of unknown version'}; this runner needs "
             f"{' or '.join(map(str, versions))}. Point JAVA_HOME at one."
         )
     return version
@@ -82,7 +82,7 @@ def beam_jar(gradle_target: str, *, flag: str) -> str:
     expected = SHA256.get(name)
     if expected is None:
         raise SetupError(
-            f"No SHA-256 is known of {name}, Beam's job server. Give one that you trust with {flag}={url}#sha256=SUM "
+            f"No SHA-256 is known for {name}, Beam's job server. Give one that you trust with {flag}={url}#sha256=SUM "
             f"(Maven Central has sums beside the file), a jar of your own with {flag}=PATH, or start a job server and "
             "give --job_endpoint=HOST:PORT."
         )
@@ -100,7 +100,7 @@ def given_jar(place: str, *, flag: str) -> str:
     place, marked, expected = place.partition("#sha256=")
     expected = expected.lower()
     if marked and _SUM.fullmatch(expected) is None:
-        raise SetupError(f"{flag}: #sha256={expected} is no SHA-256, which has 64 hexadecimal digits.")
+        raise SetupError(f"{flag}: #sha256={expected} is not a SHA-256, which has 64 hexadecimal digits.")
     if "://" in place:
         if not marked:
             raise SetupError(f"{flag}={place}: a job server that is fetched needs its sum: {flag}={place}#sha256=SUM.")
@@ -123,7 +123,7 @@ def fetched_jar(url: str, expected: str, *, flag: str) -> str:
 
     path = os.path.join(JavaJarServer.JAR_CACHE, _jar_name(url))
     if os.path.lexists(path):
-        _check_sum(path, expected, remedy="Remove it, and it is fetched again; find out who changed it.")
+        _check_sum(path, expected, remedy="Remove it; it will be fetched again. Find out who changed it.")
         return path
     os.makedirs(JavaJarServer.JAR_CACHE, exist_ok=True)
     remedy = (

@@ -64,7 +64,7 @@ def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) ->
     given = flags_given(beam_args)
     if "output_executable_path" in given:
         raise SetupError(
-            "--output_executable_path writes a pipeline down instead of running it; run it with a job server."
+            "--output_executable_path writes a pipeline to a file instead of running it; run it with a job server."
         )
     if runner == "spark":
         return [*spark_flags(given), *beam_args, *job_server_flags(runner, given)]

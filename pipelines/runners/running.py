@@ -31,7 +31,7 @@ class NotRunError(Exception):
     """A job ended before running its pipeline, as ``instead_of_running`` requested."""
 
     def __init__(self, result: Any) -> None:
-        super().__init__("the pipeline was put together and not run to its end")
+        super().__init__("the pipeline was built, but did not run to its end")
         self.result = result
 
 

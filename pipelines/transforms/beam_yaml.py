@@ -49,7 +49,7 @@ def read_table(release: str, table: str, columns: Sequence[str] | None = None) -
     kind = kind_of(read_content(release), path, KINDS)
     manifest = kind.read(release)
     if not manifest.tables.get(table):
-        raise SetupError(f"{release} has no table {table!r}, but {', '.join(sorted(manifest.tables))}.")
+        raise SetupError(f"{release} has no table {table!r}; it has {', '.join(sorted(manifest.tables))}.")
     check_sizes(release, manifest.tables[table])
     paths = [join(release, entry.file) for entry in manifest.tables[table]]
     return tables.ReadTable(paths, _known(columns, kind.tables[table].names)).rows()
@@ -80,7 +80,9 @@ class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     ) -> None:
         super().__init__()
         if dataset not in all_sources():
-            raise SetupError(f"ReadEvidence knows no dataset {dataset!r}, but {', '.join(sorted(all_sources()))}.")
+            raise SetupError(
+                f"ReadEvidence: there is no dataset {dataset!r}; choose one of {', '.join(sorted(all_sources()))}."
+            )
         inputs = [input] if isinstance(input, str) else list(input)
         values = {"dataset": dataset, "inputs": inputs, "split": split, "references": list(references)}
         files = _checked({**values, "max_rejects": max_rejects}, EvidenceFiles, "ReadEvidence")
@@ -143,7 +145,9 @@ def write_table(table: str, output: str, order: Sequence[str], facts: Mapping[st
         facts: the inputs of the table, for the manifest.
     """
     if table not in OWN_TABLES.tables:
-        raise SetupError(f"WriteTable knows no table {table!r}, but {', '.join(sorted(OWN_TABLES.tables))}.")
+        raise SetupError(
+            f"WriteTable: there is no table {table!r}; choose one of {', '.join(sorted(OWN_TABLES.tables))}."
+        )
     return (
         "chunks" >> AsChunks(OWN_TABLES.tables[table], order=order)
         | "write" >> tables.WriteTable(table, output)

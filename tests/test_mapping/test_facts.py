@@ -148,7 +148,7 @@ def test_questions_are_the_packages_own_else_ambers_else_those_of_qampari() -> N
         ("Q36 = 'What is {entity}?'\n", "Q36: expected a line like"),
         ("P036 = 'What is {entity}?'\n", "P036: expected a line like"),
         ("P36 = 1\n", "P36: expected a line like"),
-        ("P36\n", "is no TOML"),
+        ("P36\n", "is not valid TOML"),
         (None, "no such file"),
     ],
 )

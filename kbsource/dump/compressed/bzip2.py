@@ -314,7 +314,7 @@ def _damage_after_stream(window: _Window, magic: _Magic, owner: int) -> Damage |
         detail = "a stream's first block does not begin where it should"
         return Damage(end + 4, owner, DAMAGED, detail, n_bytes)
     until = following.byte if following else "the end of the file"
-    return Damage(end, owner, TRAILING_GARBAGE, f"bytes {end} to {until} are no bzip2 stream", n_bytes)
+    return Damage(end, owner, TRAILING_GARBAGE, f"bytes {end} to {until} are not a bzip2 stream", n_bytes)
 
 
 def _begins_stream(rest: bytes) -> bool:

@@ -40,7 +40,7 @@ class FrameDecoder(ABC):
         except self._error as error:
             sign, remedy = self.no_memory
             why = remedy if sign in str(error) else str(error)
-            raise BrokenStreamError(self.damage, f"{why}; what follows cannot be decoded") from error
+            raise BrokenStreamError(self.damage, f"{why}; the rest cannot be decoded") from error
 
     def rest(self) -> bytes | None:
         """Returns the bytes after the frame; None as long as it has not ended."""
@@ -62,7 +62,7 @@ class ZstdFrame(FrameDecoder):
     step_bytes = 1 << 10
     no_memory = (
         "too much memory",
-        "it takes more than 128 MiB of memory, so write it anew with zstd -dc --long=31 FILE | bzip2 > FILE.bz2",
+        "it takes more than 128 MiB of memory; recompress it with zstd -dc --long=31 FILE | bzip2 > FILE.bz2",
     )
     _window_bytes = 1 << 27  # as much as zstd takes without --long
 
@@ -89,7 +89,7 @@ class XzFrame(FrameDecoder):
     step_bytes = 1 << 16
     no_memory = (
         "Memory usage limit",
-        "it takes more than 192 MiB of memory, so write it anew with xz -dc FILE | bzip2 > FILE.bz2",
+        "it takes more than 192 MiB of memory; recompress it with xz -dc FILE | bzip2 > FILE.bz2",
     )
     _memory_bytes = 192 << 20  # what xz -9 wrote takes 65 MiB
 

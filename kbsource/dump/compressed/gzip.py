@@ -39,7 +39,7 @@ def decode(file: BinaryIO) -> Iterator[bytes]:
                 decoded = decoder.decompress(data, _PIECE_BYTES)
             except zlib.error as error:
                 yield _decodable(before, data)
-                raise BrokenStreamError(DAMAGED, f"{error}; what follows cannot be decoded") from error
+                raise BrokenStreamError(DAMAGED, f"{error}; the rest cannot be decoded") from error
             yield decoded
             data = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
             has_member = not decoder.eof

@@ -98,7 +98,7 @@ def compression_of(head: bytes, path: str) -> Compression:
         if head.startswith(magic):
             target = f"{os.path.splitext(path)[0]}.bz2"
             raise SetupError(
-                f"{path}: {name} is not read; bzip2, gzip, Zstandard and xz are. Convert it: "
+                f"{path}: {name} is not supported; bzip2, gzip, Zstandard and xz are. Convert it: "
                 f"{command} {shlex.quote(path)} | bzip2 > {shlex.quote(target)}"
             )
     return next((name for name, codec in CODECS.items() if head.startswith(tuple(codec.magics))), "none")

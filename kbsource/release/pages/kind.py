@@ -184,14 +184,14 @@ def _outside(cells: str) -> str:
 
 
 _TITLES, _ARTICLES = index_path(TITLES_FILE), index_path(ARTICLES_FILE)
-_SPAN = "a span does not hold what it claims"
+_SPAN = "a span does not match its text"
 _DISAGREES, _REDIRECTS = (
-    "the index and the tables tell different things",
-    "pages, redirects table and index tell different redirects",
+    "the index and the tables disagree",
+    "pages, redirects table and index disagree about redirects",
 )
-_ITEMS = "pages and the table of their items tell different items"
-_TEMPLATES = "pages and the table of templates tell different uses, or what shows nothing shows text"
-_REFS = "references, their uses and the pages do not fit together"
+_ITEMS = "pages and page_items disagree about Wikidata items"
+_TEMPLATES = "pages and templates disagree about uses, or a template that shows nothing has visible characters"
+_REFS = "references, their uses and the pages disagree"
 _USE = "'page ' || page_id || ': a use of reference ' || coalesce(ref::text, doubt)"
 _ELEMENT = "elements[element + 1].text"
 _REFERENCE_LAWS = (
@@ -239,7 +239,7 @@ _REFERENCE_LAWS = (
     Law(
         "refs_disagree",
         _REFS,
-        """select _file, 'page ' || page_id || ': source ' || source_number || ' of reference ' || ref || ' astray'
+        """select _file, 'page ' || page_id || ': source ' || source_number || ' of reference ' || ref || 'out of order'
         from (
             select _file, page_id, ref, source_number, number, _row,
                 lag(source_number, 1, -1) over (partition by page_id, ref order by _file, _row) as before,
@@ -261,7 +261,7 @@ LAWS = (
     ),
     *laws(
         "page_law",
-        "a page is not built as pages are",
+        "a page is malformed",
         "case when len(elements) = 0 then ['page ' || page_id || ': no elements'] end",
         "['page ' || page_id || ': a title and element 0 are not the same' "
         "for element, number in elements if (element.kind = 'title') <> (number = 1)]",
@@ -307,14 +307,14 @@ LAWS = (
     ),
     Law(
         "page_order",
-        "page ids do not ascend though the manifest says so",
+        "page ids do not ascend, although the manifest says that they do",
         """select _file, 'page ' || page_id from (
             select _file, page_id, lag(page_id) over (partition by _file order by _row) as before from pages
         ) where page_id <= before and exists (from settings where name = 'ordered' and n = 1)""",
     ),
     Law(
         "dangling_target",
-        "a link leads to a page that is not there",
+        "a link points to a page that is missing",
         "select _file, 'page ' || page_id || ' is linked to, but no article' from astray where own is null",
         needs=("links",),
     ),
@@ -590,7 +590,7 @@ PAGES_RELEASE: Kind[PagesManifest] = Kind(
     queries=(
         ("text of a page", "from kb_text() where title = (select min(title) from pages)"),
         (
-            "pages that are linked to most",
+            "most linked pages",
             "select target_title, count(distinct page_id) as pages from kb_links() where target_page_id is not "
             "null group by all order by pages desc, target_title limit 10",
         ),

@@ -45,7 +45,7 @@ def index_folder(path: str, manifest: Manifest, *, files: Iterable[str] | None =
         files: paths in the release of the files needed; None for all.
 
     Raises:
-        DataError: a file of a remote release is missing, or the checksums file is not as it was written.
+        DataError: a file of a remote release is missing, or the checksums file is damaged or changed.
     """
     names = [base_name(file) for file in (files or (entry.file for entry in manifest.files))]
     checksums = [entry for entry in manifest.files if entry.file == index_path(CHECKSUMS_FILE)]

@@ -94,7 +94,7 @@ _OVERVIEW = (
         needs=("templates",),
     ),
     Measure(
-        "Templates that lose most visible characters",
+        "Templates that lose the most visible characters",
         f"""select name as template, outcome, lost_chars as "characters lost", uses, pages,
             example_title || ': ' || example as example from templates where lost_chars > 0
         order by lost_chars desc, name, outcome limit {_WORST}""",
@@ -246,7 +246,7 @@ _MEASURED = (
         "from refs where url is not null",
     ),
     _cited(
-        f"The {_WORST} domains cited most",
+        f"The {_WORST} most cited domains",
         f"{_DOMAIN} as domain",
         "from refs where url is not null",
         f"limit {_WORST}",

@@ -1,4 +1,4 @@
-"""Reads a release of pages: single pages, the terms of their items, and the templates that lose most text."""
+"""Reads a release of pages: single pages, the terms of their items, and the templates that lose the most text."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_a_span_that_is_none_is_refused(diff: ReleaseDiff, page_id: int, element
 
 
 def test_other_releases_than_those_of_the_diff_are_refused(folders: tuple[Path, Path, Path]) -> None:
-    with pytest.raises(SetupError, match="another release than the diff was made from"):
+    with pytest.raises(SetupError, match="not the release that the diff was made from"):
         ReleaseDiff(folders[0], old=folders[2], new=folders[1])
 
 

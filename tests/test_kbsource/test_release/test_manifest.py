@@ -33,7 +33,7 @@ def test_a_manifest_is_readable_json_with_sorted_keys(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "fault", "message"),
     [
-        (lambda value: value | {"format": "other"}, SetupError, "format is 'other'"),
+        (lambda value: value | {"format": "other"}, SetupError, "format 'other'"),
         (lambda value: value | {"schema_version": 99}, SetupError, "schema version 99"),
         (lambda value: value | {"extra": 1}, DataError, "extra"),
         (lambda value: {name: field for name, field in value.items() if name != "inputs"}, DataError, "inputs"),
@@ -68,9 +68,9 @@ def test_why_there_is_no_release_is_said(tmp_path: Path) -> None:
 
 def test_a_release_of_another_kind_is_told_from_one_of_another_version(tmp_path: Path) -> None:
     for name, said in (
-        ("kbsource-wikidata-1", "this is no release of pages"),
-        ("kbsource-release-99", "another version"),
-        (PAGES_RELEASE.format, "another version.*make it again"),
+        ("kbsource-wikidata-1", "not a release of pages"),
+        ("kbsource-release-99", "but this kbsource reads"),
+        (PAGES_RELEASE.format, "but this kbsource reads.*make it again"),
     ):
         (tmp_path / MANIFEST).write_text(json.dumps({"format": name, "schema_version": 1}))
         with pytest.raises(SetupError, match=said):
@@ -122,7 +122,7 @@ def test_a_commit_leaves_the_release_alone(tmp_path: Path) -> None:
     ("spoil", "message"),
     [
         (lambda folder: (folder / "pages/pages-00001-of-00002.parquet").unlink(), "was not written"),
-        (lambda folder: (folder / "pages/stray.parquet").write_bytes(b""), "no part of the release"),
+        (lambda folder: (folder / "pages/stray.parquet").write_bytes(b""), "is not part of the release"),
         (lambda folder: (folder / "index/titles.arrow").write_bytes(b"short"), "has 5 bytes"),
     ],
 )

@@ -466,10 +466,10 @@ def test_damaged_releases_and_tasks_are_refused(
     tmp_path: Path, release: Path, tasks: Path, file: str, damage: Callable[[Path], None]
 ) -> None:
     damage(tmp_path / file)
-    with pytest.raises(SetupError, match=f"{file} is not as it was written"):
+    with pytest.raises(SetupError, match=f"{file} is damaged or changed"):
         apply_crowd(str(release), str(tasks), str(tmp_path / "new"))
     if file.startswith("release"):
-        with pytest.raises(SetupError, match=f"{file} is not as it was written"):
+        with pytest.raises(SetupError, match=f"{file} is damaged or changed"):
             write_crowd_tasks(str(release), str(tmp_path / "new"), OPTIONS)
     assert not (tmp_path / "new").exists()
 

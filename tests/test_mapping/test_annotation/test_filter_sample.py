@@ -83,7 +83,7 @@ def test_the_best_threshold_loses_no_more_than_the_paper_does() -> None:
 def test_only_a_release_without_a_model_has_what_the_filter_is_given(tmp_path: Path) -> None:
     asked = [drawn(question("P50__Q1", NAMES[:6]), 0, "dev")]
     release = write_qampari(tmp_path / "release", asked, facts={"model": {"model": "m"}})
-    with pytest.raises(SetupError, match="made with a model, so that it has only what the filter keeps"):
+    with pytest.raises(SetupError, match="made with a model, so it contains only proofs that passed the filter"):
         export_filter_sample(str(release), str(tmp_path / "sample"), FilterSampleOptions())
 
 

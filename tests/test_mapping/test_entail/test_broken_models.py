@@ -121,12 +121,12 @@ def test_a_model_of_another_kind_is_told(tmp_path: Path) -> None:
     shutil.copyfile(encoder / "model.onnx", tmp_path / "a" / "model.onnx")
     shutil.copyfile(nli / "model.onnx", tmp_path / "b" / "model.onnx")
 
-    with pytest.raises(SetupError, match="gives no row of outputs for each pair"):
+    with pytest.raises(SetupError, match="does not return one row of outputs for each pair"):
         judge(tmp_path / "a")
     encode(tmp_path / "b")  # its outputs are vectors of another meaning, which nothing shows
 
     write_config(nli, (*LABELS, "entailed not"))
-    with pytest.raises(SetupError, match="says nothing about entailment"):
+    with pytest.raises(SetupError, match="means none of entailment"):
         judge(nli)
     write_config(nli, ("entailment", "contradiction"))
     with pytest.raises(SetupError, match=r"has 3 outputs, and its config\.json names 2"):
@@ -141,12 +141,12 @@ def test_static_vectors_that_lack_tokens_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("modules.json", {"": 7}, r"modules\.json is no list"),
-        ("modules.json", ["x"], r"modules\.json is no list"),
+        ("modules.json", {"": 7}, r"modules\.json is not a list"),
+        ("modules.json", ["x"], r"modules\.json is not a list"),
         ("config_sentence_transformers.json", {"prompts": ["query"]}, "prompts in"),
         ("config_sentence_transformers.json", {"prompts": {"query": 7}}, "prompts in"),
-        ("sentence_bert_config.json", {"max_seq_length": True}, "no number of them"),
-        ("sentence_bert_config.json", {"max_seq_length": 10**30}, "no number of them"),
+        ("sentence_bert_config.json", {"max_seq_length": True}, "is not a number of tokens"),
+        ("sentence_bert_config.json", {"max_seq_length": 10**30}, "is not a number of tokens"),
     ],
 )
 def test_what_sentence_transformers_writes_otherwise_is_told(

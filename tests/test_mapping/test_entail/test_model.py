@@ -50,9 +50,9 @@ def test_labels_are_told_by_name_whatever_their_order(names: tuple[str, ...], la
     [
         (("LABEL_0", "LABEL_1", "LABEL_2"), None, "--label-names entailment,neutral,contradiction"),
         (("LABEL_0", "LABEL_1"), None, "--label-names entailment,not_entailment"),
-        (("positive", "negative"), None, "'positive' says nothing about entailment"),
+        (("positive", "negative"), None, "'positive' means none of entailment"),
         (("neutral", "contradiction"), None, "one must be entailment"),
-        (("entailment", "entails"), None, "none may come twice"),
+        (("entailment", "entails"), None, "each may occur only once"),
         (("entailment",), None, "one must be entailment"),
         (
             ("LABEL_0", "LABEL_1", "LABEL_2"),
@@ -280,10 +280,10 @@ def test_a_folder_that_is_not_right_is_refused_with_the_remedy(folder: Path, tmp
     (tmp_path / "m" / "model.onnx").unlink()
     with pytest.raises(SetupError, match="--export-onnx FOLDER"):
         open_model(ModelOptions(str(tmp_path / "m"), backend="onnx"))
-    with pytest.raises(SetupError, match=r"holds no \*\.safetensors"):
+    with pytest.raises(SetupError, match=r"has no \*\.safetensors"):
         open_model(ModelOptions(str(tmp_path / "m")))
     (tmp_path / "m" / "model.onnx").write_bytes(b"no model")
-    with pytest.raises(SetupError, match="no weights that can be opened"):
+    with pytest.raises(SetupError, match="its weights cannot be opened"):
         open_model(ModelOptions(str(tmp_path / "m"), backend="onnx"))
     write_config(tmp_path / "m", ("LABEL_0", "LABEL_1", "LABEL_2"))
     with pytest.raises(SetupError, match="--label-names"):
@@ -301,7 +301,7 @@ def test_a_model_brings_no_code_of_its_own(folder: Path, tmp_path: Path) -> None
     (tmp_path / "m" / "config.json").write_text(
         '{"model_type": "own", "auto_map": {"AutoConfig": "own.Config"}, "id2label": {"0": "entailment"}}'
     )
-    with pytest.raises(SetupError, match="no cross-encoder that can be opened"):
+    with pytest.raises(SetupError, match="cannot be opened as a cross-encoder"):
         open_model(ModelOptions(str(tmp_path / "m"), backend="onnx"))
 
 
@@ -337,5 +337,5 @@ def test_a_file_that_is_no_graph_is_refused(tmp_path: Path) -> None:
     folder = overlap_model(tmp_path)
     for content in (b"", b"noise" * 20, b"\x3a\xff\xff\x03", (folder / "model.onnx").read_bytes()[:300]):
         (folder / "model.onnx").write_bytes(content)
-        with pytest.raises(SetupError, match=r"model\.onnx: these are no weights"):
+        with pytest.raises(SetupError, match=r"model\.onnx: its weights cannot be opened"):
             open_model(ModelOptions(str(folder), backend="onnx"))

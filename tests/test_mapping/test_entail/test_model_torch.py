@@ -148,14 +148,14 @@ def test_a_model_of_two_labels_knows_no_contradiction(tmp_path: Path) -> None:
 def test_pickled_weights_are_not_read(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "m")
     (tmp_path / "m" / "model.safetensors").rename(tmp_path / "m" / "pytorch_model.bin")
-    with pytest.raises(SetupError, match=r"holds no \*\.safetensors"):
+    with pytest.raises(SetupError, match=r"has no \*\.safetensors"):
         open_model(ModelOptions(str(tmp_path / "m")))
 
 
 def test_broken_weights_are_refused(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "m")
     (tmp_path / "m" / "model.safetensors").write_bytes(b"\0" * 99)
-    with pytest.raises(SetupError, match="no weights that can be opened"):
+    with pytest.raises(SetupError, match="its weights cannot be opened"):
         open_model(ModelOptions(str(tmp_path / "m")))
 
 
@@ -329,5 +329,5 @@ def test_a_model_without_what_judges_is_refused(tmp_path: Path, folder: Path) ->
     tensors = load_file(other / "model.safetensors")
     kept = {name: tensor for name, tensor in tensors.items() if not name.startswith("classifier")}
     save_file(kept, other / "model.safetensors", {"format": "pt"})
-    with pytest.raises(SetupError, match=r"lacks 2 weights of its model, such as classifier\.bias; get it again"):
+    with pytest.raises(SetupError, match=r"lacks 2 of its weights, such as classifier\.bias; get it again"):
         open_model(ModelOptions(str(other), device="cpu"))

@@ -222,7 +222,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
         lines.write_bytes(flip(content, place, bits=1))
         answer = client.get("/r/a/tables/records/0")
         assert answer.status_code == 500
-        assert "fever-dev-kilt.jsonl is not as it was written" in answer.text
+        assert "fever-dev-kilt.jsonl is damaged or changed" in answer.text
     lines.write_bytes(content)
     assert "First?" in client.get("/r/a/tables/records/0").text
     lines.write_bytes(content.replace(b'"id": "1"', b'"id": "1\n'))

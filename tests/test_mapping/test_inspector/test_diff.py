@@ -135,7 +135,7 @@ def test_overview_and_measures_say_what_the_tables_count(made: Path, client: Tes
     counts = json.loads((made / "diff" / "manifest.json").read_bytes())["counts"]["page_changes"]
     overview, measures = client.get("/r/diff/").text, client.get("/r/diff/measures").text
     assert all(f'<td dir="auto" class="num">{n}</td>' in overview for n in counts.values())
-    assert "Pages that lost most text" in overview
+    assert "Pages that lost the most text" in overview
     assert "Text kept by first infobox" in measures
 
 

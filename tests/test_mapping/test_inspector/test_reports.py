@@ -160,7 +160,7 @@ def test_datasets_stand_side_by_side_and_then_each(both: Path) -> None:
 def test_an_alignment_that_was_exchanged_is_not_reported_on(both: Path) -> None:
     write_alignment(both / "other", ROWS[:1], dataset="nq")
     (both / "other" / "manifest.json").replace(both / "nq" / "manifest.json")
-    with pytest.raises(DataError, match="another alignment"):
+    with pytest.raises(DataError, match="not the alignment in the folder's manifest"):
         report_text(both)
 
 

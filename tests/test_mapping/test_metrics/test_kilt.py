@@ -221,7 +221,7 @@ def crosswalk(tmp_path: Path) -> Crosswalk:
             "b",
             SECTION,
             {"wikipedia_id": "7", "section": "Old 9"},
-            {"wikipedia_id": "70", "section": "moved to an unknown place"},
+            {"wikipedia_id": "70", "section": "moved to an unknown position"},
             "place_unknown",
         ),
         (
@@ -229,10 +229,17 @@ def crosswalk(tmp_path: Path) -> Crosswalk:
             "a",
             PARAGRAPHS,
             ("7", 2),
-            ("70", "moved to an unknown place"),
+            ("70", "moved to an unknown position"),
             "place_unknown",
         ),
-        ("not on a kept page either", "a", PARAGRAPHS, ("5", 2), ("5", "moved to an unknown place"), "place_unknown"),
+        (
+            "not on a kept page either",
+            "a",
+            PARAGRAPHS,
+            ("5", 2),
+            ("5", "moved to an unknown position"),
+            "place_unknown",
+        ),
     ],
 )
 def test_places(

@@ -336,7 +336,7 @@ def test_names_are_taken_as_they_are(relations: Relations, name: str, entity: st
     ("old", "new", "message"),
     [
         ("\n[simple]\n", "\n[simples]\n", "top level: expected the tables"),
-        ("\n[simple]\n", "\n[simple\n", "is no TOML"),
+        ("\n[simple]\n", "\n[simple\n", "is not valid TOML"),
         ("P50 = {", "P050 = {", "simple.P050: expected a property"),
         ('noun = "books"', 'nuon = "books"', "simple.P50.nuon: expected one of ask, claim"),
         ('noun = "books", ', "", "simple.P50: expected noun, plural or types"),
@@ -397,7 +397,7 @@ def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
         load_relations("nowhere")
     for nonsense in ("a = " + "9" * 5000, "a = " + "[" * 100_000):
         (tmp_path / "odd.toml").write_text(nonsense)
-        with pytest.raises(SetupError, match=r"odd\.toml is no TOML: "):
+        with pytest.raises(SetupError, match=r"odd\.toml is not valid TOML: "):
             load_relations(str(tmp_path / "odd.toml"))
 
 

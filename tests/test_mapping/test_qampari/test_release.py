@@ -252,7 +252,7 @@ def test_a_form_is_that_of_a_finished_release(tmp_path: Path) -> None:
     for manifest, said in (
         ("[]", "not a manifest of kbsource"),
         ("{", "not JSON"),
-        ('{"format": "kbsource-release-1"}', "this is no QAMPARI release"),
+        ('{"format": "kbsource-release-1"}', "not a QAMPARI release"),
         (f'{{"format": "{QAMPARI_RELEASE.format}"}}', "changed since it was written"),
         (manifest_bytes({}, form=QAMPARI_RELEASE.format).decode(), "made by another version of kbsource"),
         (

@@ -65,10 +65,13 @@ def test_the_share_is_compared_without_rounding(fifth: int) -> None:
     ("make", "message"),
     [
         (lambda: AnswerFilter(least=0), "--least-answers is 0. Must be >= 1"),
-        (lambda: AnswerFilter(least=9, most=8), "From 9 to 8 answers: for --least-answers and --most-answers"),
+        (lambda: AnswerFilter(least=9, most=8), "--least-answers is 9 and --most-answers is 8; give --most-answers"),
         (lambda: AnswerFilter(share=80), "--least-share is 80. Must be <= 1"),
-        (lambda: SampleSizes(pool={SIMPLE: 1}), "there are wikidata_simple"),
-        (lambda: SampleSizes(pool=dict.fromkeys(SUBSETS, -1)), "The pool has .* --pool-… give a number from 0 on"),
+        (lambda: SampleSizes(pool={SIMPLE: 1}), "for each of wikidata_simple"),
+        (
+            lambda: SampleSizes(pool=dict.fromkeys(SUBSETS, -1)),
+            "The pool has .* give a number from 0 on for each of",
+        ),
         (lambda: SampleSizes(train_per_relation=-1), "--train-per-relation is -1. Must be >= 0"),
     ],
 )

@@ -90,7 +90,7 @@ def test_a_graph_whose_tensors_are_outside_its_folder_is_refused(tmp_path: Path,
     _with_external_tensors(folder, location.format(secret=secret))
     (folder / "model.onnx_data").rename(secret)
     (folder / "linked").symlink_to(secret)
-    with pytest.raises(SetupError, match="no weights that can be opened") as caught:
+    with pytest.raises(SetupError, match="its weights cannot be opened") as caught:
         open_encoder(EncoderOptions(str(folder)))
     assert "\n" not in str(caught.value)
 
@@ -175,7 +175,7 @@ def test_a_folder_without_an_encoder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"neither model\.onnx nor model\.safetensors"):
         open_encoder(EncoderOptions(str(tmp_path)))
     _static(tmp_path, weight=np.zeros(3, np.float32))
-    with pytest.raises(SetupError, match="no table of static vectors"):
+    with pytest.raises(SetupError, match="not a table of static vectors"):
         open_encoder(EncoderOptions(str(tmp_path)))
     (tmp_path / "tokenizer.json").write_text(json.dumps({}))
     with pytest.raises(SetupError, match=r"its tokenizer\.json cannot be read"):

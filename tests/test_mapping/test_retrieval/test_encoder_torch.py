@@ -86,7 +86,7 @@ def test_weights_that_are_missing_are_not_drawn(tmp_path: Path, folder: Path) ->
         other / "model.safetensors",
         {"format": "pt"},
     )
-    with pytest.raises(SetupError, match=r"lacks 1 weights of its model, such as .*layer\.1"):
+    with pytest.raises(SetupError, match=r"lacks 1 of its weights, such as .*layer\.1"):
         open_encoder(EncoderOptions(str(other), pooling="mean"))
 
 

@@ -101,11 +101,11 @@ def test_a_text_is_counted_and_cut_by_tokens(folders: dict[bool, Path]) -> None:
 
 
 def test_other_files_are_no_reader(tmp_path: Path, folders: dict[bool, Path]) -> None:
-    with pytest.raises(SetupError, match=r"holds no config\.json"):
+    with pytest.raises(SetupError, match=r"has no config\.json"):
         _open(tmp_path)
     (tmp_path / "config.json").write_text((folders[True] / "config.json").read_text())
     (tmp_path / "pytorch_model.bin").write_bytes(b"code")
-    with pytest.raises(SetupError, match=r"holds no \*\.safetensors"):
+    with pytest.raises(SetupError, match=r"has no \*\.safetensors"):
         _open(tmp_path)
     with pytest.raises(SetupError, match="no such file"):
         Generator(ReaderOptions(str(tmp_path / "none.gguf")))
@@ -124,7 +124,7 @@ def test_a_gguf_file_that_is_cut_off_is_one_line(tmp_path: Path, share: float) -
     content = path.read_bytes()
     path.write_bytes(content[: max(int(len(content) * share), 5)])
     with pytest.raises(
-        SetupError, match=r"model\.gguf: this is no reader that can be opened \(.*Get the model again"
+        SetupError, match=r"model\.gguf: it cannot be opened as a reader \(.*Get the model again"
     ) as told:
         Generator(ReaderOptions(str(path)))
     assert "\n" not in str(told.value)
@@ -138,5 +138,5 @@ def test_weights_that_are_missing_are_not_drawn(tmp_path: Path, folders: dict[bo
     tensors = load_file(other / "model.safetensors")
     tensors.pop(min(name for name in tensors if "1." in name))
     save_file(tensors, other / "model.safetensors", {"format": "pt"})
-    with pytest.raises(SetupError, match=r"lacks 1 weights of its model, such as .*1\."):
+    with pytest.raises(SetupError, match=r"lacks 1 of its weights, such as .*1\."):
         _open(other)

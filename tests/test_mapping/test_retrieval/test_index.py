@@ -211,7 +211,7 @@ def test_an_index_is_whole(tmp_path: Path, corpus: Path, index: Path) -> None:
     largest = max((tmp_path / "index" / "tantivy").iterdir(), key=lambda path: path.stat().st_size)
     largest.write_bytes(largest.read_bytes()[:-1])
     assert {finding.rule for finding in verified(tmp_path / "index").findings} == {"size"}
-    with pytest.raises(SetupError, match="not as it was written"):
+    with pytest.raises(SetupError, match="damaged or changed"):
         PassageIndex(str(corpus), str(tmp_path / "index"))
 
 
@@ -230,7 +230,7 @@ def test_a_changed_bit_of_an_index_is_told(
             if file.name.startswith("."):  # of tantivy itself
                 assert (code, said.out) == (0, found) or re.fullmatch(r"kbsource search: .*make it again\.\n", said.err)
             else:
-                assert re.fullmatch(rf"kbsource search: .*{file.name} is not as it was written.*again.*\n", said.err)
+                assert re.fullmatch(rf"kbsource search: .*{file.name} is damaged or changed.*again.*\n", said.err)
         replace_file(file, content)
 
 
@@ -245,7 +245,7 @@ def test_passages_that_are_not_as_they_were_written_are_not_indexed(tmp_path: Pa
     shutil.copytree(corpus, tmp_path / "corpus")
     table = next((tmp_path / "corpus" / "passages").iterdir())
     table.write_bytes(table.read_bytes()[:-1] + b"x")
-    with pytest.raises(SetupError, match="not as it was written"):
+    with pytest.raises(SetupError, match="damaged or changed"):
         make_index(str(tmp_path / "corpus"), str(tmp_path / "index"))
     with pytest.raises(SetupError, match="local disk"):
         make_index(str(corpus), "gs://bucket/index")

@@ -65,7 +65,7 @@ def test_a_pipeline_of_spacy_finds_its_entities(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="none finds entities"):
         open_mention_finder(str(tmp_path / "blank"))
     (tmp_path / "blank" / "config.cfg").write_text("[nlp")
-    with pytest.raises(SetupError, match="no pipeline of spaCy"):
+    with pytest.raises(SetupError, match="cannot be opened as a spaCy pipeline"):
         open_mention_finder(str(tmp_path / "blank"))
 
 

@@ -206,7 +206,7 @@ def test_every_form_has_a_prompt(form: ReadForm) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("prompt = ", "is no TOML"),
+        ("prompt = ", "is not valid TOML"),
         ("prompt = 'x {question}'", "give prompt and passage"),
         ("prompt = '{question}'\npassage = '{text}'", "prompt lacks {passages}"),
         ("prompt = '{question} {passages} {text}'\npassage = '{text}'", "prompt has {text}"),
@@ -224,5 +224,5 @@ def test_a_prompt_that_means_nothing_is_refused(tmp_path: Path, text: str, said:
 @pytest.mark.parametrize("content", [b"", b"GG", b"PK\3\4", b"{}"])
 def test_a_file_that_is_no_gguf_is_told(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "model.gguf").write_bytes(content)
-    with pytest.raises(SetupError, match=r"model\.gguf: is no GGUF file, by its first bytes\. Get the model again"):
+    with pytest.raises(SetupError, match=r"model\.gguf: does not begin like a GGUF file\. Get the model again"):
         Generator.sha256(ReaderOptions(str(tmp_path / "model.gguf")))

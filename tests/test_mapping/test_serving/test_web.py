@@ -314,7 +314,7 @@ def test_damage_is_told(served: Served, client: TestClient, monkeypatch: pytest.
     from kbsource.errors import DataError
 
     def damaged(page_id: int) -> None:
-        raise DataError("pages-00000.parquet is not as it was written.")
+        raise DataError("pages-00000.parquet is damaged or changed.")
 
     monkeypatch.setattr(served.source, "by_id", damaged)
     answer = client.get("/page?page=Sorn")

@@ -67,11 +67,11 @@ def test_a_broken_element_ends_where_the_next_begins(tmp_path: Path, data: bytes
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b'{"a": 1}\n', "is no JSON array"),
+        (b'{"a": 1}\n', "is not a JSON array"),
         (b'[{"a": 1}, {"a": ', "no closing"),
         (b'[{"a": 1}', "no closing"),
         (b"", "is empty"),
-        (b"7z\xbc\xaf\x27\x1c....", "7z is not read.*7z x -so .* bzip2 > "),
+        (b"7z\xbc\xaf\x27\x1c....", "7z is not supported.*7z x -so .* bzip2 > "),
         (b"\0" * 257 + b"ustar" + b"\0" * 250, "is a tar archive"),
         ('[{"a": 1}]'.encode("utf-16"), "UTF-16"),
     ],

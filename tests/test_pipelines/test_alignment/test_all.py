@@ -126,11 +126,11 @@ def test_what_is_wrong_anywhere_is_found_before_anything_runs(release: Path, con
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("options", "was made with other options"),
-        ("input", "was made with other inputs"),
-        ("damage", "is not as it was written"),
-        ("stray file", "no part of these datasets"),
-        ("fewer datasets", "no part of these datasets"),
+        ("options", "with different options"),
+        ("input", "with different inputs"),
+        ("damage", "is damaged or changed"),
+        ("stray file", "not part of these datasets"),
+        ("fewer datasets", "not part of these datasets"),
         ("more datasets", "is finished and has fewer datasets"),
     ],
 )

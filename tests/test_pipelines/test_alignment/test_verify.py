@@ -221,7 +221,7 @@ def test_no_room_for_answers_is_a_fault_of_the_set_up_wherever_they_are_written(
         (["--accept", "bleu>=2"], "at column 7 a number from 0 to 1 is expected"),
         (["--rescue", "5"], "--model is needed"),
         (["--backend", "onnx"], "--model is needed"),
-        (["--model", "model", "--rescue", "100"], "so a rule must take them"),
+        (["--model", "model", "--rescue", "100"], "so the rule must accept them"),
         (["--model", "model", "--rescue", "-1"], "--rescue is -1. Must be >= 0."),
         (["--model", "./no-such-model"], "no such folder"),
     ],
@@ -251,7 +251,7 @@ def two_labels(options: VerifyOptions, tmp_path: Path) -> Path:
     return model
 
 
-REFUSED = "'neutral<=0.5': neutral is never known, for {model} tells entailment, not_entailment"
+REFUSED = "'neutral<=0.5': neutral is never known: {model} reports only entailment, not_entailment"
 
 
 def test_a_rule_about_what_the_model_does_not_tell_is_refused_at_once(

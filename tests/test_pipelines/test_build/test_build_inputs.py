@@ -67,7 +67,7 @@ def test_what_is_no_page_props_is_refused_before_the_dump_is_looked_at(tmp_path:
 
     with pytest.raises(SetupError, match="table page has no column pp_page"):
         read(page_props=str(wrong), log=log)
-    with pytest.raises(SetupError, match="is no SQL dump of a table"):
+    with pytest.raises(SetupError, match="is not an SQL dump of a table"):
         read(page_props=str(mini_wiki.MULTISTREAM), log=log)
     assert log.getvalue() == ""
 
@@ -95,7 +95,7 @@ def test_siteinfo_of_another_wiki_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"\n \n", "holds no title; write one a line"), ("Élodie".encode("latin-1"), "is not in UTF-8")],
+    [(b"\n \n", "contains no title; write one per line"), ("Élodie".encode("latin-1"), "is not in UTF-8")],
     ids=["empty", "Latin-1"],
 )
 def test_a_list_of_titles_that_names_none_is_refused(tmp_path: Path, content: bytes, said: str) -> None:

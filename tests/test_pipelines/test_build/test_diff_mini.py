@@ -146,7 +146,7 @@ def test_show_says_what_became_of_a_page_and_which_words_changed(
     sides = ["--old", str(release), "--new", str(later)]
     assert main(["show", str(diff), "Ister Sound", *sides]) == 0
     said = capsys.readouterr().out
-    assert "outcome     changed: same id and title, another text" in said
+    assert "outcome     changed: same id and title, different text" in said
     assert "Crossings              Ferries              renamed" in said
     assert "- [-Crossings-]\n+ {+Ferries+}\n" in said
     assert "has [-152-] steps." in said
@@ -155,4 +155,4 @@ def test_show_says_what_became_of_a_page_and_which_words_changed(
     assert "- Tide Cup → page 48, element 0\n" in capsys.readouterr().out
     assert main(["show", str(diff), "Nowhere"]) == 1
     assert main(["show", str(diff), "Ister Sound", "--old", str(later), "--new", str(later)]) == 2
-    assert "another release than the diff was made from" in capsys.readouterr().err
+    assert "not the release that the diff was made from" in capsys.readouterr().err

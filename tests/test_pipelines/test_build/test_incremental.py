@@ -198,25 +198,25 @@ def test_a_base_that_was_made_otherwise_is_refused(tmp_path: Path, base: Path) -
 
     build_mini(tmp_path / "plain", dump=mini_wiki.XML)
     refused("has no traces, so no page can be taken over; build it with --traces", base=str(tmp_path / "plain"))
-    refused("made with another option templates .'definitions', here 'rules'.*leave out --base", templates="rules")
-    refused("made with another option references .False, here True", references=True)
+    refused("made with a different option templates .'definitions', here 'rules'.*leave out --base", templates="rules")
+    refused("made with a different option references .False, here True", references=True)
     dump = tmp_path / "wiki.xml"
     dump.write_bytes(
         mini_wiki.XML.read_bytes().replace(b"<case>first-letter</case>", b"<case>case-sensitive</case>", 1)
     )
-    refused("made with another wiki's case .'first-letter', here 'case-sensitive'", dump=dump)
+    refused("made with a different wiki's case .'first-letter', here 'case-sensitive'", dump=dump)
     other = shutil.copytree(base, tmp_path / "other")
     seal(other, code={**PAGES_RELEASE.read(str(base)).code, "sha256": "0"})
-    refused("made with another code sha256 .'0'", base=str(other))
+    refused("made with a different code sha256 .'0'", base=str(other))
     changed = shutil.copytree(base, tmp_path / "changed")
     for table in ("pages", "traces", "definitions"):
         path = next((changed / table).iterdir())
         content = path.read_bytes()
         path.write_bytes(content[:99] + bytes([content[99] ^ 1]) + content[100:])
-        refused(rf"{path.name} is not as it was written \(sha256\)", base=str(changed))
+        refused(rf"{path.name} is damaged or changed \(sha256\)", base=str(changed))
         path.write_bytes(content)
     next((changed / "traces").iterdir()).unlink()
-    refused(r"traces-00000-of-00001.parquet is not as it was written \(missing\)", base=str(changed))
+    refused(r"traces-00000-of-00001.parquet is damaged or changed \(missing\)", base=str(changed))
 
 
 @pytest.mark.usefixtures("in_this_process")

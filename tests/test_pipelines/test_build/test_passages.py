@@ -213,11 +213,11 @@ def test_passages_that_may_be_others_are_not_taken_over(tmp_path: Path, kb: Path
     refused("--base and --base-kb go together", corpus, None)
     refused("--base and --base-kb go together", None, kb)
     refused("passages of another release than .*other", corpus, write_kb(tmp_path / "other", CORPUS_PAGES[:2]))
-    refused("made with another option max_words .6, here 7", corpus, kb, CutOptions(max_words=7))
+    refused("made with a different option max_words .6, here 7", corpus, kb, CutOptions(max_words=7))
     path = next((corpus / "passages").iterdir())
     content = path.read_bytes()
     path.write_bytes(content[:99] + bytes([content[99] ^ 1]) + content[100:])
-    refused(rf"{path.name} is not as it was written \(sha256\)", corpus, kb)
+    refused(rf"{path.name} is damaged or changed \(sha256\)", corpus, kb)
 
 
 def test_a_damaged_release_is_told_without_a_traceback(
@@ -248,7 +248,7 @@ def test_pages_with_another_text_than_was_written_are_not_cut(tmp_path: Path) ->
     file = "pages/pages-00001-of-00002.parquet"
     assert (kb / file).stat().st_size == (other / file).stat().st_size
     shutil.copy(other / file, kb / file)
-    with pytest.raises(SetupError, match=r"pages-00001-of-00002\.parquet is not as it was written"):
+    with pytest.raises(SetupError, match=r"pages-00001-of-00002\.parquet is damaged or changed"):
         cut_release(tmp_path / "corpus", kb)
     assert not (tmp_path / "corpus" / "manifest.json").exists()
 

@@ -151,7 +151,7 @@ def test_a_damaged_release_is_nothing_to_compare_a_corpus_with(
     pages = tmp_path / "kb" / "pages" / "pages-00001-of-00002.parquet"
     pages.write_bytes(pages.read_bytes()[:-1])
     assert main(["verify", str(corpus), "--kb", str(tmp_path / "kb")]) == 2
-    assert f"{pages} is not as it was written (size)" in capsys.readouterr().err
+    assert f"{pages} is damaged or changed (size)" in capsys.readouterr().err
 
 
 def test_a_corpus_is_compared_with_the_release_that_it_is_from(

@@ -283,7 +283,7 @@ def test_a_model_says_whether_title_and_quote_of_a_source_support_the_sentence(
     content[10] ^= 1
     damaged.write_bytes(content)
     assert main(["check-sources", str(tmp_path / "kb"), *given, "--output", str(output), "--force"]) == 1
-    assert f"{damaged} is not as it was written" in capsys.readouterr().err
+    assert f"{damaged} is damaged or changed" in capsys.readouterr().err
 
 
 def test_sources_are_judged_of_releases_with_references_alone(

@@ -156,13 +156,13 @@ def test_vectors_that_may_be_others_are_not_taken_over(
 
     cut_release(tmp_path / "longer", kb, cut=CutOptions(max_words=9))
     refused("are vectors of other passages than .*longer", made, tmp_path / "longer")
-    refused("made with another precision .'float16', here 'int8'", made, corpus, precision="int8")
-    refused("made with another encoder", made, corpus, tiny_encoder(tmp_path / "other", dimension=8))
+    refused("made with a different precision .'float16', here 'int8'", made, corpus, precision="int8")
+    refused("made with a different encoder", made, corpus, tiny_encoder(tmp_path / "other", dimension=8))
     changed = shutil.copytree(made, tmp_path / "changed")
     path = next((changed / "vectors").iterdir())
     content = path.read_bytes()
     path.write_bytes(content[:99] + bytes([content[99] ^ 1]) + content[100:])
-    refused(rf"{path.name} is not as it was written \(sha256\)", changed, corpus)
+    refused(rf"{path.name} is damaged or changed \(sha256\)", changed, corpus)
     with pytest.raises(SetupError, match="--base and --base-passages go together"):
         encode_corpus(corpus, model, tmp_path / "out", base=str(made))
     facts, computed = open_encoder(EncoderOptions(str(model))).facts, {"device": "cuda", "texts_at_once": 64}

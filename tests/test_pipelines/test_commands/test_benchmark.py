@@ -191,7 +191,7 @@ def test_a_score_that_is_no_mean_of_its_values_or_missing_is_found(tmp_path: Pat
     [
         ("systems: {bm25: {}}", "There is no dataset"),
         ("datasets: {a: nq.jsonl}", "There is no system"),
-        ("datasets: {../a: nq.jsonl}\nsystems: {bm25: {}}", "cannot name a file"),
+        ("datasets: {../a: nq.jsonl}\nsystems: {bm25: {}}", "cannot be part of a file name"),
         ("datasets: {a: nq.jsonl}\nsystems: {x: {system: bm26}}", "line 2: system 'x'"),
         ("datasets: {a: nq.jsonl}\nsystems: {bm25: {tops: 3}}", "line 2: system 'bm25': no 'tops'. Did you mean top?"),
         ("sets: {}", "no 'sets'"),

@@ -153,7 +153,7 @@ def test_check_dump_names_options_and_reads_to_the_end_where_asked(
     assert main(["check-dump", str(dump), "--deep"]) == 1
     said = capsys.readouterr().out
     assert "--allow-truncated" in said
-    assert "How it ends" not in said
+    assert "Whether it is complete" not in said
 
 
 def test_verify(release: Path, damaged: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -280,7 +280,7 @@ def test_published_files_and_release_of_pages_belong_together(
     release = _release(tmp_path / "release")
     published = _published(tmp_path / "published", release)
     output = tmp_path / "contexts"
-    with pytest.raises(SetupError, match="give with --kb the release of pages"):
+    with pytest.raises(SetupError, match="give --kb, the release of pages"):
         _export(published, corpus, output)
     with pytest.raises(SetupError, match="--kb is for published files"):
         _export(release, corpus, output, finder)

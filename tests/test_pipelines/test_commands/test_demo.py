@@ -81,7 +81,7 @@ def test_what_is_there_is_not_touched(taken: list[str], tmp_path: Path, capsys: 
     (tmp_path / "mine").touch()
 
     assert main(["demo", "--output", str(tmp_path)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert not taken
 
 

@@ -20,7 +20,7 @@ def test_locate_shows_the_place_for_reading(release: Path, capsys: pytest.Captur
 
     shown = capsys.readouterr().out
     assert code == 0
-    assert "exact: the text stands in the page" in shown
+    assert "exact: the page contains the text" in shown
     assert "Lake Miravel (page id 33), found by redirect, over 2 redirects" in shown
     assert "BLEU" in shown
 
@@ -54,7 +54,7 @@ def test_locate_names_the_sentence_that_puts_it_otherwise(release: Path, capsys:
     arguments = ["--title", "Orla Benwick", "--evidence", "Born at Lowstair to a lock keeper"]
     assert main(["locate", str(release), *arguments]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "sentence: it is put otherwise" in shown
+    assert "sentence: the wording differs" in shown
     assert "Benwick was born in Lowstair, Port Sellick, as one of" in shown
 
 

@@ -43,7 +43,7 @@ def test_no_file_is_overwritten_unasked(
     (there := tmp_path / "there.jsonl").write_text("mine")
     given = [release if word == "RELEASE" else word for word in (*typed, str(there))]
     assert main(given) == 2
-    assert f"{there} is there already; name another file, or add --force" in capsys.readouterr().err
+    assert f"{there} already exists; name another file, or add --force" in capsys.readouterr().err
     assert there.read_text() == "mine"
     assert parse_command([*given, "--force"]) is not None
 

@@ -150,7 +150,7 @@ def test_release_and_passages_are_of_one_knowledge_source(tmp_path: Path, qampar
     other = structs.replace(PAGES[0], title="Renamed")
     cut_release(tmp_path / "passages", write_kb(tmp_path, [other]))
     files = ContextsFiles(str(qampari), str(tmp_path / "passages"))
-    with pytest.raises(SetupError, match="places in pages are not the same"):
+    with pytest.raises(SetupError, match="Make passages from the first one"):
         export_contexts(files, str(tmp_path / "contexts"), ContextsOptions())
     assert not (tmp_path / "contexts").exists()
 
@@ -166,9 +166,9 @@ def _edited(path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "damage", "code", "said"),
     [
-        ("passages/passages-00002-of-00003.parquet", flip_byte, 2, " is not as it was written (sha256)"),
-        ("passages/passages-00002-of-00003.parquet", _cut_off, 2, " is not as it was written (size)"),
-        ("passages/passages-00002-of-00003.parquet", Path.unlink, 2, " is not as it was written (missing)"),
+        ("passages/passages-00002-of-00003.parquet", flip_byte, 2, " is damaged or changed (sha256)"),
+        ("passages/passages-00002-of-00003.parquet", _cut_off, 2, " is damaged or changed (size)"),
+        ("passages/passages-00002-of-00003.parquet", Path.unlink, 2, " is damaged or changed (missing)"),
         (MANIFEST, _edited, 1, ": table passages is missing"),
     ],
 )

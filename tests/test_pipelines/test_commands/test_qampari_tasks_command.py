@@ -31,7 +31,7 @@ def test_tasks_are_written_and_taken_in(qampari: Path, tmp_path: Path, capsys: p
     export = ["qampari-tasks", "export", str(qampari), "--output"]
     assert main([*export, str(tasks), "--wrong-share", "0.25", "--train-paraphrases", "0"]) == 0
     assert capsys.readouterr().out.startswith(
-        "answers to judge         16\n  wrong on purpose       4\nquestions to write anew  2\n"
+        "answers to judge      16\n  wrong on purpose    4\nquestions to rewrite  2\n"
     )
     assert main([*export, str(tmp_path / "other"), "--seed", "other", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"answers": 12, "wrong_answers": 1, "paraphrases": 3}
@@ -78,7 +78,7 @@ def test_tasks_are_written_and_taken_in(qampari: Path, tmp_path: Path, capsys: p
         (["export", "--verdicts", "x"], "there is no option --verdicts."),
         (["apply", "x", "--verdicts", "x", "--seed", "x"], "there is no option --seed."),
         (["apply", "--verdicts", "x"], "TASKS is needed."),
-        (["apply", "x"], "nothing to take in"),
+        (["apply", "x"], "nothing to import"),
         (["apply", "x", "--verdicts", "x", "--least-answers", "0"], "--least-answers is 0. Must be >= 1."),
         (["export", "--wrong-share", "1"], "--wrong-share is 1. Must be < 1."),
         (["export", "--train-paraphrases", "-1"], "--train-paraphrases is -1. Must be >= 0."),

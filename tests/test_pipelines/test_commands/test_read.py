@@ -177,7 +177,7 @@ def test_slots_are_asked_by_a_template_question(tmp_path: Path) -> None:
     answers = [line["output"][0]["answer"] for line in lines]
     assert {answer[0] for answer in answers[:40]} == {"a", "b", "c"}
     assert answers[40] == "T"
-    assert "1 question without template_questions: asked by the input instead." in told.getvalue()
+    assert "1 question without template_questions: their input is used instead." in told.getvalue()
     given: dict[str, Any] = {"form": "closed", "runner": "local-multi"}
     _read(tmp_path, [*slots, *bare], template_seed="s", output="two.jsonl", **given)
     assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "out.jsonl").read_bytes()
@@ -210,7 +210,7 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(Exception, match="stopped"):
         _read(tmp_path, QUESTIONS, FOUND, told=told)
     (left,) = tmp_path.glob("*.partial")
-    assert f"What is done is in {left}." in told.getvalue()
+    assert f"Finished work is in {left}." in told.getvalue()
     _, lines = _read(tmp_path, QUESTIONS, FOUND)
     assert len(lines) == 40
     assert len(asked) == 32 + 24  # of the first run one group was done

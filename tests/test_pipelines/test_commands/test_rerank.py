@@ -140,7 +140,7 @@ def test_what_cannot_be_used_is_told(tmp_path: Path, folder: Path, capsys: pytes
     (tmp_path / "run").write_text("\n".join([*lines, "q1 Q0 3__0 1 2.0 x"]) + "\n")
     assert _rerank(folder, tmp_path / "run", tmp_path / "out") == 1
     said = capsys.readouterr().err
-    for line, reason in ((2, "expected query, Q0"), (3, "q9"), (4, "3__77"), (5, "'x' is no page id"), (6, "q1")):
+    for line, reason in ((2, "expected query, Q0"), (3, "q9"), (4, "3__77"), (5, "'x' is not a page id"), (6, "q1")):
         assert f"line {line}" in said
         assert reason in said
     assert _documents(tmp_path / "out") == {"q1": ["5__0"]}
@@ -161,7 +161,7 @@ def test_what_cannot_be_used_is_told(tmp_path: Path, folder: Path, capsys: pytes
         )
         == 2
     )
-    assert "holds no config.json" in capsys.readouterr().err
+    assert "has no config.json" in capsys.readouterr().err
 
 
 def test_a_second_run_for_the_same_file_is_refused_and_the_first_goes_on(

@@ -161,7 +161,7 @@ def test_lines_of_a_run_that_cannot_be_used_are_rejected(made: Path, tmp_path: P
         ((("nq",), "dpr", ["--top", "3", "--retrieved", "{0}/nq-run.jsonl"]), "--top: --for dpr does not use it"),
         ((("nq", "nq"), "seq2seq", []), "another dataset nq-train"),
         ((("qampari",), "amber", ["--retrieved", "{0}/qampari-run.jsonl"]), "not for --for amber"),
-        ((("passages",), "seq2seq", []), "none that is known here"),
+        ((("passages",), "seq2seq", []), "name another folder"),
     ],
 )
 def test_inputs_that_do_not_fit_are_refused(

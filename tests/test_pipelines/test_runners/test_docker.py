@@ -303,7 +303,7 @@ def test_a_form_takes_what_the_command_takes(name: str, good: list[str], bad: li
 
 @pytest.mark.parametrize("command", ["", "map", "map all", "verify", "nothing"])
 def test_what_is_no_job_has_no_form(command: str) -> None:
-    with pytest.raises(SetupError, match="is no command of one job"):
+    with pytest.raises(SetupError, match="is not a command that runs one job"):
         metadata(command)
 
 

@@ -76,7 +76,7 @@ def test_a_stage_that_needs_beam_has_a_thread_for_each_process() -> None:
         ("spark", None, ["--output_executable_path=x.jar"], "run it with a job server"),
         ("spark", None, [], r"--spark_master_url=spark://HOST:PORT .*--job_endpoint=HOST:PORT"),
         ("spark", None, ["--spark_master_url=yarn"], r"spark-submit .*docs/running\.md"),
-        ("spark", None, ["--spark_master_url=spark://nowhere"], "no address of Spark master; write HOST:PORT"),
+        ("spark", None, ["--spark_master_url=spark://nowhere"], "not an address of Spark master; write HOST:PORT"),
         ("spark", None, ["--environment_type=LOOPBACK"], "does all the work in the driver"),
         (
             "spark",
@@ -234,7 +234,7 @@ def test_a_missing_java_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("address", ["localhost", "localhost:none", ""])
 def test_what_is_no_address_is_named(address: str) -> None:
-    with pytest.raises(SetupError, match="is no address of a thing; write HOST:PORT"):
+    with pytest.raises(SetupError, match="is not an address of a thing; write HOST:PORT"):
         check_reachable(address, what="a thing", remedy="")
 
 
@@ -340,7 +340,7 @@ def test_a_job_server_that_nobody_vouches_for_is_not_fetched(
     monkeypatch.setattr(job_server, "SHA256", {})
     jar_cache.mkdir()
     (jar_cache / SPARK_JAR).write_bytes(PROGRAM)
-    with pytest.raises(SetupError, match=rf"No SHA-256 is known of {SPARK_JAR}.* --x=http.*{SPARK_JAR}#sha256=SUM"):
+    with pytest.raises(SetupError, match=rf"No SHA-256 is known for {SPARK_JAR}.* --x=http.*{SPARK_JAR}#sha256=SUM"):
         beam_jar(TARGET, flag="--x")
     assert central.asked == []
 
@@ -358,8 +358,8 @@ def test_every_pin_is_a_sum_of_a_job_server_that_is_used() -> None:
     ("place", "message"),
     [
         ("{url}", r"needs its sum: --x=http.*/a\.jar#sha256=SUM"),
-        ("{url}#sha256=12", "is no SHA-256, which has 64 hexadecimal digits"),
-        ("{url}#sha256=", "is no SHA-256"),
+        ("{url}#sha256=12", "is not a SHA-256, which has 64 hexadecimal digits"),
+        ("{url}#sha256=", "is not a SHA-256"),
         ("{url}#sha1=" + "0" * 40, "needs its sum"),
         ("{url}#sha256=" + "0" * 64, "answers has the SHA-256"),
         ("{file}#sha256=" + "0" * 64, r"own\.jar has the SHA-256 .*, not 0000.*the sum given with --x"),

@@ -83,5 +83,5 @@ def test_a_dump_is_needed(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="No file matches"):
         ReadWikidata(str(tmp_path / "*.bz2"))
     (tmp_path / "dump.json").write_text("<mediawiki>")
-    with pytest.raises(SetupError, match="is no JSON dump of Wikidata"):
+    with pytest.raises(SetupError, match="is not a JSON dump of Wikidata"):
         ReadWikidata(str(tmp_path / "dump.json"))

@@ -129,8 +129,8 @@ def test_the_provider_names_steps_that_are_there() -> None:
             "There is no column 'name'; the columns are page_id",
         ),
         ("read_pages", {"release": "{release}/nowhere"}, "nowhere"),
-        ("read_table", {"release": "{release}", "table": "items"}, "has no table 'items', but pages, redirects"),
-        ("ReadEvidence", {"dataset": "nqq", "input": "x", "folder": "y"}, "no dataset 'nqq', but aidayago2"),
+        ("read_table", {"release": "{release}", "table": "items"}, "has no table 'items'; it has pages, redirects"),
+        ("ReadEvidence", {"dataset": "nqq", "input": "x", "folder": "y"}, "no dataset 'nqq'; choose one of aidayago2"),
         ("ReadEvidence", {"dataset": "jsonl", "input": "{release}/nowhere", "folder": "y"}, "nowhere"),
         (
             "ReadEvidence",
@@ -139,7 +139,11 @@ def test_the_provider_names_steps_that_are_there() -> None:
         ),
         ("CutPassages", {"max_word": 5}, "CutPassages has no argument 'max_word'"),
         ("CutPassages", {"max_words": "many"}, "CutPassages: Expected `int`"),
-        ("write_table", {"table": "page", "output": "x", "order": ["page_id"]}, "knows no table 'page', but aliases"),
+        (
+            "write_table",
+            {"table": "page", "output": "x", "order": ["page_id"]},
+            "WriteTable: there is no table 'page'; choose one of aliases",
+        ),
         ("write_table", {"table": "pages", "output": "x", "order": ["id"]}, "cannot be ordered by id"),
     ],
 )
