@@ -169,6 +169,9 @@ def test_nothing_else_is_read_written_or_changed(box: Sandbox, opened: Opened, t
     assert SECRET not in found.fault
     assert contents(opened.path) == before
     assert list(tmp_path.iterdir()) == [secret]
+
+
+def test_the_release_is_still_read_after_them(box: Sandbox, opened: Opened) -> None:
     assert ask(box, opened, "select count(*) from pages").rows == [[60]]
 
 

@@ -28,6 +28,8 @@ from tests.support.amber_releases import LABELS, Releases, make_release, random_
 from tests.support.tiny_nli import overlap_model
 from tests.support.verified import manifest_bytes, seal, verified
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
+
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Releases:
@@ -282,7 +284,7 @@ def test_values_of_another_type_are_findings(made: MadeRelease, tmp_path: Path, 
     first, rest = content.splitlines(keepends=True)[:1] if is_lines else [content], content.splitlines(True)[1:]
     changes = [json.dumps(changed, ensure_ascii=False).encode() for changed in _wrong(json.loads(first[0]))]
     n_found = 0
-    for changed in [b"", b"[" * 100_000, b"\xff", *random.Random(1).sample(changes, min(len(changes), 40))]:
+    for changed in [b"", b"[" * 100_000, b"\xff", *random.Random(1).sample(changes, min(len(changes), 10))]:
         file.write_bytes(b"".join([changed + b"\n", *rest]) if is_lines else changed)
         seal(tmp_path / "amber")
         n_found += bool(verified(tmp_path / "amber").findings)

@@ -33,5 +33,8 @@ def corpus(tmp_path: Path, cut: Path) -> Path:
 @pytest.fixture(scope="module")
 def chunks(tmp_path_factory: pytest.TempPathFactory, release: Path) -> Path:
     folder = tmp_path_factory.mktemp("chunks") / "corpus"
-    cut_release(folder, release, cut=CutOptions(unit="tokens-100"), formats=("kilt", "kilt-compat", "beir", "colbert"))
+    with chunks_in_this_process():
+        cut_release(
+            folder, release, cut=CutOptions(unit="tokens-100"), formats=("kilt", "kilt-compat", "beir", "colbert")
+        )
     return folder

@@ -209,6 +209,7 @@ def test_pages_with_another_text_than_was_written_are_not_cut(tmp_path: Path) ->
     assert not (tmp_path / "corpus" / "manifest.json").exists()
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_the_command_says_what_it_made(tmp_path: Path, kb: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["passages", str(kb), "--output"]
     assert main([*flags, str(tmp_path / "a"), "--max-words", "6"]) == 0

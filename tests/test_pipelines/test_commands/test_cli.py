@@ -80,6 +80,7 @@ def test_a_build_ends_with_the_counts_and_what_to_do_next(mini_build: BuildSumma
     assert summary.next == f"kbsource verify {mini_build.output}"
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_build_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = str(tmp_path / "release")
     argv = ["build", DUMP, "--output", output, "--limit-pages", "20", "--json", "--direct_num_workers=1"]
@@ -92,6 +93,7 @@ def test_build_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "build: " in said.err
 
 
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize(
     ("runner", "cores", "worth", "is_told"),
     [

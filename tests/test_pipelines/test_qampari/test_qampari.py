@@ -32,11 +32,12 @@ from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options import QampariOptions
 from tests.support import mini_wikidata
 from tests.support.builds import build_mini, open_release, rows
-from tests.support.demo_datasets import chunks_in_this_process
 from tests.support.entities import make
 from tests.support.qampari import made_alone, undrawn_row
 from tests.support.qampari_oracle import Oracle, check, undrawn_questions
 from tests.support.qampari_worlds import World, options_for, run_job
+
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
 
 SPLITS = ("train", "dev", "test")
 
@@ -44,9 +45,8 @@ SPLITS = ("train", "dev", "test")
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp("mini")
-    with chunks_in_this_process():
-        make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
-        build_mini(folder / "kb", wikidata=str(folder / "wikidata"))
+    make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
+    build_mini(folder / "kb", wikidata=str(folder / "wikidata"))
     return World(folder / "kb", folder / "wikidata", folder)
 
 
