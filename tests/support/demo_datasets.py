@@ -7,7 +7,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,16 @@ from tests.support.real_data import ROOT
 
 CONFIG = FOLDER / "datasets.yaml"
 GOLDEN = ROOT / "tests" / "golden" / "datasets"
+TOKENISING = (
+    "mapping.passages.cut",
+    "mapping.search.page_search",
+    "mapping.write.validate",
+    "pipelines.alignment.search",
+    "pipelines.amber.sets",
+    "pipelines.jobs.age",
+    "pipelines.jobs.facts",
+)
+"""Modules that make a tokeniser for each job, chunk or release, of which a process needs one of a language."""
 
 
 class _NoGuard:
@@ -53,11 +63,10 @@ def chunks_in_this_process(verdicts: Mapping[int, tuple[int, str]] | None = None
     Args:
         verdicts: over rows of every chunk, see ``kbsource.runtime.chunks.Work``; none without.
     """
-    with (
-        mock.patch("pipelines.primitives.guarded_map.Guard", partial(_NoGuard, verdicts or {})),
-        mock.patch("pipelines.alignment.search.Tokeniser", tokeniser),
-        mock.patch("mapping.write.validate.Tokeniser", tokeniser),
-    ):
+    with ExitStack() as patched:
+        patched.enter_context(mock.patch("pipelines.primitives.guarded_map.Guard", partial(_NoGuard, verdicts or {})))
+        for module in TOKENISING:
+            patched.enter_context(mock.patch(f"{module}.Tokeniser", tokeniser))
         yield
 
 
