@@ -203,14 +203,14 @@ class ScanLinks(WorkerDoFn):
 def find_distinct(work: GroupWork) -> None:
     """Keeps the first of equal keys. Counts the duplicates, and the keys kept in each bucket."""
     of_buckets = np.zeros(N_BUCKETS, np.int64)
-    for batch in distinct_keys(_counted(work)):
+    for batch in distinct_keys(_count_keys(work)):
         work.counts[_DUPLICATES] -= batch.num_rows
         of_buckets += np.bincount(batch["bucket"].to_numpy(), minlength=N_BUCKETS)
         work.write("distinct", batch)
     work.counts.update({str(bucket): int(of_buckets[bucket]) for bucket in np.flatnonzero(of_buckets).tolist()})
 
 
-def _counted(work: GroupWork) -> Iterator[pa.RecordBatch]:
+def _count_keys(work: GroupWork) -> Iterator[pa.RecordBatch]:
     for batch in work.rows(OF_KEYS):
         work.counts[_DUPLICATES] += batch.num_rows
         yield batch
