@@ -108,7 +108,7 @@ def rows_of(batch: pa.RecordBatch | pa.Table, row: type[R]) -> list[R]:
     names = frozenset(batch.schema.names)
     made, fields = (row, _fields(row)) if names >= {*schema_of(row).names} else _part_of(row, names)
     arrays = (batch[field.name] for field in _arrow_fields(fields))
-    return _made(arrays, made, fields)
+    return _rows_from(arrays, made, fields)
 
 
 def encode(values: Sequence[Any], type_: pa.DataType, *, is_nullable: bool = False) -> pa.Array:
@@ -208,7 +208,7 @@ def _decode(array: pa.Array, form: _Form) -> list[Any]:
         lists = [tuple(items[start - first : end - first]) for start, end in pairwise(offsets)]
         return [None if n is None else cell for n, cell in zip(lengths, lists, strict=True)] if lengths else lists
     if form.row is not None:
-        rows = _made(iter(array.flatten()), form.row, _fields(form.row))
+        rows = _rows_from(iter(array.flatten()), form.row, _fields(form.row))
         if array.null_count:
             return [row if is_valid else None for row, is_valid in zip(rows, array.is_valid().to_pylist(), strict=True)]
         return rows
@@ -217,12 +217,12 @@ def _decode(array: pa.Array, form: _Form) -> list[Any]:
     return values
 
 
-def _made(arrays: Iterator[pa.Array], row: type[R], fields: _Fields, *, is_optional: bool = False) -> list[Any]:
+def _rows_from(arrays: Iterator[pa.Array], row: type[R], fields: _Fields, *, is_optional: bool = False) -> list[Any]:
     """Returns rows built from one array per column. If the row is optional, a row becomes None if all its columns are
     null.
     """
     columns = [
-        _made(arrays, field.row, field.fields, is_optional=is_optional or field.is_optional)
+        _rows_from(arrays, field.row, field.fields, is_optional=is_optional or field.is_optional)
         if isinstance(field, _Group)
         else _decode(next(arrays), field.form)
         for field in fields

@@ -44,7 +44,7 @@ def read_document(path: str, shape: type[T], *, remedy: str) -> T:
     Raises:
         SetupError: the file is missing, is not JSON, is too large, or has a value of another type.
     """
-    content = _given(path, remedy)
+    content = _content(path, remedy)
     if content.startswith(_GZIP):
         content = _unpacked(content, path, remedy)
     value = parsed_json(content, path, remedy=remedy, fault=SetupError)
@@ -53,7 +53,7 @@ def read_document(path: str, shape: type[T], *, remedy: str) -> T:
 
 def read_json(path: str, *, remedy: str) -> Any:
     """Returns the values of a JSON file supplied by a user, in any shape; otherwise as ``read_document``."""
-    return parsed_json(_given(path, remedy), path, remedy=remedy, fault=SetupError)
+    return parsed_json(_content(path, remedy), path, remedy=remedy, fault=SetupError)
 
 
 def read_toml(path: str, *, remedy: str) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def read_toml(path: str, *, remedy: str) -> dict[str, Any]:
     Raises:
         SetupError: the file is missing, is not TOML, or is too large.
     """
-    content = _given(path, remedy)
+    content = _content(path, remedy)
     try:
         return tomllib.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
@@ -100,7 +100,7 @@ def _yaml_loader(path: str, remedy: str) -> Iterator[yaml.BaseLoader]:
                 raise ValueError(f"line {node.start_mark.line + 1} has a text that is not valid Unicode")
             return node
 
-    content = _given(path, remedy)
+    content = _content(path, remedy)
     try:
         yield Loader(content)
     except (yaml.YAMLError, ValueError) as error:  # ValueError: an escape that is not a character
@@ -109,7 +109,7 @@ def _yaml_loader(path: str, remedy: str) -> Iterator[yaml.BaseLoader]:
         raise SetupError(f"{path} is nested too deeply; {remedy}") from error
 
 
-def _given(path: str, remedy: str) -> bytes:
+def _content(path: str, remedy: str) -> bytes:
     try:
         return bounded_content(Folder.of(path), remedy=remedy, fault=SetupError)
     except FileNotFoundError as error:

@@ -219,7 +219,7 @@ def export_pages(
         files = {output[::-1].replace("*", number[::-1], 1)[::-1]: (n,) for n, number in enumerate(number_of)}
         parts = [(file, source.pages(columns=columns, files=own)) for file, own in files.items()]
     else:
-        parts = [(output, (_named(source, name) for name in titles) if titles else source.pages(columns=columns))]
+        parts = [(output, (_page_named(source, name) for name in titles) if titles else source.pages(columns=columns))]
     total = len(titles) or len(source)
     n_pages = n_records = n_bytes = 0
     for file, pages in parts:
@@ -240,7 +240,7 @@ def export_pages(
     return Exported(n_pages, n_records, n_bytes, tuple(file for file, _ in parts), writer.without.n_sections)
 
 
-def _named(source: KnowledgeSource, name: str) -> Page:
+def _page_named(source: KnowledgeSource, name: str) -> Page:
     page = source.get(name) or source.by_qid(name)
     if page is None:
         raise SetupError(f"{name}: the release has no such page; kbsource show says why, and names similar titles.")

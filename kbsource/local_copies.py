@@ -51,7 +51,7 @@ def shared_copy(folder: Folder, names: Sequence[str], *, version: str = "") -> s
     known_by = version or [(name, _size(folder / name)) for name in sorted(names)]
     content = json.dumps([folder.url, folder.options, known_by])
     local = f"{path_prefix()}copy-" + hashlib.sha256(content.encode()).hexdigest()[:32]
-    _held(os.getpid(), local)
+    _held_folder(os.getpid(), local)
     with os.fdopen(open_lock(local, _COPYING)) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for name in names:
@@ -63,11 +63,11 @@ def shared_copy(folder: Folder, names: Sequence[str], *, version: str = "") -> s
 
 def release_copies() -> None:
     """Releases all copies that this process uses, and removes those that no other process uses."""
-    _held.cache_clear()
+    _held_folder.cache_clear()
 
 
 @cache
-def _held(pid: int, local: str) -> HeldFolder:
+def _held_folder(pid: int, local: str) -> HeldFolder:
     """Returns the folder that a process holds; a forked process holds it separately."""
     return HeldFolder(local)
 

@@ -33,14 +33,14 @@ def table_head(table: str) -> str:
 def column_rows(fields: Iterable[pa.Field], known: Known, place: str, path: str = "") -> Iterator[tuple[str, str, str]]:
     """Yields the rows that describe fields. Adjacent fields that are described further up share one row, which refers
     to them."""
-    described = [(known.get(_said(field)), field) for field in fields]
+    described = [(known.get(_column_texts(field)), field) for field in fields]
     for origin, run in groupby(described, key=lambda row: row[0]):
         group = [field for _, field in run]
         if origin is not None and len(group) > 1:
             yield path + ", ".join(f"`{field.name}`" for field in group), "", f"as in {origin}"
             continue
         for field in group:
-            name, type_, meaning = _said(field)
+            name, type_, meaning = _column_texts(field)
             known[name, type_, meaning] = place
             yield f"{path}`{name}`", type_, meaning
             inner = field.type
@@ -50,7 +50,7 @@ def column_rows(fields: Iterable[pa.Field], known: Known, place: str, path: str 
                 yield from column_rows(inner, known, f"{place} › {field.name}", f"{path}{field.name} › ")
 
 
-def _said(field: pa.Field) -> tuple[str, str, str]:
+def _column_texts(field: pa.Field) -> tuple[str, str, str]:
     """Name, type and meaning of a column."""
     meaning = (field.metadata or {})[b"description"].decode().replace("|", "\\|")
     return field.name, _type_name(field.type) + (", or null" if field.nullable else ""), meaning

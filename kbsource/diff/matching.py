@@ -141,10 +141,10 @@ def match_elements(old: Sequence[str], new: Sequence[str]) -> Matches:
 
 def gone_elements(texts: Sequence[str]) -> list[MovedPiece]:
     """Returns the segments of a page that is gone."""
-    return [_gone(number, 0, len(text)) for number, text in enumerate(texts)]
+    return [_gone_piece(number, 0, len(text)) for number, text in enumerate(texts)]
 
 
-def _gone(element: int, start: int, end: int) -> MovedPiece:
+def _gone_piece(element: int, start: int, end: int) -> MovedPiece:
     return MovedPiece(element, start, end, None, None, None, "gone", None, 0)
 
 
@@ -221,11 +221,11 @@ class _Matcher:
             at = 0
             for piece in sorted(self._pieces.get(i, ())):
                 if at < piece.old_start:
-                    found.append(_gone(i, at, piece.old_start))
+                    found.append(_gone_piece(i, at, piece.old_start))
                 found.append(piece)
                 at = piece.old_end
             if at < len(text) or not self._pieces.get(i):
-                found.append(_gone(i, at, len(text)))
+                found.append(_gone_piece(i, at, len(text)))
         return found
 
 

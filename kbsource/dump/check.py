@@ -103,7 +103,7 @@ def dump_findings(
         try:
             published = find_published(path)
         except SetupError as error:
-            findings.append(DumpFinding("error", name, "bad_checksum_list", _said(error, path)))
+            findings.append(DumpFinding("error", name, "bad_checksum_list", _finding_text(error, path)))
             hashed = hash_file(path, on_bytes=on_progress)
         else:
             found, hashed = _check_sums(path, published, on_progress)
@@ -113,7 +113,7 @@ def dump_findings(
             header = read_header(path, allow_unknown_schema=allow_unknown_schema)
             dump_range = plan_ranges([path], range_bytes=1 << 62, allow_unknown_schema=allow_unknown_schema)[0]
         except SetupError as error:
-            findings.append(DumpFinding("error", name, "unreadable", _said(error, path)))
+            findings.append(DumpFinding("error", name, "unreadable", _finding_text(error, path)))
             continue
         headers[name] = header
         findings += _check_head(name, header, dump_range) if header.form == "xml" else _check_records(name, header)
@@ -136,7 +136,7 @@ def dump_findings(
     return CheckReport(tuple(findings), tuple(inputs), next(iter(headers.values()), None))
 
 
-def _said(error: SetupError, path: str) -> str:
+def _finding_text(error: SetupError, path: str) -> str:
     """Returns the message of an error, without the path of the file that the finding names anyway."""
     message = str(error)
     return f"It {message.removeprefix(path).lstrip()}" if message.startswith(f"{path} ") else message

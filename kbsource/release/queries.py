@@ -161,11 +161,11 @@ def _check_tree(db: DuckDBPyConnection, query: str, table_functions: Collection[
     for part in parts:
         kind = part.get("type")
         if isinstance(kind, str) and kind.endswith("_NODE") and kind not in _NODES:
-            raise RefusedQueryError(f"the query contains {_shown(kind)}; only queries that read are answered")
+            raise RefusedQueryError(f"the query contains {_short(kind)}; only queries that read are answered")
         if kind == "TABLE_FUNCTION" and (name := part["function"]["function_name"].lower()) not in table_functions:
-            raise RefusedQueryError(f"the query calls {_shown(name)}(); only the tables of the release can be read")
+            raise RefusedQueryError(f"the query calls {_short(name)}(); only the tables of the release can be read")
         if (name := part.get("function_name")) is not None and name.lower() in with_effects:
-            raise RefusedQueryError(f"the query calls {_shown(name)}(), which does more than compute a value")
+            raise RefusedQueryError(f"the query calls {_short(name)}(), which does more than compute a value")
 
 
 def _functions_with_effects(db: DuckDBPyConnection) -> set[str]:
@@ -196,7 +196,7 @@ def _check_plans(db: DuckDBPyConnection, query: str) -> None:
         raise RefusedQueryError("the query cannot be checked: this version of DuckDB shows its plans in another form")
     for name in chain.from_iterable(operators.values()):
         if _BLANKS.sub("", name).lower() not in _OPERATORS:
-            raise RefusedQueryError(f"the query would run {_shown(name)}; only queries that read are answered")
+            raise RefusedQueryError(f"the query would run {_short(name)}; only queries that read are answered")
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -218,5 +218,5 @@ def _decoded(text: str) -> Any:
         raise RefusedQueryError("the query is nested too deeply to be checked; write it flatter") from error
 
 
-def _shown(name: str) -> str:
+def _short(name: str) -> str:
     return name.strip().replace("\n", " ")[:80]

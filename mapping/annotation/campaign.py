@@ -47,7 +47,7 @@ from mapping.annotation.tasks import (
     checked_folder,
     fleiss_kappa,
     highlight_span,
-    import_said,
+    import_annotations,
     mean_kappa,
     named_in,
     option_of,
@@ -401,7 +401,7 @@ def import_judgements(tasks: str, files: Sequence[str], output: str) -> dict[str
     for passage_id in texts:
         named_in(questions, passage_id, tasks, "passage")
     labels: dict[tuple[str, str], str] = {}
-    return import_said(
+    return import_annotations(
         tasks,
         manifest,
         files,

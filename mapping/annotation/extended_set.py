@@ -34,7 +34,7 @@ from mapping.annotation.tasks import (
     Reject,
     TaskSheet,
     checked_folder,
-    read_said,
+    read_annotations,
     write_task_folder,
 )
 from mapping.options import AtLeast1, Checked, Name
@@ -147,7 +147,7 @@ def import_extended(tasks: str, files: Sequence[str], output: str, *, reject: Re
             raise RecordError("no_proof", f"{qid!r}: {text!r} has no text that says it")
         return qid, record
 
-    for qid, record in read_said(
+    for qid, record in read_annotations(
         files,
         found,
         fits=lambda record: {"qid", "answer_text"} <= record.keys(),

@@ -92,7 +92,7 @@ class Model(Protocol):
         """Returns an answer to each pair."""
 
 
-class _Drawn(NamedTuple):
+class _DrawnProof(NamedTuple):
     task_id: str
     question: Question
     answer: QuestionAnswer
@@ -116,7 +116,7 @@ def export_filter_sample(release: str, output: str, options: FilterSampleOptions
         )
     n_proofs = 0
 
-    def proofs() -> Iterator[_Drawn]:
+    def proofs() -> Iterator[_DrawnProof]:
         nonlocal n_proofs
         for question in read_questions(release, manifest):
             for answer in question.answers:
@@ -125,7 +125,9 @@ def export_filter_sample(release: str, output: str, options: FilterSampleOptions
                         n_proofs += 1
                         place = (str(proof.page_id), str(proof.element), str(proof.sentence_char))
                         named = (question.subset, question.key, answer.text, proof.hypothesis, *place)
-                        yield _Drawn(stable_sha256(options.seed, "filter", *named)[:_ID_CHARS], question, answer, proof)
+                        yield _DrawnProof(
+                            stable_sha256(options.seed, "filter", *named)[:_ID_CHARS], question, answer, proof
+                        )
 
     drawn = nsmallest(options.answers, proofs(), key=lambda task: task.task_id)
     if not drawn:

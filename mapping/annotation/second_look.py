@@ -75,14 +75,16 @@ def second_look(
     written = {qid: paraphrase for qid, paraphrase in every.items() if paraphrase.worker not in refused}
     correct = [task_id for task_id, is_right in final.items() if is_right and not tasks[task_id].is_wrong]
     incorrect = {task_id for task_id, is_right in final.items() if not is_right and not tasks[task_id].is_wrong}
-    drawn = _drawn(correct, options.correct_share, options.seed, "second")
+    drawn = _random_subset(correct, options.correct_share, options.seed, "second")
     unjudged = tasks.keys() - final.keys()
     again = incorrect | drawn | unjudged
     by_worker: defaultdict[str, list[str]] = defaultdict(list)
     for qid, paraphrase in written.items():
         by_worker[paraphrase.worker].append(qid)
     checked = {
-        qid for qids in by_worker.values() for qid in _drawn(qids, options.paraphrase_share, options.seed, "check")
+        qid
+        for qids in by_worker.values()
+        for qid in _random_subset(qids, options.paraphrase_share, options.seed, "check")
     }
     unwritten = [record for qid, record in asked.items() if qid not in written] if paraphrases else []
     questions = {
@@ -133,7 +135,7 @@ def second_look(
     return counts
 
 
-def _drawn(ids: Sequence[str], share: float, seed: str, what: str) -> set[str]:
+def _random_subset(ids: Sequence[str], share: float, seed: str, what: str) -> set[str]:
     """Returns a random subset of ids whose size is closest to ``share``, with at least one id unless the share is 0."""
     n_drawn = max(round(share * len(ids)), 1 if ids and share else 0)
     return set(nsmallest(n_drawn, ids, key=lambda item_id: stable_sha256(seed, what, item_id)))

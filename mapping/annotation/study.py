@@ -45,7 +45,7 @@ from mapping.annotation.tasks import (
     TaskSheet,
     checked_folder,
     highlight_span,
-    import_said,
+    import_annotations,
     named_in,
     passage_texts,
     write_task_folder,
@@ -223,7 +223,7 @@ def import_choices(tasks: str, files: Sequence[str], output: str) -> dict[str, i
     for page_id in (page_id for pages in shown.values() for page_id in pages):
         named_in(texts, page_id, tasks, "page")
     labels: dict[tuple[str, str], str] = {}
-    return import_said(
+    return import_annotations(
         tasks,
         manifest,
         files,

@@ -341,7 +341,7 @@ def highlight_span(highlight: str, text: str) -> tuple[int, int]:
     return found.span()
 
 
-def read_said(
+def read_annotations(
     paths: Sequence[str],
     read: Callable[[Json], T | None],
     *,
@@ -378,7 +378,7 @@ Labels = Mapping[str, Mapping[str, bool]]
 """By passage, each annotator's label: whether it suffices to answer the question."""
 
 
-def import_said(
+def import_annotations(
     tasks: str,
     manifest: ListingManifest,
     files: Sequence[str],
@@ -412,7 +412,7 @@ def import_said(
         counts["judgements" if is_answered else "unanswered"] += 1
         return None if kept is None else json_line(kept)
 
-    lines = read_said(
+    lines = read_annotations(
         files,
         line,
         fits=lambda record: id_name in record,

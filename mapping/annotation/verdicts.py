@@ -31,7 +31,7 @@ from mapping.annotation.tasks import (
     PARAPHRASE,
     VALIDATION_KEY,
     Reject,
-    read_said,
+    read_annotations,
 )
 from mapping.options import AtLeast1, Checked, Share, Words
 from mapping.qampari.kind import read_form
@@ -104,7 +104,7 @@ def read_verdicts(paths: Sequence[str], tasks: dict[str, Task], reject: Reject) 
     """
     said: list[AnnotatorVerdict] = []
     for path in paths:
-        for record in _said(path, ("task_id", "verdict"), partial(_check_verdict, tasks), reject):
+        for record in _read_checked(path, ("task_id", "verdict"), partial(_check_verdict, tasks), reject):
             verdict = AnnotatorVerdict(record["task_id"], record["verdict"] == CORRECT, record.get("worker") or "")
             if not said or verdict != said[-1]:  # a Label Studio export has one row per highlight
                 said.append(verdict)
@@ -172,7 +172,7 @@ def read_paraphrases(paths: Sequence[str], asked: Collection[str], reject: Rejec
     """
     found: dict[str, Paraphrase] = {}
     for path in paths:
-        for record in _said(path, ("qid", "paraphrase"), partial(_check_paraphrase, asked, found), reject):
+        for record in _read_checked(path, ("qid", "paraphrase"), partial(_check_paraphrase, asked, found), reject):
             text = " ".join(record["paraphrase"].split())
             found[record["qid"]] = Paraphrase(text, record.get("worker") or "")
     return found
@@ -188,7 +188,7 @@ def read_checks(path: str | None, asked: Collection[str], reject: Reject) -> dic
     return {
         record["qid"]: record["verdict"] == CORRECT
         for checks_path in paths
-        for record in _said(checks_path, ("qid", "verdict"), partial(_check_of_paraphrase, asked), reject)
+        for record in _read_checked(checks_path, ("qid", "verdict"), partial(_check_of_paraphrase, asked), reject)
     }
 
 
@@ -214,7 +214,7 @@ def _check_paraphrase(asked: Collection[str], found: Mapping[str, Paraphrase], r
         raise RecordError("control_character", f"{qid!r}: {paraphrase[:80]!r}")
 
 
-def _said(path: str, keys: tuple[str, ...], check: Callable[[Json], None], reject: Reject) -> Iterator[Json]:
+def _read_checked(path: str, keys: tuple[str, ...], check: Callable[[Json], None], reject: Reject) -> Iterator[Json]:
     def checked(record: Json) -> Json | None:
         renamed = _renamed(record)
         if renamed.get("verdict") == "":  # an incomplete row of a sheet
@@ -222,7 +222,7 @@ def _said(path: str, keys: tuple[str, ...], check: Callable[[Json], None], rejec
         check(renamed)
         return renamed
 
-    return read_said(
+    return read_annotations(
         (path,),
         checked,
         fits=lambda record: {*keys} <= _renamed(record).keys(),

@@ -258,7 +258,7 @@ def state_answer(question: str, answer: str) -> str:
         question = quoted["inner"].strip()
     clause = subject_clause(without_stop(question.rstrip(f"{_MARKS} ")))
     if clause is None or not _takes(clause, answer):
-        return ended(f'The answer to the question "{_asked(question)}" is {answer}')
+        return ended(f'The answer to the question "{_with_question_mark(question)}" is {answer}')
     subject = answer[0].upper() + answer[1:] if answer.split()[0].islower() else answer  # bTV is unchanged
     return ended(f"{subject} {clause.words}")
 
@@ -283,7 +283,7 @@ def without_stop(text: str) -> str:
     return text.removesuffix(".").rstrip()
 
 
-def _asked(question: str) -> str:
+def _with_question_mark(question: str) -> str:
     """Returns a question with its question mark; other texts, such as a request or a title, are unchanged."""
     if question.rstrip(")\"'”’!")[-1:] in _MARKS or not _ASKS.search(question):
         return question

@@ -47,13 +47,13 @@ def make_hypothesis(example: Example, key: EvidenceKey, evidence: Evidence, kind
     own), the evidence's own text is used; None if that is missing too.
     """
     answer = None if key[0] == PARTIAL else example.outputs[key[0]].answer
-    made = _made(example.input, answer, kind)
+    made = _hypothesis_of(example.input, answer, kind)
     if made is None and evidence.text is not None and evidence.text.strip():
         made = Hypothesis(" ".join(evidence.text.split()), "evidence")
     return made
 
 
-def _made(given: str | None, answer: str | None, kind: HypothesisKind) -> Hypothesis | None:
+def _hypothesis_of(given: str | None, answer: str | None, kind: HypothesisKind) -> Hypothesis | None:
     if given is None or not given.strip() or kind == "evidence":
         return None
     if kind == "claim":
@@ -212,7 +212,7 @@ def with_verdict(
     best: Alignment | None = None
     of_span, highest = -1.0, (False, -1.0)
     for question, answer in answers:
-        judged = _judged(aligned, question, answer)
+        judged = _with_answer(aligned, question, answer)
         found = support(judged)
         is_taken = rule is not None and rule.holds(signals(judged))
         if not judged.is_rescued:
@@ -223,7 +223,7 @@ def with_verdict(
     return aligned if best is None else best
 
 
-def _judged(aligned: Alignment, question: EntailmentQuestion, answer: Verdict | Refused) -> Alignment:
+def _with_answer(aligned: Alignment, question: EntailmentQuestion, answer: Verdict | Refused) -> Alignment:
     said: dict[str, Any] = {"refusal": answer.reason} if isinstance(answer, Refused) else answer._asdict()
     if question.span is not None:
         said |= {name: getattr(question, name) for name in ("section", "span", "text", "place")}

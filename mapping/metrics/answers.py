@@ -135,18 +135,18 @@ def is_exact(predictions: Sequence[str], answer: GoldNames) -> bool:
     (True, False)
     """
     forms = _predicted(predictions, [answer])
-    return len(forms) == 1 and _named(answer, *forms)
+    return len(forms) == 1 and _has_form(answer, *forms)
 
 
 def _predicted(predictions: Iterable[str], answers: Iterable[GoldNames]) -> dict[str, None]:
     """Returns the distinct forms of predictions, in order."""
     forms = dict.fromkeys(form for text in predictions if (form := answer_form(text)))
-    if NOT_RELEVANT in forms and not any(_named(answer, NOT_RELEVANT) for answer in answers):
+    if NOT_RELEVANT in forms and not any(_has_form(answer, NOT_RELEVANT) for answer in answers):
         del forms[NOT_RELEVANT]
     return forms
 
 
-def _named(answer: GoldNames, form: str) -> bool:
+def _has_form(answer: GoldNames, form: str) -> bool:
     return form in map(answer_form, (answer.text, *answer.aliases))
 
 

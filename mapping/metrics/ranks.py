@@ -37,7 +37,7 @@ def answer_ranks(
     searched = [_searched(passage, substring=substring) for passage in passages]
     ranks = []
     for answer in answers:
-        names = {form for name in (answer.text, *answer.aliases) for form in _sought(name, substring=substring)}
+        names = {form for name in (answer.text, *answer.aliases) for form in _search_forms(name, substring=substring)}
         found = (rank for rank, text in enumerate(searched, start=1) if _has_any(names, text, inside_words=substring))
         ranks.append(next(found, None))
     return ranks
@@ -52,7 +52,7 @@ def _searched(passage: RetrievedPassage, *, substring: bool) -> str:
     return "\n".join((*map(_plain_form, both), *map(answer_form, both)))
 
 
-def _sought(name: str, *, substring: bool) -> tuple[str, ...]:
+def _search_forms(name: str, *, substring: bool) -> tuple[str, ...]:
     if substring:
         return (name.lower(),) if name.strip() else ()
     form = answer_form(name)

@@ -70,7 +70,7 @@ def card_text(subject: Subject, configs: Sequence[Config], rights: tuple[Right, 
         "How to load it": _loading(subject, configs),
         "Tables and files": "\n\n".join(_tables(configs, known)),
         "Counts": "\n\n".join(_counts(subject)),
-        "How it was made": "\n\n".join(_made(subject)),
+        "How it was made": "\n\n".join(_provenance(subject)),
         "Limitations": "\n".join(f"- {limit}" for limit in limits) or "None known.",
         "Licence": "\n".join(f"- {right.what}: {right.shown}. {right.note}".rstrip() for right in rights)
         + "\n\nSee [LICENSE](LICENSE) and [ATTRIBUTION.md](ATTRIBUTION.md).",
@@ -215,7 +215,7 @@ def law_of(part: Part) -> str:
     return f"{numbers[read]:,} {read.replace('_', ' ')} = {terms}"
 
 
-def _made(subject: Subject) -> Iterator[str]:
+def _provenance(subject: Subject) -> Iterator[str]:
     code = subject.whole.values.get("code") or {}
     version = f" {prose(code['kbsource'])}" if "kbsource" in code else ""
     yield f"By `{subject.whole.kind.made_by}` of kbsource{version}. Same inputs, options and code give the same bytes."

@@ -139,7 +139,7 @@ def name_items(items: Numbers, terms: pa.Table, pages: ItemPages) -> Iterator[pa
         part = items[start : start + _BATCH_ROWS]
         places, is_there = _places(known, part)
         found = dict(zip(part[is_there].tolist(), terms.take(pa.array(places)).to_pylist(), strict=True))
-        yield batch_of((_named(item, found.get(item), pages.page(item)) for item in part.tolist()), Name)
+        yield batch_of((_name_of(item, found.get(item), pages.page(item)) for item in part.tolist()), Name)
 
 
 def item_terms(batch: pa.RecordBatch, needed: ItemSet) -> pa.RecordBatch:
@@ -163,7 +163,7 @@ def _places(items: Numbers, numbers: Numbers) -> tuple[Numbers, npt.NDArray[np.b
     return at[is_there], is_there
 
 
-def _named(item: int, terms: dict[str, Any] | None, page: tuple[int, str] | None) -> Name:
+def _name_of(item: int, terms: dict[str, Any] | None, page: tuple[int, str] | None) -> Name:
     labels, aliases = ([], []) if terms is None else (terms["labels"], terms["aliases"])
     title = None if page is None else page[1]
     names = item_names(_label(labels) or title, ((alias["language"], alias["text"]) for alias in aliases))

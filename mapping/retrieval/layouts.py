@@ -146,7 +146,9 @@ def paper_tables(datasets: Sequence[Dataset], systems: Sequence[str], scores: It
         main = [column for column in layout.columns if column.figures is None]
         for system in systems:
             for split in splits:
-                cells = [_own(column, by_key.get((column.dataset, split)), system, values) for column in layout.columns]
+                cells = [
+                    _own_value(column, by_key.get((column.dataset, split)), system, values) for column in layout.columns
+                ]
                 if any(cell is not None for cell, column in zip(cells, layout.columns, strict=True) if column in main):
                     rows.append((f"{system}, {split}" if split else system, *cells))
         if not any((column.dataset, split) in by_key for column in main for split in splits):
@@ -162,7 +164,7 @@ def _split(name: str) -> str:
     return found[-1] if found else ""
 
 
-def _own(
+def _own_value(
     column: MetricColumn, dataset: Dataset | None, system: str, values: Mapping[tuple[str, str, str], float]
 ) -> float | None:
     if dataset is None:

@@ -92,7 +92,7 @@ select place, role, passage_id, page_id, title, text, score from wanted join pas
 order by place, role, rank"""
 
 
-class _Asked(NamedTuple):
+class _TrainingQuestion(NamedTuple):
     """A question of a dataset."""
 
     query: Query
@@ -106,12 +106,12 @@ class _Dataset(NamedTuple):
     name: str
     folder: str
     manifest_sha256: str
-    asked: Callable[[], Iterator[_Asked]]
+    asked: Callable[[], Iterator[_TrainingQuestion]]
     is_aligned: bool = True  # whether the evidence follows from the table ``alignments``
 
 
 @dataclass(slots=True)
-class _Written:
+class _Output:
     """The output written for the datasets."""
 
     rejected: RejectedRows
@@ -149,7 +149,7 @@ def make_training_data(
     check_output(output)
     check_hashes(passages, corpus.tables[TABLE])
     with ReleaseFolder(output, kind=TRAINING_DATA), RejectedRows() as rejected:
-        written = _Written(rejected)
+        written = _Output(rejected)
         rows = _examples(datasets, passages, runs, options, output=output, written=written)
         examples = write_rows(rows, EXAMPLES, TABLES[EXAMPLES], output=output, group_rows=_GROUP_ROWS)
         sizes = {str(dataset["name"]): int(str(dataset["examples"])) for dataset in written.facts}
@@ -186,7 +186,7 @@ def _examples(
     options: TrainingOptions,
     *,
     output: str,
-    written: _Written,
+    written: _Output,
 ) -> Iterator[TrainingExample]:
     """Yields the examples of all datasets, and writes lines, counts and rejected questions."""
     names: set[str] = set()
@@ -257,7 +257,9 @@ def _read_dataset(
     add_release(db, ALIGNMENT, folder)
     records = records_file(aligned)
     path = join(folder, records)
-    return _Dataset(records.removesuffix(RECORDS), folder, aligned.sha256, lambda: map(_Asked, read_queries(path)))
+    return _Dataset(
+        records.removesuffix(RECORDS), folder, aligned.sha256, lambda: map(_TrainingQuestion, read_queries(path))
+    )
 
 
 def _read_qampari(
@@ -269,7 +271,7 @@ def _read_qampari(
     questions.add_places(gold)
     gold.find([join(passages, entry.file) for entry in corpus.tables[TABLE]])
 
-    def asked() -> Iterator[_Asked]:
+    def asked() -> Iterator[_TrainingQuestion]:
         for split, record in questions.asked():
             if split != options.split:
                 continue
@@ -286,7 +288,7 @@ def _read_qampari(
             ]
             target = SEPARATOR.join(answer for answer, _ in proven)
             for query in queries_of(record):
-                yield _Asked(query, target, answer_targets(proven))
+                yield _TrainingQuestion(query, target, answer_targets(proven))
 
     return _Dataset(
         f"qampari-{options.split}", folder, str(questions.facts()["manifest_sha256"]), asked, is_aligned=False

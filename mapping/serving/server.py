@@ -135,7 +135,7 @@ def server_app(
     return Starlette(
         routes=[Route("/", head), Route("/openapi.json", describe), *own, *(tools.routes if tools else ())],
         middleware=guards(
-            hosts, methods=lambda _: POSTING, refused=lambda refusal: _told(refusal.reason, refusal.detail)
+            hosts, methods=lambda _: POSTING, refused=lambda refusal: _refusal(refusal.reason, refusal.detail)
         ),
         exception_handlers={HTTPException: _say_reason, RecordError: _say_reason},
         lifespan=tools.router.lifespan_context if tools else None,
@@ -185,10 +185,10 @@ def _say_reason(request: HttpRequest, error: Exception) -> Response:
         reason = _REASONS.get(error.status_code, "bad_request")
         error = RecordError(reason, f"{request.method} {request.url.path}: {error.detail}")
     assert isinstance(error, RecordError)
-    return _told(error.reason, error.detail)
+    return _refusal(error.reason, error.detail)
 
 
-def _told(reason: str, detail: str) -> Response:
+def _refusal(reason: str, detail: str) -> Response:
     return JSONResponse({"reason": reason, "detail": detail}, STATUS[reason])
 
 

@@ -271,7 +271,7 @@ def overview_text(values: Mapping[str, Any]) -> str:
     lines = ["   ".join((first, *heads)), *(_line(row, widths) for row in rows), ""]
     pages = values["pages"]
     here = f"{pages['with_evidence']:,} of {pages['in_the_release']:,} pages hold evidence"
-    lines.append(f"{here} ({_shown(pages['share'], '.1%')}); in KILT {PAPER_PAGES:,} ({PAPER_PAGES_SHARE:.0%})")
+    lines.append(f"{here} ({_formatted(pages['share'], '.1%')}); in KILT {PAPER_PAGES:,} ({PAPER_PAGES_SHARE:.0%})")
     lines += [
         f"  of {number} {'dataset' if number == '1' else 'datasets'}: {count:,}"
         for number, count in pages["by_number_of_datasets"].items()
@@ -282,13 +282,17 @@ def overview_text(values: Mapping[str, Any]) -> str:
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     here, there = row["averages"], row["averages_in_the_paper"] or {}
     dropped = row["dropped_in_the_paper"]
-    cells = [row["name"], row["split"], _shown(row["records"], ","), _shown(row["published_records"], ",")]
+    cells = [row["name"], row["split"], _formatted(row["records"], ","), _formatted(row["published_records"], ",")]
     for name in Averages._fields:
-        cells += [_shown(here[name], ".2f"), _shown(there.get(name), ".2f")]
-    return (*cells, _shown(row["dropped_by_threshold"], ".1%"), _shown(dropped["share"] if dropped else None, ".1%"))
+        cells += [_formatted(here[name], ".2f"), _formatted(there.get(name), ".2f")]
+    return (
+        *cells,
+        _formatted(row["dropped_by_threshold"], ".1%"),
+        _formatted(dropped["share"] if dropped else None, ".1%"),
+    )
 
 
-def _shown(value: float | None, form: str) -> str:
+def _formatted(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 

@@ -82,14 +82,14 @@ def read_pairs(outcomes: Sequence[BatchRef], threshold: float) -> Iterator[tuple
     """
     pairs = (
         Pair(question.premise, aligned.hypothesis or "", (question.core_start, question.core_end))
-        for aligned, asked in _asked(outcomes, threshold)
+        for aligned, asked in _with_questions(outcomes, threshold)
         for question in asked
     )
     while together := tuple(islice(pairs, JUDGED_TOGETHER)):
         yield together
 
 
-def _asked(
+def _with_questions(
     outcomes: Sequence[BatchRef], threshold: float
 ) -> Iterator[tuple[Alignment, tuple[EntailmentQuestion, ...]]]:
     """Yields the pieces of evidence with their questions."""
@@ -110,7 +110,7 @@ def filter_records(chunk: AlignedChunk, options: FilterOptions, cuts: Cuts | Non
     policy = all_sources()[options.policy].policies[options.split]
     for ordinal, example, found in _settled_records(chunk, options):
         decision = decide(example, found, policy, threshold=options.threshold)
-        if cuts is not None and not cuts.takes(ordinal, options.split, stands=_stands(example, found, options)):
+        if cuts is not None and not cuts.takes(ordinal, options.split, stands=_passes_filter(example, found, options)):
             decision = decision._replace(reason="other_split")
         record = None
         written = write_places_once(decision, found)
@@ -126,11 +126,11 @@ def standing(chunks: Iterable[AlignedChunk], options: FilterOptions) -> Iterator
     """Yields the number of every record that passes the filter of dev and test, in order."""
     for chunk in chunks:
         for ordinal, example, found in _settled_records(chunk, options):
-            if _stands(example, found, options):
+            if _passes_filter(example, found, options):
                 yield ordinal
 
 
-def _stands(example: Example, found: dict[EvidenceKey, Alignment], options: FilterOptions) -> bool:
+def _passes_filter(example: Example, found: dict[EvidenceKey, Alignment], options: FilterOptions) -> bool:
     policy = all_sources()[options.policy].policies["dev"]
     return decide(example, found, policy, threshold=options.threshold).reason is None
 
@@ -138,7 +138,7 @@ def _stands(example: Example, found: dict[EvidenceKey, Alignment], options: Filt
 def _settled_records(
     chunk: AlignedChunk, options: FilterOptions
 ) -> Iterator[tuple[int, Example, dict[EvidenceKey, Alignment]]]:
-    settled = _settled(chunk, options)
+    settled = _outcomes(chunk, options)
     for read in read_rows(chunk.examples, ReadRecord):
         if read.ordinal is None or read.example is None:
             continue
@@ -155,7 +155,7 @@ def _settled_records(
         raise DataError(f"{chunk.examples.path}: {len(settled)} outcomes belong to no evidence. {_DEFECT}")
 
 
-def _settled(chunk: AlignedChunk, options: FilterOptions) -> dict[_Key, Alignment]:
+def _outcomes(chunk: AlignedChunk, options: FilterOptions) -> dict[_Key, Alignment]:
     """Returns the outcomes of a chunk's evidence."""
     settled: dict[_Key, Alignment] = {}
     for piece in chunk.outcomes:
@@ -170,7 +170,7 @@ def _settled(chunk: AlignedChunk, options: FilterOptions) -> dict[_Key, Alignmen
             if aligned.hypothesis is not None:  # no model was asked, unless the questions are being made now
                 settled[key] = replace(aligned, hypothesis=None, hypothesis_kind=None, expects=None)
         answers = iter(chunk.answers)
-        for aligned, asked in _asked(chunk.outcomes, options.threshold):
+        for aligned, asked in _with_questions(chunk.outcomes, options.threshold):
             answered = [(question, next(answers)) for question in asked]
             settled[aligned.ordinal, *aligned.key] = with_verdict(aligned, answered, rule)
     if rule is not None:

@@ -127,7 +127,7 @@ def locate(
         if input is not None:
             faults: list[str] = []
             return Summary(stream=_located(input, locator, threshold, faults, stack.pop_all()), faults=faults)
-        alignment = _settled(locator, keys[0], evidence, threshold)
+        alignment = _locate(locator, keys[0], evidence, threshold)
     return Summary(
         text=alignment_text(alignment, unit="paragraph" if numbering == "kilt" else "element"),
         next="" if alignment.title is None else show_line(release, alignment.title),
@@ -136,7 +136,7 @@ def locate(
     )
 
 
-def _settled(locator: Locator, key: PageKey, evidence: str | None, threshold: float) -> Alignment:
+def _locate(locator: Locator, key: PageKey, evidence: str | None, threshold: float) -> Alignment:
     found = with_outcome(locator.locate(key, evidence), threshold)
     return locator.with_sentence(found) if found.outcome == "weak" else found
 
@@ -146,16 +146,16 @@ def _located(path: str, locator: Locator, threshold: float, faults: list[str], s
     with stack:
         for number, line in input_lines(path):
             try:
-                key, evidence, record_id = _place_asked(line)
+                key, evidence, record_id = _parsed_line(line)
             except RecordError as error:
                 faults.append(f"kbsource locate: {path}, line {number}: {error}")
                 continue
             named = {} if record_id is None else {"id": record_id}
-            shown = {"line": number, **named, **_as_json(_settled(locator, key, evidence, threshold))}
+            shown = {"line": number, **named, **_as_json(_locate(locator, key, evidence, threshold))}
             yield json.dumps(shown, ensure_ascii=False)
 
 
-def _place_asked(line: str) -> tuple[PageKey, str | None, Any]:
+def _parsed_line(line: str) -> tuple[PageKey, str | None, Any]:
     record = parse_object(line)
     only_known(record, frozenset({*_KINDS, *TEXT_KEYS, "id"}))
     kinds = [kind for kind in _KINDS if kind in record]
@@ -344,7 +344,7 @@ def nli(
         if premise is not None or hypothesis is not None:
             raise SetupError("--input FILE has the pairs; leave --premise and --hypothesis out.")
         faults: list[str] = []
-        return Summary(stream=_judged(input, open_model(model), faults), faults=faults)
+        return Summary(stream=_verdict_lines(input, open_model(model), faults), faults=faults)
     if premise is None or hypothesis is None:
         raise SetupError("give --premise and --hypothesis, or --input FILE.")
     judge = open_model(model)
@@ -384,7 +384,7 @@ def sorted_verdicts(path: str) -> str:
     return shlex.join(("python", "-c", f"import duckdb; print(duckdb.sql({query!r}))"))
 
 
-def _judged(path: str, model: CrossEncoder, faults: list[str]) -> Iterator[str]:
+def _verdict_lines(path: str, model: CrossEncoder, faults: list[str]) -> Iterator[str]:
     """Yields an object for each line of a file; a line that cannot be used is reported and skipped."""
     lines = _pairs(path, faults)
     while group := list(islice(lines, _JUDGED_TOGETHER)):

@@ -215,7 +215,7 @@ def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) ->
     has_lines = any(map(_is_lines, manifest.files))
     if not kind.shown_by and not has_lines:
         raise SetupError(f"{path}: {kind.with_article} has no rows with ids; kbsource info says what it holds.")
-    found = {name: rows for name, rows in _rows_named(path, kind, manifest, asked) if rows}
+    found = {name: rows for name, rows in _matching_rows(path, kind, manifest, asked) if rows}
     if not found:
         names = ", ".join(
             dict.fromkeys(
@@ -237,7 +237,7 @@ def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) ->
     return Summary(text="\n\n".join(parts), values=values, next=command_line("inspect", path))
 
 
-def _rows_named(
+def _matching_rows(
     path: str, kind: Kind[Any], manifest: Manifest, asked: str
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yields the matching rows of each table, from the first of its columns that has a match; if no table has any,

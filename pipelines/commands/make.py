@@ -216,11 +216,11 @@ def qampari_summary(made: MadeRelease[ListingManifest]) -> Summary:
     """Returns the summary of a QAMPARI release: how many queries passed each step, and which questions were drawn."""
     report = made.report
     is_judged = made.manifest.facts["model"] is not None
-    parts = [funnel_text(report, is_judged=is_judged), _drawn_text(report["questions"]), *_nothing_kept(report)]
+    parts = [funnel_text(report, is_judged=is_judged), _drawn_text(report["questions"]), *_why_empty(report)]
     return made_summary(made, [], text="\n\n".join(parts), **report)
 
 
-def _nothing_kept(report: Mapping[str, Any]) -> list[str]:
+def _why_empty(report: Mapping[str, Any]) -> list[str]:
     """Explains why there is no question; returns nothing if there are questions."""
     funnel = report["funnel"].values()
     if any(counts.get("kept", 0) for counts in funnel):

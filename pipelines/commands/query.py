@@ -97,7 +97,7 @@ def sql(
         if not is_piped or form != "table":
             raise SetupError("there is no query; give one as QUERY or on the standard input.")
         return _schema(release, queried)
-    return _answered(text, queried, form, output, is_piped=is_piped, limit=limit or _LIMIT, memory_mb=memory)
+    return _query_summary(text, queried, form, output, is_piped=is_piped, limit=limit or _LIMIT, memory_mb=memory)
 
 
 def _form(given: Format | None, output: str) -> Format:
@@ -154,7 +154,7 @@ def _token(value: str) -> Any:
     return Token(value=value)
 
 
-def _answered(
+def _query_summary(
     query: str, queried: Sequence[_Queried], form: Format, output: str, *, is_piped: bool, limit: int, memory_mb: int
 ) -> Summary:
     from kbsource.export import opened_output

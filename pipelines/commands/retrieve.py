@@ -100,7 +100,7 @@ def search(
     if query is not None and not query.strip():
         raise SetupError("The QUERY is empty.")
     if output is not None:
-        _check_found(output, form)
+        _check_extension(output, form)
     note, with_texts = Progress().note, form != "trec"
     with open_system(passages, system, options, level=level, with_texts=with_texts, note=note) as opened:
         if queries is None or output is None:
@@ -134,11 +134,11 @@ def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) 
     from mapping.retrieval.systems import open_index
     from pipelines.jobs.read import rerank_run
 
-    _check_found(options.output, options.form)
+    _check_extension(options.output, options.form)
     index = open_index(options.passages, options.index, Progress().note)
     n_queries, faults = rerank_run(options, index, flags=run.flags(), progress=Progress())
     then = _evaluated(options.queries, options.output, options.form)
-    return _written(n_queries, options.output, faults, then)
+    return _written_summary(n_queries, options.output, faults, then)
 
 
 def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
@@ -162,10 +162,10 @@ def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> S
     """
     from pipelines.jobs.read import write_predictions
 
-    _check_found(options.output, None)
+    _check_extension(options.output, None)
     n_questions, n_bare, n_too_long, faults = write_predictions(options, flags=run.flags(), progress=Progress())
     then = _evaluated(options.questions, options.output, None, role="--predictions")
-    summary = _written(n_questions - n_too_long, options.output, faults, then)
+    summary = _written_summary(n_questions - n_too_long, options.output, faults, then)
     values = {**summary.values, "questions": n_questions, "without_passages": n_bare}
     rows = [("questions", n_questions)]
     if options.form != "closed":
@@ -309,7 +309,7 @@ def trec(file: File, /, *, output: NewFile, queries: File | None = None) -> Summ
     from mapping.retrieval.runs import is_run, ranked_queries, run_prediction_line, trec_lines
 
     ranked = partial(ranked_queries, file)
-    _check_found(output, None if is_run(file) else "trec")
+    _check_extension(output, None if is_run(file) else "trec")
     if not is_run(file):
         if queries is not None:
             raise SetupError(f"--queries: {file} has predictions, which need no queries; leave it out.")
@@ -319,7 +319,7 @@ def trec(file: File, /, *, output: NewFile, queries: File | None = None) -> Summ
     return _converted(ranked, partial(run_prediction_line, texts=texts), output, evaluated)
 
 
-def _check_found(output: str, form: FoundForm | None) -> None:
+def _check_extension(output: str, form: FoundForm | None) -> None:
     """Checks that the extension of a file does not belong to another format than the one to be written."""
     if form == "trec":
         check_ending("--output", output, "runs of TREC", fitting=["trec", "text", "other"])
@@ -359,10 +359,10 @@ def _converted(
             n_records += 1
     # Keys are like "line 12": some lines are read before others are written.
     faults.sort(key=lambda fault: (len(fault.key), fault.key))
-    return _written(n_records, output, faults, then)
+    return _written_summary(n_records, output, faults, then)
 
 
-def _written(n_records: int, output: str, faults: Sequence[BadRecord], then: str) -> Summary:
+def _written_summary(n_records: int, output: str, faults: Sequence[BadRecord], then: str) -> Summary:
     return Summary(
         f"{counted(n_records, 'queries')} written to {output}; {counted(len(faults), 'lines')} could not be used.",
         values={"output": output, "queries": n_records, "rejected": len(faults)},

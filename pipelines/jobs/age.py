@@ -297,9 +297,9 @@ def look_in_all(
     wanted = (
         resolved
         | "all releases" >> beam.CoGroupByKey()
-        | "wanted" >> do(_wanted, snapshots=snapshots, folder=join(staging, "wanted"))
+        | "wanted" >> do(_rows_to_search, snapshots=snapshots, folder=join(staging, "wanted"))
     )
-    found = (wanted | "spread" >> beam.Reshuffle() | "search" >> _searched(snapshots, options, staging, "found"))[
+    found = (wanted | "spread" >> beam.Reshuffle() | "search" >> _search_step(snapshots, options, staging, "found"))[
         CHUNKS
     ] | "found" >> beam.MapTuple(partial(_by_chunk, n_releases=len(snapshots)))
     joined = {"found": found, **{f"resolved {number}": rows for number, rows in resolved.items()}}
@@ -316,7 +316,7 @@ def look_in_all(
         | "with others" >> beam.CoGroupByKey()
         | "other pages" >> do(_elsewhere, followed, n_releases=len(snapshots), folder=join(staging, "elsewhere"))
         | "spread others" >> beam.Reshuffle()
-        | "search others" >> _searched(snapshots, options, staging, "found-elsewhere")
+        | "search others" >> _search_step(snapshots, options, staging, "found-elsewhere")
     )[CHUNKS] | "found elsewhere" >> beam.MapTuple(partial(_by_chunk, n_releases=len(snapshots)))
     joined["examples"] = read[EXAMPLES] | "by chunk" >> beam.MapTuple(_keyed)
     fates = (
@@ -334,7 +334,7 @@ def look_in_all(
     return {_FATES: fates, REJECTED: read[REJECTED]}
 
 
-def _searched(snapshots: Sequence[Snapshot], options: AgeOptions, staging: str, name: str) -> GuardedMap:
+def _search_step(snapshots: Sequence[Snapshot], options: AgeOptions, staging: str, name: str) -> GuardedMap:
     return GuardedMap(
         partial(Searches, tuple(ReleasePages.open(snapshot.kb) for snapshot in snapshots), options.threshold),
         folder=join(staging, name),
@@ -374,7 +374,7 @@ def _facts(rows: Sequence[Alignment], snapshots: Sequence[Snapshot]) -> list[Kno
     ]
 
 
-def _wanted(
+def _rows_to_search(
     element: tuple[int, dict[int, Iterable[BatchRef]]], *, snapshots: Sequence[Snapshot], folder: str
 ) -> Iterator[Any]:
     """(chunk, its rows in each release) -> (key, rows to search for in a release), for each release.
@@ -450,7 +450,7 @@ _Key = tuple[int, int, int]
 _Given = Mapping[str, Iterable[Any]]
 
 
-def _found(
+def _results(
     given: _Given, snapshots: Sequence[Snapshot], threshold: float
 ) -> Iterator[tuple[_Key, list[Alignment], list[KnownPage | None], list[EvidenceResult]]]:
     """Yields, by record, output and evidence, the resolved rows, the pages and the outcomes, in the order of the
@@ -469,13 +469,13 @@ def _found(
             [
                 EvidenceResult(locate_nowhere(row))
                 if page is None
-                else _as_found(row, found[first_with(pages, number)].get(place), place, threshold)
+                else _result_of(row, found[first_with(pages, number)].get(place), place, threshold)
                 for number, (row, page) in enumerate(zip(own, pages, strict=True))
             ],
         )
 
 
-def _as_found(row: Alignment, found: Located | None, place: _Key, threshold: float) -> EvidenceResult:
+def _result_of(row: Alignment, found: Located | None, place: _Key, threshold: float) -> EvidenceResult:
     """Returns the result for a piece of evidence in the first release with the same version of its page."""
     if found is None:
         raise DataError(f"evidence {place} has no outcome. This is a bug; please report it.")
@@ -496,7 +496,7 @@ def _lost(
         return [element.text for element in texts[release].page(position).elements]
 
     rows: list[Lost] = []
-    for place, own, _, outcomes in _found(given, snapshots, threshold):
+    for place, own, _, outcomes in _results(given, snapshots, threshold):
         base: int | None = None
         for number, outcome in enumerate(outcomes):
             if outcome.fate in ("exact", "near") and outcome.aligned.span is not None:
@@ -506,7 +506,7 @@ def _lost(
                 assert span is not None
                 old = elements(base, own[base].position)
                 new = elements(number, position) if position >= 0 else None
-                for is_piece, text in enumerate(_sought(old, new, span.start_element, span.start_char)):
+                for is_piece, text in enumerate(_lost_texts(old, new, span.start_element, span.start_char)):
                     text_hash = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
                     is_short = len(text) < LONG_CHARS
                     page_id = own[number].page_id
@@ -516,7 +516,7 @@ def _lost(
     yield key, keep_batch(key, batch_of(rows, Lost), folder)
 
 
-def _sought(old: Sequence[str], new: Sequence[str] | None, element: int, start: int) -> Iterator[str]:
+def _lost_texts(old: Sequence[str], new: Sequence[str] | None, element: int, start: int) -> Iterator[str]:
     """Returns the texts to search for elsewhere: the whole element of a page, and the part of it that the page lost.
     Texts of fewer than 20 characters are skipped.
 
@@ -589,7 +589,7 @@ def _fates(
     questions = {row.ordinal: example_from_json(row.example).input for row in records if row.example is not None}
     dates = [snapshot.date for snapshot in snapshots]
     rows: list[Fate] = []
-    for place, _, pages, outcomes in _found(given, snapshots, threshold):
+    for place, _, pages, outcomes in _results(given, snapshots, threshold):
         question, moved = questions.get(place[0]), elsewhere.get(place)
         rows += fates_of(names[key.part], outcomes, pages, dates, question=question, elsewhere=moved)
     yield key, keep_batch(key, batch_of(rows, Fate), folder)

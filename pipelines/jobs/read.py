@@ -125,7 +125,7 @@ def write_predictions(
 
     def asked() -> Iterator[Query]:
         nonlocal n_bare, n_untemplated
-        for question in _asked(options, faults.append):
+        for question in _questions(options, faults.append):
             n_bare += form != "closed" and not question.contexts
             n_untemplated += options.template_seed is not None and not question.template_question
             yield question
@@ -169,7 +169,7 @@ def _open(options: ReadOptions, opener: Callable[[ReaderOptions], Any]) -> _Open
     return _OpenReader(opener(options.reader), pages)
 
 
-def _asked(options: ReadOptions, reject: Reject) -> Iterator[Query]:
+def _questions(options: ReadOptions, reject: Reject) -> Iterator[Query]:
     """Reads the questions of a file with their passages; memory holds one question."""
     with Joined() as joined:
         for raw in iter_records(options.retrieved) if options.retrieved else ():

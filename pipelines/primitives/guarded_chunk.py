@@ -32,7 +32,7 @@ def packed(make: Any) -> str:
 
 
 @lru_cache(maxsize=1)
-def _made(make: str, given: tuple[Any, ...]) -> ChunkFunction:
+def _make(make: str, given: tuple[Any, ...]) -> ChunkFunction:
     # This is not external data: the parent process wrote it a moment ago.
     function: ChunkFunction = pickle.loads(base64.b64decode(make))(*given)  # noqa: S301
     return function
@@ -48,7 +48,7 @@ def do_chunk(task: dict[str, Any], beat: Beat) -> list[Any] | None:
     Raises:
         SetupError: an error that affects the whole job.
     """
-    function = _made(task["make"], tuple(task["given"]))
+    function = _make(task["make"], tuple(task["given"]))
     verdicts = {int(number): (times, how) for number, (times, how) in task["verdicts"].items()}
     work = Work(ChunkKey(*task["key"]), beat, verdicts, task.get("alone", 0))
     batches = iter(()) if task["chunk"] is None else read_stored(BatchRef(*task["chunk"]))

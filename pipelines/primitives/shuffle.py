@@ -107,7 +107,7 @@ class StepCollector:
     def add(self, name: str, values: Any) -> None:
         """Adds (key, chunk or counts) with distinct keys, under a name, as the next step."""
         step = self.step().number
-        self._found.append(values | f"{name} {step}" >> beam.Map(_named, step, name))
+        self._found.append(values | f"{name} {step}" >> beam.Map(_with_name, step, name))
 
     def finish(self, function: Callable[..., Iterable[Any]], *given: Any) -> Any:
         """Returns the output of a function that is called with one ordered list of (key, (name, value)), for
@@ -115,7 +115,7 @@ class StepCollector:
         return tuple(self._found) | "made" >> beam.Flatten() | "finish" >> CollectSorted(function, *given)
 
 
-def _named(element: tuple[ChunkKey, Any], step: int, name: str) -> tuple[ChunkKey, tuple[str, Any]]:
+def _with_name(element: tuple[ChunkKey, Any], step: int, name: str) -> tuple[ChunkKey, tuple[str, Any]]:
     key, value = element
     return ChunkKey(step, max(key)), (name, value)
 

@@ -36,7 +36,7 @@ _ALIGNMENT = schema_of(Alignment)
 def read_pages(release: str, columns: Sequence[str] | None = None) -> Any:
     """Reads the pages of a release, or some of their columns. Raises SetupError in the same cases as
     ``pages.ReadPages``."""
-    return pages.ReadPages(release, columns=_known(columns, schema_of(Page).names)).rows()
+    return pages.ReadPages(release, columns=_check_columns(columns, schema_of(Page).names)).rows()
 
 
 def read_table(release: str, table: str, columns: Sequence[str] | None = None) -> Any:
@@ -52,7 +52,7 @@ def read_table(release: str, table: str, columns: Sequence[str] | None = None) -
         raise SetupError(f"{release} has no table {table!r}; it has {', '.join(sorted(manifest.tables))}.")
     check_sizes(release, manifest.tables[table])
     paths = [join(release, entry.file) for entry in manifest.tables[table]]
-    return tables.ReadTable(paths, _known(columns, kind.tables[table].names)).rows()
+    return tables.ReadTable(paths, _check_columns(columns, kind.tables[table].names)).rows()
 
 
 class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
@@ -160,7 +160,7 @@ def _folder(path: str) -> beam.Row:
     return beam.Row(folder=path)
 
 
-def _known(columns: Sequence[str] | None, names: Sequence[str]) -> Sequence[str] | None:
+def _check_columns(columns: Sequence[str] | None, names: Sequence[str]) -> Sequence[str] | None:
     if odd := [column for column in columns or () if column not in names]:
         raise SetupError(f"There is no column {odd[0]!r}; the columns are {', '.join(names)}.")
     return columns

@@ -439,7 +439,7 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path, tasks: Path) -
     with pytest.raises(SetupError, match="tasks of another release"):
         apply_crowd(str(other), str(tasks), new)
     with pytest.raises(
-        SetupError, match=r"no folder of tasks, .* name the folder that kbsource qampari-tasks export wrote"
+        SetupError, match=r"not a folder of tasks, .* name the folder that kbsource qampari-tasks export wrote"
     ):
         apply_crowd(str(other), str(other), new)
     with pytest.raises(SetupError, match="a finished release"):

@@ -163,7 +163,7 @@ def test_a_release_of_wikidata_without_the_wikis_sitelinks_is_refused(tmp_path: 
 
 
 def test_another_folder_is_no_release_of_wikidata(release: Path, tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="no release of Wikidata"):
+    with pytest.raises(SetupError, match="not a release of Wikidata"):
         build_mini(tmp_path / "again", wikidata=str(release))
     with pytest.raises(SetupError, match="nowhere"):
         build_mini(tmp_path / "again", wikidata=str(tmp_path / "nowhere"))

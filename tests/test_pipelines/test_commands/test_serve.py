@@ -68,8 +68,8 @@ def test_it_answers_programs_and_agents_and_ends_quietly(folders: tuple[str, str
     ("arguments", "said"),
     [
         (["{none}"], "no finished release"),
-        (["{corpus}"], "is no release of pages"),
-        (["{release}", "--passages", "{release}"], "is no corpus of passages"),
+        (["{corpus}"], "not a release of pages"),
+        (["{release}", "--passages", "{release}"], "not a corpus of passages"),
         (["{release}", "--passages", "{corpus}", "--index", "{none}"], "QUERY makes its index"),
         (["{release}", "--index", "{corpus}-bm25"], "--passages is missing"),
         (["{release}", "--passages", "{corpus}", "--system", "aliases"], "needs --linking"),

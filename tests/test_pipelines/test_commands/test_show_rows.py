@@ -17,7 +17,7 @@ from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, CROWD_TASKS
 from mapping.contexts.kind import CONTEXTS
 from mapping.kinds import KINDS
 from pipelines.cli import main
-from pipelines.commands.look import _rows_named
+from pipelines.commands.look import _matching_rows
 
 _FOUND = [(kind, pair) for kind in KINDS for pair in kind.shown_by]
 
@@ -56,9 +56,9 @@ def test_a_row_is_found_by_each_of_its_names(kind: Kind[Any], pair: tuple[str, s
     manifest: Any = SimpleNamespace(parts=(), files=(), tables={table: (entry,)})
     if table not in kind.tables and kind.parts is not None:
         kind = kind.parts
-    found = dict(_rows_named(str(tmp_path), kind, manifest, asked))
+    found = dict(_matching_rows(str(tmp_path), kind, manifest, asked))
     assert [row[first] for row in found[table]] == ["Q8" if is_text else 8]
-    assert not dict(_rows_named(str(tmp_path), kind, manifest, "9__9" if second else "nothing"))
+    assert not dict(_matching_rows(str(tmp_path), kind, manifest, "9__9" if second else "nothing"))
 
 
 @pytest.mark.parametrize("kind", [CONTEXTS, CAMPAIGN, CAMPAIGN_TASKS, CROWD_TASKS], ids=lambda kind: kind.format)
@@ -67,8 +67,8 @@ def test_a_line_of_a_file_is_found_by_its_ids(kind: Kind[Any], tmp_path: Path) -
     (tmp_path / "lines.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     manifest: Any = SimpleNamespace(parts=(), files=[SimpleNamespace(file="lines.jsonl")], tables={})
     for asked in ("8__dev", "3__1", "9"):
-        assert dict(_rows_named(str(tmp_path), kind, manifest, asked)) == {"lines.jsonl": [lines[1]]}
-    assert not dict(_rows_named(str(tmp_path), kind, manifest, "a"))
+        assert dict(_matching_rows(str(tmp_path), kind, manifest, asked)) == {"lines.jsonl": [lines[1]]}
+    assert not dict(_matching_rows(str(tmp_path), kind, manifest, "a"))
 
 
 def _value(type_: pa.DataType) -> Any:

@@ -115,11 +115,11 @@ ATTACKS: dict[str, tuple[Callable[[Path, Path], Callable[[Path], None]], str]] =
     ),
     "name of a file": (
         lambda loot, own: with_values(lambda values: first(values).update(file=f"pages/x']); {writes(loot)}; --")),
-        "no file of the table pages",
+        "not a file of the table pages",
     ),
     "wildcards": (
         lambda loot, own: with_values(lambda values: first(values).update(file="pages/*.parquet")),
-        "no file of the table pages",
+        "not a file of the table pages",
     ),
     "file of another table": (
         lambda loot, own: with_values(lambda values: first(values).update(values["tables"]["redirects"][0])),

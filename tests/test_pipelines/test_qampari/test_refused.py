@@ -111,7 +111,7 @@ def test_a_release_of_wikidata_that_is_none(world: World, tmp_path: Path) -> Non
     options = options_for(world._replace(wikidata=tmp_path), tmp_path / "out")
     with pytest.raises(SetupError, match=str(tmp_path)):
         run_job(options)
-    with pytest.raises(SetupError, match=f"{world.kb}.*no release of Wikidata.* name the folder"):
+    with pytest.raises(SetupError, match=f"{world.kb}.*not a release of Wikidata.* name the folder"):
         run_job(options_for(world._replace(wikidata=world.kb), tmp_path / "out"))
     with pytest.raises(SetupError, match=f"{world.wikidata}.* release of pages.* name the folder"):
         run_job(options_for(world._replace(kb=world.wikidata), tmp_path / "out"))
