@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from kbsource.index.mapped_files import MappedFile, digest_keys
-from kbsource.index.title_index import ARTICLE, OK
 
 _STEPS = 4
 """Interpolations. In a batch, the first leaves 100 rows of distance, the last two or three."""
@@ -28,7 +27,7 @@ where it is expected.
 """
 
 
-class Found(NamedTuple):
+class FoundTitles(NamedTuple):
     """Where titles are, by position among the titles."""
 
     page_ids: list[int]  #: of articles; of no meaning for the others
@@ -38,7 +37,14 @@ class Found(NamedTuple):
 class TitleColumns:
     """The columns of an index without checksums, as arrays over the whole file."""
 
-    def __init__(self, titles: MappedFile, *, batch_shift: int) -> None:
+    def __init__(self, titles: MappedFile, *, batch_shift: int, article: int, one_hop: int) -> None:
+        """Maps the columns.
+
+        Args:
+            batch_shift: binary logarithm of the rows of a batch.
+            article, one_hop: statuses of articles, and of redirects that name an article.
+        """
+        self._article, self._one_hop = article, one_hop
         content = titles.content
         self._memory = titles.memory
         self._shift, self._mask = batch_shift, (1 << batch_shift) - 1
@@ -61,7 +67,7 @@ class TitleColumns:
         ends = np.append(self._first[1:], 2.0**64)
         self._rows_per_key = n_rows / np.maximum(ends - self._first, 1.0)
 
-    def find(self, titles: Sequence[str]) -> Found:
+    def find(self, titles: Sequence[str]) -> FoundTitles:
         """Finds titles in normal form."""
         raw = [title.encode("utf-8", "surrogatepass") for title in titles]
         keys = digest_keys(raw)
@@ -71,8 +77,8 @@ class TitleColumns:
         page_ids = self._int64[self._page_ids[batches] + places].tolist()
         statuses = self._int8[self._statuses[batches] + places]
         rows = np.where(is_certain, np.where(is_there, rows, ABSENT), UNCERTAIN)
-        others = np.flatnonzero((rows < 0) | (statuses != ARTICLE))
-        found = Found(page_ids, dict(zip(others.tolist(), rows[others].tolist(), strict=True)))
+        others = np.flatnonzero((rows < 0) | (statuses != self._article))
+        found = FoundTitles(page_ids, dict(zip(others.tolist(), rows[others].tolist(), strict=True)))
         if stored != raw:  # absent titles, and titles with the hash of another one
             for place, (own, other) in enumerate(zip(raw, stored, strict=True)):
                 if own != other and found.others.get(place) != ABSENT:
@@ -89,7 +95,7 @@ class TitleColumns:
         fragments = self._fragments[batches] + places
         final_rows = self._int32[self._final_rows[batches] + places].astype(np.int64)
         is_plain = (
-            (self._int8[self._statuses[batches] + places] == OK)
+            (self._int8[self._statuses[batches] + places] == self._one_hop)
             & (self._int32[fragments] == self._int32[fragments + 1])
             & (final_rows >= 0)
         )

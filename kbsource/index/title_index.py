@@ -291,7 +291,7 @@ class TitleIndex:
         from kbsource.index import title_columns  # NumPy is not installed where releases are only read
 
         if self._columns is None:
-            self._columns = title_columns.TitleColumns(self._file, batch_shift=BATCH_SHIFT)
+            self._columns = title_columns.TitleColumns(self._file, batch_shift=BATCH_SHIFT, article=ARTICLE, one_hop=OK)
         page_ids, others = self._columns.find(titles)
         values = zip(titles, page_ids, repeat(None), repeat(0), repeat(STATUSES[ARTICLE]))
         found = dict(zip(titles, map(tuple.__new__, repeat(Resolution), values), strict=False))
