@@ -35,18 +35,18 @@ class FoundTitles(NamedTuple):
 
 
 class TitleColumns:
-    """The columns of an index without checksums, as arrays over the whole file.
+    """The columns of an index without checksums, as arrays over the whole file."""
 
-    Args:
-        titles: the file.
-        batch_shift: binary logarithm of the rows of a batch.
-        article, direct: the codes of an article's title, and of a redirect to an article.
-    """
+    def __init__(self, titles: MappedFile, *, batch_shift: int, article: int, one_hop: int) -> None:
+        """Maps the columns.
 
-    def __init__(self, titles: MappedFile, *, batch_shift: int, article: int, direct: int) -> None:
+        Args:
+            batch_shift: binary logarithm of the rows of a batch.
+            article, one_hop: statuses of articles, and of redirects that name an article.
+        """
+        self._article, self._one_hop = article, one_hop
         content = titles.content
         self._memory = titles.memory
-        self._article, self._direct = article, direct
         self._shift, self._mask = batch_shift, (1 << batch_shift) - 1
         # Buffers begin at multiples of eight bytes. The footer may not end at one.
         self._uint64 = np.frombuffer(content, np.uint64, content.size // 8)
@@ -95,7 +95,7 @@ class TitleColumns:
         fragments = self._fragments[batches] + places
         final_rows = self._int32[self._final_rows[batches] + places].astype(np.int64)
         is_plain = (
-            (self._int8[self._statuses[batches] + places] == self._direct)
+            (self._int8[self._statuses[batches] + places] == self._one_hop)
             & (self._int32[fragments] == self._int32[fragments + 1])
             & (final_rows >= 0)
         )

@@ -3,8 +3,7 @@
 It has two uncompressed Arrow IPC files, with version ``FORMAT`` in their schema metadata and rows addressed by number.
 
 ``titles.arrow``: one row per title, sorted by (title hash, title, articles first, highest page id first), in batches of
-exactly ``BATCH_ROWS`` rows (the last batch may be shorter). Columns: ``key`` (``identity.title_hash``), ``page_id``
-(negative for a redirect whose page id is unknown),
+exactly ``BATCH_ROWS`` rows (the last batch may be shorter). Columns: ``key`` (``identity.title_hash``), ``page_id``,
 ``title``, ``target_title`` and ``fragment`` (as written by the redirect; null for articles), and the computed columns
 ``target_row`` (row that the redirect names, or -1), ``final_row`` (row of the article at the end of the
 chain, or -1; an article's own row), ``hops`` and ``status`` (index into ``STATUSES``).
@@ -75,7 +74,6 @@ class TitleEntry(NamedTuple):
     """One title of the index.
 
     Attributes:
-        page_id: None for a redirect whose page id is unknown.
         target_title, fragment: target of the redirect, as written; None for articles.
         final_title, final_page_id: the article at the end of the chain (an article's own), or None.
         hops: redirects followed up to the article, or up to the point where the chain breaks off or repeats; 0 for
@@ -84,7 +82,7 @@ class TitleEntry(NamedTuple):
     """
 
     title: str
-    page_id: int | None
+    page_id: int
     is_redirect: bool
     target_title: str | None
     fragment: str | None
@@ -244,7 +242,7 @@ class TitleIndex:
         status = batch.status[i]
         return TitleEntry(
             batch.title.text(i),
-            page_id if (page_id := batch.page_id[i]) >= 0 else None,
+            batch.page_id[i],
             status != ARTICLE,
             batch.target_title.get(i),
             batch.fragment.get(i),
@@ -293,7 +291,7 @@ class TitleIndex:
         from kbsource.index import title_columns  # NumPy is not installed where releases are only read
 
         if self._columns is None:
-            self._columns = title_columns.TitleColumns(self._file, batch_shift=BATCH_SHIFT, article=ARTICLE, direct=OK)
+            self._columns = title_columns.TitleColumns(self._file, batch_shift=BATCH_SHIFT, article=ARTICLE, one_hop=OK)
         page_ids, others = self._columns.find(titles)
         values = zip(titles, page_ids, repeat(None), repeat(0), repeat(STATUSES[ARTICLE]))
         found = dict(zip(titles, map(tuple.__new__, repeat(Resolution), values), strict=False))
