@@ -3,7 +3,8 @@
 It has two uncompressed Arrow IPC files, with version ``FORMAT`` in their schema metadata and rows addressed by number.
 
 ``titles.arrow``: one row per title, sorted by (title hash, title, articles first, highest page id first), in batches of
-exactly ``BATCH_ROWS`` rows (the last batch may be shorter). Columns: ``key`` (``identity.title_hash``), ``page_id``,
+exactly ``BATCH_ROWS`` rows (the last batch may be shorter). Columns: ``key`` (``identity.title_hash``), ``page_id``
+(negative for a redirect whose page id is unknown),
 ``title``, ``target_title`` and ``fragment`` (as written by the redirect; null for articles), and the computed columns
 ``target_row`` (row that the redirect names, or -1), ``final_row`` (row of the article at the end of the
 chain, or -1; an article's own row), ``hops`` and ``status`` (index into ``STATUSES``).
@@ -74,6 +75,7 @@ class TitleEntry(NamedTuple):
     """One title of the index.
 
     Attributes:
+        page_id: None for a redirect whose page id is unknown.
         target_title, fragment: target of the redirect, as written; None for articles.
         final_title, final_page_id: the article at the end of the chain (an article's own), or None.
         hops: redirects followed up to the article, or up to the point where the chain breaks off or repeats; 0 for
@@ -82,7 +84,7 @@ class TitleEntry(NamedTuple):
     """
 
     title: str
-    page_id: int
+    page_id: int | None
     is_redirect: bool
     target_title: str | None
     fragment: str | None
@@ -242,7 +244,7 @@ class TitleIndex:
         status = batch.status[i]
         return TitleEntry(
             batch.title.text(i),
-            batch.page_id[i],
+            page_id if (page_id := batch.page_id[i]) >= 0 else None,
             status != ARTICLE,
             batch.target_title.get(i),
             batch.fragment.get(i),
