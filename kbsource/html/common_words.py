@@ -23,7 +23,8 @@ _FULL = (1 << _BLOCK) - 1
 def common_words(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     """Returns the positions of a longest common subsequence, ascending in both texts.
 
-    Memory: 64 MB. Time: a step for each word of one text and 8,192 words of the other.
+    Memory: a bit for each of at most 268 million pairs of words at once. Time: a step for each word of one text and
+    8,192 words of the other.
 
     Raises:
         RecordError: ``page_too_large`` if there are more than ``MOST_PAIRS`` pairs of words to compare.
