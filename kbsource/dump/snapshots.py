@@ -24,7 +24,6 @@ from kbsource.titles import normalise_title, split_namespace
 HTML = "html"
 """Content model of a page whose text is rendered HTML."""
 _DETAIL_CHARS = 1000
-_KEY_BYTES = 1 << 12
 
 
 def read_snapshot(
@@ -47,6 +46,37 @@ def read_snapshot(
     Reasons of the BadRecords (stage ``read``): ``malformed_json``, ``missing_field``, ``invalid_field``,
     ``text_deleted``, ``html_empty``, ``ids_disagree``, ``no_revision_as_of``, and those of ``lines.read_lines``.
     """
+    records = read_records(dump_range, files=files, on_progress=on_progress, on_damage=on_damage, max_bytes=max_bytes)
+    file = base_name(dump_range.path)
+    for found in records:
+        if isinstance(found, BadRecord):
+            yield found
+            continue
+        record, offset = found
+        try:
+            page = _page(record, site, text_namespaces, file=file, offset=offset)
+            if as_of is not None and page.timestamp > as_of:
+                raise RecordError("no_revision_as_of", f"the revision is of {page.timestamp}")
+        except RecordError as error:
+            yield bad_record("read", record, error, file=file, offset=offset)
+            continue
+        yield page
+        if page.namespace == 0 and page.redirect_title is None:
+            yield from _redirects(record, page, site)
+
+
+def read_records(
+    dump_range: DumpRange,
+    *,
+    files: Files,
+    on_progress: Callable[[int], None] | None = None,
+    on_damage: Callable[[int], None] | None = None,
+    max_bytes: int = MAX_RECORD_BYTES,
+) -> Iterator[tuple[ArticleRecord, int] | BadRecord]:
+    """Reads the records that begin in a range, in order, each with its offset; a BadRecord for every line that is none.
+
+    Arguments and reasons are those of ``read_snapshot``.
+    """
     of = dump_range
     lines = read_lines(
         LineRange(of.index, of.path, of.start, of.end, of.compression, of.n_bytes),
@@ -60,22 +90,17 @@ def read_snapshot(
     for line in lines:
         if isinstance(line, BadRecord):
             yield line
-            continue
-        if not line.data.strip():
-            continue
-        key = ""
-        try:
-            record = read_article_record(line.data)
-            key = str(record.identifier or record.name)
-            page = _page(record, site, text_namespaces, file=file, offset=line.offset)
-            if as_of is not None and page.timestamp > as_of:
-                raise RecordError("no_revision_as_of", f"the revision is of {page.timestamp}")
-        except RecordError as error:
-            yield BadRecord("read", key, error.reason, error.detail[:_DETAIL_CHARS], file, line.offset)
-            continue
-        yield page
-        if page.namespace == 0 and page.redirect_title is None:
-            yield from _redirects(record, page, site)
+        elif line.data.strip():
+            try:
+                yield read_article_record(line.data), line.offset
+            except RecordError as error:
+                yield bad_record("read", None, error, file=file, offset=line.offset)
+
+
+def bad_record(stage: str, record: ArticleRecord | None, error: RecordError, *, file: str, offset: int) -> BadRecord:
+    """Returns the row of a record that cannot be used; None is a record that cannot be read."""
+    key = "" if record is None else str(record.identifier or record.name)
+    return BadRecord(stage, key, error.reason, error.detail[:_DETAIL_CHARS], file, offset)
 
 
 def _page(

@@ -100,7 +100,7 @@ class HtmlReader:
         self, root: etree._Element, main: etree._Element, title: str, references: References | None
     ) -> ParsedText:
         notes = None if references is None else PageNotes(references, lang=self._site.lang, root=root)
-        page = _PageWalk(self, title, root, notes)
+        page = PageWalk(self, title, root, notes)
         page.walk(main)
         content = page.content()
         if references is None:
@@ -220,13 +220,13 @@ def extract_html_fallback(html: str, *, title: str) -> ParsedText:
     return ParsedText(tuple(built.elements), losses=found)
 
 
-class _PageWalk:
+class PageWalk:
     """Walks one page."""
 
     def __init__(self, reader: HtmlReader, title: str, root: etree._Element, notes: PageNotes | None) -> None:
         self._reader, self._site, self._title = reader, reader._site, title
         self._losses: Counter[str] = Counter()
-        self._builder = PageBuilder(self._losses)
+        self._builder = self._make_builder()
         self._lists: list[str] = []
         self._tables: list[int] = []  # numbers of the open tables
         self._is_line = False  # within a heading or an item, which blocks do not end
@@ -239,6 +239,9 @@ class _PageWalk:
         self._notes = notes
         self._root = root
         self._read_head()
+
+    def _make_builder(self) -> PageBuilder:
+        return PageBuilder(self._losses)
 
     def _read_head(self) -> None:
         """Reads what is written beside the text: templates, categories, properties of the page."""

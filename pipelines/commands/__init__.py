@@ -18,6 +18,12 @@ class Command(NamedTuple):
 GROUPS: Mapping[str, tuple[Command, ...]] = {
     "Make": (
         Command("check-dump", "commands.dumps:check_dump", "Check that a dump is complete and intact.", "build"),
+        Command(
+            "check-text",
+            "commands.dumps:check_text",
+            "Compare the text made of wikitext with what readers see.",
+            "build",
+        ),
         Command("wikidata", "commands.dumps:wikidata", "Build a release of tables from a Wikidata dump.", "build"),
         Command("build", "commands.dumps:build", "Build a release of pages from a wiki dump.", "build"),
         Command("pageviews", "commands.dumps:pageviews", "Sum page views over a period.", "build"),

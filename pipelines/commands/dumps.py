@@ -13,10 +13,10 @@ from kbsource.errors import counted
 from kbsource.files import base_name
 from kbsource.release.manifest import FileEntry
 from kbsource.release.pages.kind import fallback_remarks
-from mapping.options import FLAT, Files
+from mapping.options import FLAT, AtLeast1, Files
 from pipelines.options import BuildOptions, PageviewsOptions, RunOptions, WikidataOptions
 from pipelines.progress import Progress, clock, size
-from pipelines.terminal import Row, Style, Summary, command_line, harmless, on_one_line, styled
+from pipelines.terminal import Row, Style, Summary, command_line, harmless, on_one_line, styled, table_text
 
 if TYPE_CHECKING:
     from pipelines.jobs.build import BuildSummary
@@ -29,6 +29,13 @@ _REMEDIES = {
     "truncated_dump": "Download it again, or build what can be read of it with --allow-truncated.",
 }
 """Advice for each finding, in terms of the command's options, by the code of the finding."""
+_WORDS_SHOWN = 12
+_SKIPPED = {
+    "no_html": "without HTML",
+    "no_wikitext": "without wikitext",
+    "other_namespace": "other namespaces",
+    "redirect": "redirects",
+}
 _STYLES: dict[str, Style] = {"error": "red", "warning": "yellow", "info": "bold"}
 
 
@@ -102,6 +109,90 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
         },
         is_ok=not report.has_errors,
     )
+
+
+def check_text(snapshot: Annotated[Files, Parameter(metavar="SNAPSHOT")], /, *, limit: AtLeast1 = 20) -> Summary:
+    """Compare the text made of wikitext with what readers see.
+
+    Reads the HTML and the wikitext of each article of a snapshot that holds both. Counts the words and links of the
+    page that the text made of its wikitext has, words in order, and the words of that text that are not on the page:
+    in total, for the pages that differ most, and for the templates that the missing words come from. Templates are
+    rendered by rules alone, because records bring no definitions. Titles, tables and infoboxes are not compared. Exit
+    code 1 if there is nothing to compare.
+
+    Args:
+        snapshot: the files of a single snapshot of HTML, or patterns; put patterns in quotes.
+        limit: most pages, and most templates, to list.
+
+    Examples:
+        kbsource check-text enwiki_namespace_0.tar.gz
+        kbsource check-text 'snapshots/dewiki_namespace_0_*.ndjson' --limit 200 --json
+    """
+    from kbsource.dump.ranges import expand_inputs, size_of
+    from kbsource.html.comparing import COMPARED, TEXT
+    from kbsource.html.comparing import check_text as check
+
+    paths = expand_inputs(snapshot)
+    with Progress().adding("compare", size_of(paths)) as add:
+        report = check(paths, n_worst=limit, on_progress=add)
+    sums, losses = report.sums, report.losses()[:limit]
+    n_words, n_found, n_own = sums["words"], sums["found"], sums["own_words"]
+    defined = n_words - sums["undefined_words"], n_found - sums["undefined_found"]
+    rows: list[Row] = [
+        ("records read", report.records + sum(report.rejected.values())),
+        ("  compared", report.pages),
+        *((f"  {_SKIPPED[why]}", n) for why, n in sorted(report.skipped.items())),
+        *_rejected_rows(report.rejected),
+        ("words on the pages", n_words),
+        ("  found in order", f"{n_found:,} ({_share(n_found, n_words)})"),
+        ("  without undefined templates", f"{defined[1]:,} of {defined[0]:,} ({_share(defined[1], defined[0])})"),
+        *(
+            (f"  missing: {'outside of templates' if kind == TEXT else kind}", n)
+            for kind, n in report.kinds.most_common()
+        ),
+        ("words made of the wikitext", n_own),
+        ("  not on the pages", f"{n_own - n_found:,} ({_share(n_own - n_found, n_own)})"),
+        ("links on the pages", sums["links"]),
+        ("  found with their targets", f"{sums['links_found']:,} ({_share(sums['links_found'], sums['links'])})"),
+    ]
+    pages: list[tuple[str, ...]] = [("missing", "not there", "words", "links missing", "page", "first missing")]
+    for page in report.worst:
+        numbers = page.words - page.found, page.own_words - page.found, page.words, page.links - page.links_found
+        first = " ".join(page.missing[0].words[:_WORDS_SHOWN]) if page.missing else ""
+        pages.append((*(f"{number:,}" for number in numbers), page.title, first))
+    templates: list[tuple[str, ...]] = [("missing", "pages", "kind", "template", "example")]
+    for name, kind, loss in losses:
+        templates.append((f"{loss.words:,}", f"{loss.pages:,}", kind, name or "-", f"{loss.title}: {loss.example}"))
+    tables = [table_text(pages, right=range(4))] if report.worst else []
+    tables += [table_text(templates, right=range(2))] if losses else []
+    title = "No record has both the HTML and the wikitext of an article."
+    if report.pages:
+        title = (
+            f"{_share(n_found, n_words)} of the words on {counted(report.pages, 'pages')} are found in order; "
+            f"{_share(n_own - n_found, n_own)} of the words made of the wikitext are not on the pages."
+        )
+    return Summary(
+        title=styled(title, "green" if report.pages else "red"),
+        rows=rows,
+        text="\n\n".join(tables),
+        values={
+            "records": report.records,
+            "compared": report.pages,
+            "skipped": dict(sorted(report.skipped.items())),
+            "rejected": dict(sorted(report.rejected.items())),
+            **{name: sums[name] for name in COMPARED},
+            "missing_by_kind": dict(report.kinds.most_common()),
+            "pages": [
+                {"title": page.title, **{name: getattr(page, name) for name in COMPARED}} for page in report.worst
+            ],
+            "templates": [{"template": name, "kind": kind, **dataclasses.asdict(loss)} for name, kind, loss in losses],
+        },
+        is_ok=report.pages > 0,
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.2%}" if whole else "-"
 
 
 def build(options: Annotated[BuildOptions, FLAT], *, run: Run = RunOptions()) -> Summary:

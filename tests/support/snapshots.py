@@ -45,6 +45,12 @@ def record(page_id: int, title: str, body: str, *, revision: int | None = None, 
     return {**given, **values}
 
 
+def paired(html: str, wikitext: str, *, page_id: int = 1, title: str = "Ada", **values: Any) -> Record:
+    """Returns the record of a page with HTML and wikitext."""
+    body = {"html": document(html, page_id=page_id, title=title, revision=page_id + 100), "wikitext": wikitext}
+    return record(page_id, title, html, **{"article_body": body, **values})
+
+
 LANTERN = record(
     57,
     "Lantern (ferry)",

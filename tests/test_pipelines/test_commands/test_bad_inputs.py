@@ -24,6 +24,7 @@ BUILD = ("build", str(mini_wiki.MULTISTREAM), "--max-rejects", "1", "--output", 
 MAP_OPTIONS = ("{release}", "--split", "dev", "--output", "{out}")
 FILES = (
     ("check-dump", "{bad}"),
+    ("check-text", "{bad}"),
     ("build", "{bad}", "--output", "{out}"),
     (*BUILD, "--page-props", "{bad}"),
     (*BUILD, "--siteinfo", "{bad}"),

@@ -21,6 +21,7 @@ from tests.support import mini_wiki
 from tests.support.builds import build_mini
 from tests.support.dumps import dump_xml, page_xml
 from tests.support.real_data import ROOT
+from tests.support.snapshots import paired, record, write_lines
 
 DUMP = str(mini_wiki.MULTISTREAM)
 
@@ -154,6 +155,41 @@ def test_check_dump_names_options_and_reads_to_the_end_where_asked(
     said = capsys.readouterr().out
     assert "--allow-truncated" in said
     assert "Whether it is complete" not in said
+
+
+def test_check_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call = '<span about="#mwt1" typeof="mw:Transclusion" data-mw=\'{"parts":[{"template":{"target":{"wt":"day"}}}]}\'>'
+    ada = paired(f"<p>It fell on {call}a Sunday</span> in 1901.</p>", "It fell on {{day}} in May 1901.")
+    bo = paired('<p>He saw <a rel="mw:WikiLink" href="./Ada">Ada</a>.</p>', "He saw [[Ada]].", page_id=2, title="Bo")
+    snapshot = str(write_lines(tmp_path / "a.ndjson", [ada, bo, record(3, "Cy", "<p>x</p>")]))
+
+    assert main(["check-text", snapshot]) == 0
+    said = capsys.readouterr().out
+    assert "found in order               8 (80.00%)" in said
+    assert "without undefined templates  8 of 8 (100.00%)" in said
+    assert "  missing: unknown             2\n" in said
+    assert "not on the pages             1 (11.11%)" in said
+    assert "found with their targets     1 (100.00%)" in said
+    assert "      2          1      7              0  Ada   a Sunday\n" in said
+    assert "      2      1  unknown  Day       Ada: a Sunday\n" in said
+    assert "80.00% of the words on 2 pages are found in order; 11.11% of the words made" in said
+
+    assert main(["check-text", snapshot, "--limit", "1", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["compared"] == 2
+    assert result["skipped"] == {"no_wikitext": 1}
+    numbers = {"words": 7, "found": 5, "own_words": 6, "undefined_words": 2, "undefined_found": 0}
+    assert result["pages"] == [{"title": "Ada", **numbers, "links": 0, "links_found": 0, "own_links": 0}]
+    loss = {"words": 2, "pages": 1, "title": "Ada", "example": "a Sunday"}
+    assert result["templates"] == [{"template": "Day", "kind": "unknown", **loss}]
+
+
+def test_check_text_fails_where_nothing_can_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    snapshot = write_lines(tmp_path / "a.ndjson", [record(3, "Cy", "<p>x</p>")])
+    assert main(["check-text", str(snapshot)]) == 1
+    assert "No record has both the HTML and the wikitext of an article." in capsys.readouterr().out
+    assert main(["check-text", DUMP]) == 2
+    assert "is a dump of wikitext, which has no HTML to compare with" in capsys.readouterr().err
 
 
 def test_verify(release: Path, damaged: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -171,7 +171,7 @@ JOBS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """The same of those that run a pipeline where the release is sound."""
 WITHOUT = {
-    *("check-dump", "wikidata", "pageviews", "nli", "evaluate", "read", "trec"),  # which read files
+    *("check-dump", "check-text", "wikidata", "pageviews", "nli", "evaluate", "read", "trec"),  # which read files
     *("demo", "completion"),  # and these read nothing
 }
 

@@ -19,6 +19,7 @@ from pipelines.commands.demo import STEPS, DemoStep, step_arguments
 from tests.support import mini_wiki, traced
 from tests.support.edited_wiki import DATE, write_edited
 from tests.support.real_data import ROOT
+from tests.support.snapshots import paired, write_lines
 from tests.support.tiny_encoder import tiny_encoder
 from tests.support.tiny_nli import overlap_model
 
@@ -38,6 +39,7 @@ class Run(NamedTuple):
 
 RUNS = (
     Run("check-dump @miniwiki-20260101-pages-articles-multistream.xml.bz2 --deep", (0, 1)),
+    Run("check-text %snapshot.ndjson"),
     Run(f"build %miniwiki-{DATE}-pages-articles.xml --page-props %miniwiki-{DATE}-page_props.sql.gz "
         f"--output %later --references --templates lua {REJECTS} {MULTI}"),
     Run("check-sources %later --model %nli --backend onnx --output %verdicts.jsonl " + MULTI),
@@ -78,6 +80,7 @@ def test_no_command_speaks_to_anyone_but_this_machine(tmp_path: Path) -> None:
     made = tmp_path / "made"
     sent = _traced(["demo", "--output", str(made)], tmp_path, codes=(0,))
     write_edited(made)
+    write_lines(made / "snapshot.ndjson", [paired("<p>Ada lives.</p>", "Ada lived.")])
     texts = ["Where does Port Sellick lie?"]
     tiny_encoder(made / "encoder", texts=texts)
     overlap_model(made / "ranker", texts=texts, is_ranker=True)

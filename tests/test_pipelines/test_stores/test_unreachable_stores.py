@@ -29,6 +29,7 @@ COMMANDS = {
     "qampari-contexts": "qampari-contexts {0}/qampari {0}/passages --output {0}/contexts",
     "qampari-tasks": "qampari-tasks export {0}/qampari --output {0}/tasks",
     "check-dump": "check-dump {0}/x.xml.bz2",
+    "check-text": "check-text {0}/x.ndjson",
     "build": "build {0}/x.xml.bz2 --output {0}/kb",
     "wikidata": "wikidata {0}/x.json.bz2 --output {0}/wikidata",
 }

@@ -1,0 +1,333 @@
+"""Compares the text that is made of a page's wikitext with the text that readers see, word by word and link by link."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappush, heappushpop
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
+
+from kbsource.dump.article_records import ArticleRecord, check_article_record, redirect_of
+from kbsource.dump.ranges import plan_ranges
+from kbsource.dump.siteinfo import read_header
+from kbsource.dump.snapshots import read_records
+from kbsource.errors import RecordError, SetupError
+from kbsource.files import Folder
+from kbsource.html.common_words import common_words
+from kbsource.html.text_runs import HtmlRunReader, TextRun
+from kbsource.records import BadRecord, Element
+from kbsource.site import Site
+from kbsource.wikitext.parse import PAGE_FAULTS, ParsedText, WikitextParser
+
+TEXT = "text"
+"""Kind of a missing word that is written on the page itself, outside of templates."""
+NOT_SEEN = "not_seen"
+"""Kind of a missing word from a call that the wikitext parser did not meet."""
+UNDEFINED = frozenset({"unknown", NOT_SEEN})
+"""Kinds of missing words whose templates neither the snapshot nor a rule defines."""
+
+_FORMULA = "\x01"
+_HAS_FORMULAS = re.compile(r"mw:Extension/(?:math|chem|ce)\b|mwe-math-element|<math\b")
+_TEX = re.compile(r"\$[^$\n]+\$")
+_RAISED = re.compile(r"\^\(([^()]*)\)")
+_INVISIBLE = str.maketrans({"\u00ad": None, "\u200b": None, "’": "'"})
+# Scripts without spaces between words: each letter counts as a word.
+_LETTERS = r"[^\W_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]"
+_WORD = re.compile(rf"{_FORMULA}|{_LETTERS}+(?:'{_LETTERS}+)*|[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
+_EXAMPLE_CHARS = 100
+
+
+def words_of(text: str, *, has_formulas: bool = False) -> list[str]:
+    """Returns the words of a text: runs of letters and digits; with ``has_formulas``, a formula is one word.
+
+    >>> words_of("It’s 10^(3) m² of façade.")
+    ["It's", '103', 'm2', 'of', 'façade']
+    """
+    return _WORD.findall(_plain(text, has_formulas=has_formulas))
+
+
+def _plain(text: str, *, has_formulas: bool) -> str:
+    if has_formulas:
+        text = _TEX.sub(f" {_FORMULA} ", text)
+    return unicodedata.normalize("NFKC", _RAISED.sub(r"\1", text)).translate(_INVISIBLE)
+
+
+def _words_with_templates(runs: Iterable[TextRun], *, has_formulas: bool) -> Iterator[tuple[str, str]]:
+    """Iterates over the words of a page with the template that each begins in."""
+    for is_end, line in groupby(runs, key=lambda run: run.text == "\n"):
+        if is_end:
+            continue
+        pieces, ends, names = [], [], []
+        length = 0
+        for run in line:
+            piece = _plain(run.text, has_formulas=has_formulas)
+            pieces.append(piece)
+            length += len(piece)
+            ends.append(length)
+            names.append(run.template)
+        at = 0
+        for found in _WORD.finditer("".join(pieces)):
+            while ends[at] <= found.start():
+                at += 1
+            yield found[0], names[at]
+
+
+class Missing(NamedTuple):
+    """Words of a page, one after another, that the wikitext's text lacks."""
+
+    template: str  #: as in ``TextRun``
+    kind: str  #: outcome of the template in the wikitext, ``TEXT`` or ``NOT_SEEN``
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PageComparison:
+    """The words and links of a page, and how many of them the text made of its wikitext has.
+
+    Words are those of the running text, without the title, tables and infoboxes. Links are those to articles, each
+    with its target and its text.
+    """
+
+    title: str
+    words: int  #: words of the page
+    found: int  #: of them, in the text made of the wikitext, in the same order
+    own_words: int  #: words of that text
+    undefined_words: int  #: words of the page that come from templates without a definition
+    undefined_found: int  #: of them, found
+    links: int  #: links of the page
+    links_found: int
+    own_links: int  #: links of the text made of the wikitext
+    missing: tuple[Missing, ...] = ()  #: in order
+
+    @property
+    def differing(self) -> int:
+        """Words of the page that were not found, and words that are not on the page."""
+        return self.words + self.own_words - 2 * self.found
+
+
+def compare_page(
+    title: str, page: ParsedText, runs: Sequence[TextRun], own: ParsedText, *, has_formulas: bool = False
+) -> PageComparison:
+    """Compares the content of a page, read from its HTML, with the content read from its wikitext.
+
+    Raises:
+        RecordError: as for ``common_words``.
+    """
+    words = _body_words(page.elements, has_formulas=has_formulas)
+    own_words = _body_words(own.elements, has_formulas=has_formulas)
+    templates = _templates_of(words, list(_words_with_templates(runs, has_formulas=has_formulas)))
+    pairs = common_words(words, own_words)
+    is_found = bytearray(len(words))
+    for at, _ in pairs:
+        is_found[at] = 1
+    outcomes = _outcomes(own)
+    kinds = {name: outcomes.get(name, NOT_SEEN) if name else TEXT for name in set(templates)}
+    missing = [
+        Missing(name, kinds[name], tuple([words[at] for at in range(start, end)]))
+        for name, start, end in _gaps(is_found, templates)
+    ]
+    undefined = [at for at, name in enumerate(templates) if kinds[name] in UNDEFINED]
+    links, own_links = _links_of(page, title), _links_of(own, title)
+    return PageComparison(
+        title=title,
+        words=len(words),
+        found=len(pairs),
+        own_words=len(own_words),
+        undefined_words=len(undefined),
+        undefined_found=sum(is_found[at] for at in undefined),
+        links=links.total(),
+        links_found=(links & own_links).total(),
+        own_links=own_links.total(),
+        missing=tuple(missing),
+    )
+
+
+def _outcomes(own: ParsedText) -> dict[str, str]:
+    """Returns the outcome of each template; of several, one without a definition."""
+    outcomes: dict[str, str] = {}
+    for use in own.templates:
+        if use.outcome in UNDEFINED or use.name not in outcomes:
+            outcomes[use.name] = use.outcome
+    return outcomes
+
+
+def _body_words(elements: Iterable[Element], *, has_formulas: bool) -> list[str]:
+    words: list[str] = []
+    for element in elements:
+        if element.kind != "title":
+            words += words_of(element.text, has_formulas=has_formulas)
+    return words
+
+
+def _templates_of(words: Sequence[str], traced: Sequence[tuple[str, str]]) -> list[str]:
+    """Returns the template of each word; none for a word that is not among the traced words."""
+    if len(words) == len(traced) and all(word == own for word, (own, _) in zip(words, traced, strict=True)):
+        return [name for _, name in traced]
+    templates = [""] * len(words)
+    for at, own_at in common_words(words, [word for word, _ in traced]):
+        templates[at] = traced[own_at][1]
+    return templates
+
+
+def _gaps(is_found: bytearray, templates: Sequence[str]) -> Iterator[tuple[str, int, int]]:
+    """Iterates over the runs of missing words of one template, as ``[start, end)``."""
+    start = 0
+    for (found, name), run in groupby(zip(is_found, templates, strict=True)):
+        end = start + sum(1 for _ in run)
+        if not found:
+            yield name, start, end
+        start = end
+
+
+def _links_of(page: ParsedText, title: str) -> Counter[tuple[str, str]]:
+    """Returns how often each link to an article occurs in the running text, by its target and its words."""
+    return Counter(
+        (anchor.target.title or title, " ".join(_plain(anchor.text, has_formulas=False).split()))
+        for anchor in page.anchors
+        if not anchor.target.namespace and anchor.target.kind == "page"
+    )
+
+
+@dataclass(slots=True)
+class TemplateLoss:
+    """The missing words of a template that had one outcome."""
+
+    words: int = 0
+    pages: int = 0
+    title: str = ""  #: of the first page where words are missing
+    example: str = ""  #: the first of them
+
+
+@dataclass(slots=True)
+class TextCheck:
+    """What a comparison of a snapshot has found."""
+
+    records: int = 0  #: read, and not rejected
+    pages: int = 0  #: compared
+    skipped: Counter[str] = field(default_factory=Counter)  #: not to be compared, by why
+    rejected: Counter[str] = field(default_factory=Counter)  #: by reason
+    sums: Counter[str] = field(default_factory=Counter)  #: of the numbers of ``PageComparison``, by name
+    kinds: Counter[str] = field(default_factory=Counter)  #: missing words by kind
+    templates: dict[tuple[str, str], TemplateLoss] = field(default_factory=dict)  #: by name and kind
+    worst: list[PageComparison] = field(default_factory=list)  #: pages that differ most, the worst first
+
+    def losses(self) -> list[tuple[str, str, TemplateLoss]]:
+        """Returns the templates with missing words: name, kind, and what is missing, most words first."""
+        found = [(name, kind, loss) for (name, kind), loss in self.templates.items()]
+        return sorted(found, key=lambda entry: (-entry[2].words, entry[:2]))
+
+
+COMPARED = ("words", "found", "own_words", "undefined_words", "undefined_found", "links", "links_found", "own_links")
+"""The numbers of a comparison."""
+
+
+class SnapshotComparer:
+    """Compares the pages of a wiki and adds up what is found; memory grows with the number of templates only.
+
+    ``n_worst`` is the number of pages that are kept.
+    """
+
+    def __init__(self, site: Site, *, n_worst: int) -> None:
+        self.check = TextCheck()
+        self._html, self._wikitext = HtmlRunReader(site), WikitextParser(site)
+        self._n_worst = n_worst
+        self._heap: list[tuple[int, int, PageComparison]] = []
+
+    def add(self, record: ArticleRecord) -> None:
+        """Compares the HTML and the wikitext of a record; a page that is no article, or lacks one of them, is skipped.
+
+        Raises:
+            RecordError: as for ``check_article_record``, ``HtmlReader.parse`` and ``common_words``; ``page_error`` if a
+                parser fails.
+        """
+        check, body = self.check, record.article_body
+        if record.namespace.identifier:
+            check.skipped["other_namespace"] += 1
+        elif not body.wikitext.strip() or not body.html.strip():
+            check.skipped["no_wikitext" if body.html.strip() else "no_html"] += 1
+        else:
+            check_article_record(record)
+            if redirect_of(record) != (None, None):
+                check.skipped["redirect"] += 1
+            else:
+                self._add(self._compare(record))
+        check.records += 1
+
+    def _compare(self, record: ArticleRecord) -> PageComparison:
+        title, html = record.name, record.article_body.html
+        try:
+            page, runs = self._html.parse(html, title=title)
+            own = self._wikitext.parse(record.article_body.wikitext, title=title, timestamp=record.timestamp)
+        except PAGE_FAULTS as error:
+            raise RecordError("page_error", f"{title}: {type(error).__name__}: {error}") from error
+        return compare_page(title, page, runs, own, has_formulas=_HAS_FORMULAS.search(html) is not None)
+
+    def _add(self, page: PageComparison) -> None:
+        check = self.check
+        check.pages += 1
+        check.sums.update({name: getattr(page, name) for name in COMPARED})
+        for key, runs in groupby(sorted(page.missing, key=_CALL), key=_CALL):
+            own = list(runs)
+            n_words = sum(len(run.words) for run in own)
+            check.kinds[key[1]] += n_words
+            loss = check.templates.setdefault(key, TemplateLoss())
+            loss.words += n_words
+            loss.pages += 1
+            if not loss.title:
+                loss.title = page.title
+                loss.example = " ".join(own[0].words).replace(_FORMULA, "$")[:_EXAMPLE_CHARS]
+        if page.differing:
+            entry = page.differing, -check.pages, page
+            if len(self._heap) < self._n_worst:
+                heappush(self._heap, entry)
+            else:
+                heappushpop(self._heap, entry)
+
+    def finish(self) -> TextCheck:
+        """Returns what was found."""
+        self.check.worst = [page for *_, page in sorted(self._heap, reverse=True)]
+        return self.check
+
+
+_CALL = itemgetter(0, 1)  # of Missing
+
+
+def check_text(
+    paths: Sequence[str],
+    *,
+    n_worst: int,
+    on_progress: Callable[[int], None] | None = None,
+) -> TextCheck:
+    """Compares the wikitext and the HTML of every article in the files of a snapshot, which are read one after another.
+
+    A record that cannot be used is counted by its reason. ``on_progress`` receives the number of bytes read.
+
+    Raises:
+        SetupError: a file is not a snapshot of HTML, or the files are of different wikis.
+    """
+    headers = {path: read_header(path) for path in paths}
+    for path, header in headers.items():
+        if header.form == "xml":
+            raise SetupError(
+                f"{path} is a dump of wikitext, which has no HTML to compare with: give a snapshot of article records."
+            )
+    wikis = sorted({header.site.dbname or header.site.lang for header in headers.values()})
+    if len(wikis) > 1:
+        raise SetupError(f"The files are of different wikis: {', '.join(wikis)}. Give files of one snapshot.")
+    comparer = SnapshotComparer(headers[paths[0]].site, n_worst=n_worst)
+    rejected = comparer.check.rejected
+    for part in plan_ranges(paths, range_bytes=1 << 62):
+        for found in read_records(part, files=Folder.of, on_progress=on_progress):
+            if isinstance(found, BadRecord):
+                rejected[found.reason] += 1
+                continue
+            try:
+                comparer.add(found[0])
+            except RecordError as error:
+                rejected[error.reason] += 1
+    return comparer.finish()

@@ -1,0 +1,131 @@
+"""Reads from the rendered HTML of a page which template each part of its running text comes from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from lxml import etree
+
+from kbsource.html.elements import json_object, template_parts
+from kbsource.html.reading import HtmlReader, PageWalk, main_element, parse_html
+from kbsource.site import Site
+from kbsource.wikitext.page_builder import PageBuilder
+from kbsource.wikitext.parse import ParsedText
+from kbsource.wikitext.templates import normalise_template_name
+
+
+class TextRun(NamedTuple):
+    """A part of a page's running text; a newline is the end of a line."""
+
+    text: str
+    template: str  #: name of the template on the page that it comes from; empty if it is written on the page
+
+
+class HtmlRunReader:
+    """Reads a wiki's rendered pages as ``HtmlReader`` does, with the templates of the text. It holds caches; create one
+    per process.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._reader = HtmlReader(site)
+
+    def parse(self, html: str, *, title: str) -> tuple[ParsedText, list[TextRun]]:
+        """Returns the content of a page, and its running text as runs.
+
+        Raises:
+            RecordError: as for ``HtmlReader.parse``.
+        """
+        root = parse_html(html)
+        page = _TracedWalk(self._reader, title, root, _call_names(root, self._site.lang))
+        page.walk(main_element(root))
+        return page.content(), page.runs
+
+
+def _call_names(root: etree._Element, lang: str) -> dict[str, str]:
+    """Returns the first template, or the function of the parser (``#if:``), of each group of elements."""
+    names: dict[str, str] = {}
+    for element in root.iterfind(".//*[@data-mw]"):
+        group = element.get("about") or ""
+        if not group or group in names or "mw:Transclusion" not in (element.get("typeof") or ""):
+            continue
+        data = json_object(element.get("data-mw"))
+        found = [name for written, _ in template_parts(data) if (name := normalise_template_name(written, lang))]
+        names[group] = found[0] if found else _function_of(data.get("parts"))
+    return names
+
+
+def _function_of(parts: object) -> str:
+    for part in parts if isinstance(parts, list) else ():
+        for call in part.values() if isinstance(part, dict) else ():
+            target = call.get("target") if isinstance(call, dict) else None
+            written = target.get("wt") if isinstance(target, dict) else None
+            if isinstance(written, str) and written.strip():
+                return f"{written.partition(':')[0].strip()[:_LONGEST_FUNCTION]}:"
+    return ""
+
+
+_LONGEST_FUNCTION = 40  # in characters
+
+
+class _TracedBuilder(PageBuilder):
+    """Collects a page, and the pieces of its body in the order in which they are added."""
+
+    def __init__(self, losses: Counter[str]) -> None:
+        super().__init__(losses)
+        self.runs: list[TextRun] = []
+        self.template = ""
+
+    def heading(self, level: int) -> None:
+        super().heading(level)
+        self._end_line()
+
+    def item(self, prefix: str) -> None:
+        super().item(prefix)
+        self._end_line()
+
+    def paragraph(self) -> None:
+        super().paragraph()
+        self._end_line()
+
+    def _end_line(self) -> None:
+        if not self.is_in_cell:
+            self.runs.append(TextRun("\n", ""))
+
+    def text(self, text: str) -> None:
+        super().text(text)
+        if text and not self.is_in_cell:
+            self.runs.append(TextRun(text.replace("\n", " "), self.template))
+
+
+class _TracedWalk(PageWalk):
+    """Walks one page, and follows which template each piece comes from."""
+
+    def __init__(self, reader: HtmlReader, title: str, root: etree._Element, names: dict[str, str]) -> None:
+        self._traced = _TracedBuilder(Counter())
+        super().__init__(reader, title, root, None)
+        self._call_names = names
+
+    @property
+    def runs(self) -> list[TextRun]:
+        """The pieces of the body."""
+        return self._traced.runs
+
+    def _make_builder(self) -> PageBuilder:
+        return self._traced
+
+    def _enter(self, element: etree._Element) -> tuple[bool, Callable[[], None] | None]:
+        name = self._call_names.get(element.get("about") or "")
+        if not name or self._traced.template:
+            return super()._enter(element)
+        self._traced.template = name
+        is_entered, inner = super()._enter(element)
+
+        def leave() -> None:
+            if inner is not None:
+                inner()
+            self._traced.template = ""
+
+        return is_entered, leave

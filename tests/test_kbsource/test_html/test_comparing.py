@@ -1,0 +1,182 @@
+"""The text made of wikitext, compared with the page that readers see."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from kbsource.dump.article_records import read_article_record
+from kbsource.errors import SetupError
+from kbsource.html.comparing import NOT_SEEN, TEXT, Missing, PageComparison, SnapshotComparer, check_text, words_of
+from kbsource.html.text_runs import HtmlRunReader
+from kbsource.site import Site
+from tests.support.real_data import real_path
+from tests.support.snapshots import document, paired, record, write_lines, write_tar
+
+EN = Site(lang="en", dbname="enwiki")
+UNKNOWN = '<span about="#mwt1" typeof="mw:Transclusion" data-mw=\'{"parts":[{"template":{"target":{"wt":"NAME"}}}]}\'>'
+
+
+def compared(html: str, wikitext: str) -> PageComparison:
+    comparer = SnapshotComparer(EN, n_worst=1)
+    comparer.add(read_article_record(json.dumps(paired(f"{html}<p>.</p>", f"{wikitext}\n\n.")).encode()))
+    check = comparer.finish()
+    return check.worst[0] if check.worst else PageComparison("", *[check.sums[name] for name in NUMBERS])
+
+
+NUMBERS = ("words", "found", "own_words", "undefined_words", "undefined_found", "links", "links_found", "own_links")
+LINK = '<a rel="mw:WikiLink" href="./Port_Sellick">the port</a>'
+
+
+@pytest.mark.parametrize(
+    ("html", "wikitext", "words", "found", "own"),
+    [
+        ("<p>It fell on a Sunday</p>", "It fell on a Sunday", 5, 5, 5),
+        ("<p>It fell on a Sunday</p>", "It fell on Sunday", 5, 4, 4),
+        ("<p>It fell on a Sunday</p>", "It Sunday fell on a", 5, 4, 5),
+        ("<p>It</p>", "It fell", 1, 1, 2),
+        ("<p>10<sup>3</sup> m<sup>2</sup></p>", "10<sup>3</sup> m<sup>2</sup>", 2, 2, 2),
+        ("<p>don’t</p>", "don't", 1, 1, 1),
+        ("<p>so<i>ft</i></p>", "so''ft''", 1, 1, 1),
+        ("<p>a</p><table><tr><td>b</td></tr></table><p>c</p>", "a\n{|\n|b\n|}\nc", 2, 2, 2),
+        (
+            '<p>as <span typeof="mw:Extension/math" data-mw=\'{"body":{"extsrc":"x + y"}}\'></span> is</p>',
+            "as <math>x+y</math> is",
+            3,
+            3,
+            3,
+        ),
+        ("<p>5 $ and 6 $</p>", "5 $ and 6 $", 3, 3, 3),
+        ("<p></p>", "", 0, 0, 0),
+    ],
+)
+def test_words_found_in_order(html: str, wikitext: str, words: int, found: int, own: int) -> None:
+    page = compared(html, wikitext)
+    assert (page.words, page.found, page.own_words) == (words, found, own)
+
+
+@pytest.mark.parametrize(
+    ("html", "wikitext", "links", "found", "own"),
+    [
+        (LINK, "[[Port Sellick|the port]]", 1, 1, 1),
+        (LINK, "[[port_Sellick#Quay|the port]]", 1, 1, 1),  # a link to a section is one to its page
+        (LINK, "[[Port Sellick]]", 1, 0, 1),
+        (f"{LINK} {LINK}", "[[Port Sellick|the port]]", 2, 1, 1),
+        ('<a rel="mw:WikiLink" href="./Ada#Life">below</a>', "[[#Life|below]]", 1, 1, 1),
+        ('<a rel="mw:WikiLink" href="./Help:Ada">help</a>', "[[Help:Ada|help]]", 0, 0, 0),
+    ],
+)
+def test_links_found_with_their_targets(html: str, wikitext: str, links: int, found: int, own: int) -> None:
+    page = compared(f"<p>{html}</p>", wikitext)
+    assert (page.links, page.links_found, page.own_links) == (links, found, own)
+
+
+@pytest.mark.parametrize(
+    ("name", "wikitext", "missing"),
+    [
+        ("unheard of", "on {{unheard of}} day", Missing("Unheard of", "unknown", ("a", "fine"))),
+        ("cite web", "on {{cite web|title=fine}} day", Missing("Cite web", "dropped", ("a", "fine"))),
+        ("nowrap", "on {{nowrap|fine}} day", Missing("Nowrap", "rendered", ("a",))),
+        ("unheard of", "on day", Missing("Unheard of", NOT_SEEN, ("a", "fine"))),
+        ("", "on day", Missing("", TEXT, ("a", "fine"))),
+    ],
+)
+def test_a_missing_word_names_its_template(name: str, wikitext: str, missing: Missing) -> None:
+    page = compared(f"<p>on {UNKNOWN.replace('NAME', name)}a fine</span> day</p>", wikitext)
+    assert page.missing == (missing,)
+    is_undefined = missing.kind in ("unknown", NOT_SEEN)
+    assert (page.undefined_words, page.undefined_found) == ((2, 0) if is_undefined else (0, 0))
+
+
+def test_a_function_of_the_parser_is_named() -> None:
+    for call in (
+        '{"parserfunction":{"target":{"wt":"#time:Y"}}}',
+        '{"template":{"target":{"wt":"#time:Y","function":"t"}}}',
+    ):
+        html = UNKNOWN.replace('{"template":{"target":{"wt":"NAME"}}}', call)
+        assert compared(f"<p>in {html}1902</span></p>", "in").missing[0].template == "#time:"
+
+
+def test_a_group_of_elements_belongs_to_its_first_template() -> None:
+    outer, inner = UNKNOWN.replace("NAME", "outer").replace("<span", "<div"), UNKNOWN.replace("NAME", "inner")
+    html = (
+        f'{outer}<p>one {inner.replace("mwt1", "mwt2")}two</span> three</p></div><p about="#mwt1">four</p><p>five</p>'
+    )
+    _, runs = HtmlRunReader(EN).parse(document(html), title="Ada")
+    shown = [(run.text.strip(), run.template) for run in runs if run.text.strip()]
+    assert shown == [("one", "Outer"), ("two", "Outer"), ("three", "Outer"), ("four", "Outer"), ("five", "")]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", []),
+        ("L'île, l’eau & 3.5 km²", ["L'île", "l'eau", "3", "5", "km2"]),
+        ("10^(3) snake_case", ["103", "snake", "case"]),
+        ("東京 と ไทย", ["東", "京", "と", "ไ", "ท", "ย"]),
+        ("co\u00adop zero\u200bwidth", ["coop", "zerowidth"]),
+    ],
+)
+def test_words(text: str, words: list[str]) -> None:
+    assert words_of(text) == words
+
+
+def test_every_record_is_counted_once(tmp_path: Path) -> None:
+    good = paired("<p>It fell on a Sunday</p>", "It fell on Sunday", title="Ada")
+    same = paired("<p>It is so</p>", "It is so", page_id=2, title="Bo")
+    deep = paired("<b>" * 5000 + "x", "x", page_id=3, title="Deep")
+    records = [
+        good,
+        same,
+        deep,
+        record(4, "Only HTML", "<p>x</p>"),
+        record(5, "Only wikitext", "", article_body={"html": "", "wikitext": "x"}),
+        paired("<p>x</p>", "x", page_id=6, title="Talk:X", namespace={"identifier": 1}),
+        paired('<link rel="mw:PageProp/redirect" href="./Ada"/>', "#REDIRECT [[Ada]]", page_id=7, title="R"),
+        paired("<p>x</p>", "x", page_id=8, title="Gone", visibility={"text": False}),
+        paired("<p>x</p>", "x", page_id=9, title="No time", date_modified="now"),
+    ]
+    path = write_lines(tmp_path / "a.ndjson", records)
+    path.write_bytes(path.read_bytes() + b'{"name": \n[1]\n\n')
+    check = check_text([str(path)], n_worst=1)
+    assert check.pages == 2
+    assert check.skipped == {"no_wikitext": 1, "no_html": 1, "other_namespace": 1, "redirect": 1}
+    assert check.rejected == {"html_too_deep": 1, "text_deleted": 1, "invalid_field": 2, "malformed_json": 1}
+    assert check.records == 6
+    assert (check.sums["words"], check.sums["found"]) == (8, 7)
+    assert [page.title for page in check.worst] == ["Ada"]
+    assert [(name, kind, loss.words, loss.pages, loss.title, loss.example) for name, kind, loss in check.losses()] == [
+        ("", TEXT, 1, 1, "Ada", "a")
+    ]
+
+
+def test_forms_and_parts_of_a_snapshot_do_not_matter(tmp_path: Path) -> None:
+    records = [paired(f"<p>word {n} is</p>", f"word {n}", page_id=n, title=f"P{n}") for n in range(1, 7)]
+    whole = check_text([str(write_lines(tmp_path / "a.ndjson", records))], n_worst=3)
+    archive = check_text([str(write_tar(tmp_path / "b.tar.gz", [records[:2], records[2:]]))], n_worst=3)
+    parts = [str(write_lines(tmp_path / f"c{n}.ndjson", own)) for n, own in enumerate((records[:3], records[3:]))]
+    assert whole == archive == check_text(parts, n_worst=3)
+    assert [page.title for page in whole.worst] == ["P1", "P2", "P3"]  # of pages that differ as much, the first
+
+
+def test_a_dump_and_other_wikis_are_refused(tmp_path: Path) -> None:
+    own = write_lines(tmp_path / "a.ndjson", [paired("<p>x</p>", "x")])
+    other = write_lines(tmp_path / "b.ndjson", [paired("<p>x</p>", "x", is_part_of={"identifier": "dewiki"})])
+    with pytest.raises(SetupError, match="different wikis: dewiki, enwiki"):
+        check_text([str(own), str(other)], n_worst=1)
+    dump = tmp_path / "c.xml"
+    dump.write_text("<mediawiki><page></page></mediawiki>")
+    with pytest.raises(SetupError, match="has no HTML to compare with"):
+        check_text([str(dump)], n_worst=1)
+
+
+@pytest.mark.parametrize("wiki", ["simplewiki", "ruwiki", "enwikiversity"])
+def test_real_pages(wiki: str) -> None:
+    path = real_path(f"html/enterprise-articles/{wiki}.ndjson.gz")
+    check = check_text([str(path)], n_worst=3)
+    assert check.pages == len(gzip.decompress(path.read_bytes()).splitlines())
+    assert check.sums["found"] >= 0.96 * check.sums["words"]
+    assert check.sums["own_words"] - check.sums["found"] <= 0.002 * check.sums["own_words"]
