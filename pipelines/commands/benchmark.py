@@ -33,7 +33,8 @@ from mapping.options import DEFAULTS, AtLeast0, File, FolderPath, Release, Relea
 from pipelines.argument_faults import fault_text
 from pipelines.commands.config import ConfigFile, ConfigItem, Items
 from pipelines.commands.retrieve import TOP, read, search
-from pipelines.options import ReadOptions, RunOptions
+from pipelines.options.read import ReadOptions
+from pipelines.options.shared import RunOptions
 from pipelines.progress import Progress
 from pipelines.terminal import Summary, command_line, table_text
 

@@ -15,7 +15,11 @@ from mapping.annotation.tasks import CandidateOptions
 from mapping.sources import all_sources
 from pipelines.cli import COMMANDS, main
 from pipelines.commands.map import takers
-from pipelines.options import BuildOptions, MapOptions, PassagesOptions, RunOptions, WikidataOptions
+from pipelines.options.build import BuildOptions
+from pipelines.options.map_dataset import MapOptions
+from pipelines.options.passages import PassagesOptions
+from pipelines.options.shared import RunOptions
+from pipelines.options.wikidata import WikidataOptions
 from tests.support.real_data import ROOT
 
 

@@ -17,7 +17,7 @@ from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, CROWD_TASKS
 from mapping.contexts.kind import CONTEXTS
 from mapping.kinds import KINDS
 from pipelines.cli import main
-from pipelines.commands.look import _matching_rows
+from pipelines.commands.show import _matching_rows
 
 _FOUND = [(kind, pair) for kind in KINDS for pair in kind.shown_by]
 
