@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 
-import pyarrow as pa
-
 
 class _Absent(MetaPathFinder):
     def __init__(self, names: tuple[str, ...]) -> None:
@@ -35,5 +33,7 @@ def leaving_out(*names: str) -> Iterator[None]:
 def leave_out_pandas() -> None:
     """Makes pyarrow recognise no pandas objects in this process. It would import pandas for that with the first array,
     which takes as long as parsing a megabyte of wikitext."""
+    import pyarrow as pa
+
     with leaving_out("pandas"):
         pa.array([0])

@@ -193,11 +193,14 @@ def next_commands(path: str, kind: Kind[Any]) -> Iterator[tuple[str, str]]:
     """Yields commands with what they show. The path is quoted for the shell."""
     if kind is PAGES_RELEASE:
         yield f"kbsource show {path} TITLE", "a page; or its id, URL or Wikidata item"
+        yield f"kbsource export {path} --format jsonl --text plain", "plain text, one page a line"
         yield f"kbsource templates {path}", "templates that lose the most text"
     elif kind in (ALIGNMENT, ALIGNMENTS):
         yield f"kbsource show {path} ID", "the outcome of a record"
     elif kind.shown_by and kind.shown_by[0][0] != "rejected":
         column = kind.shown_by[0][1].replace("page_id__number", "passage_id")
         yield f"kbsource show {path} {column.upper()}", f"the rows of a {column}"
+    if kind.tables or kind.parts is not None:
+        yield f"kbsource sql {path}", "tables, columns, and queries to start from"
     yield f"kbsource inspect {path}", "all of it in a browser"
     yield f"kbsource verify {path}", "is it as it was written?"

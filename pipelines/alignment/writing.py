@@ -49,7 +49,7 @@ from mapping.write.kind import ALIGNMENT, write_report
 from mapping.write.report import evidence_faults, report_values
 from pipelines.alignment.reading import EvidenceFiles, ReadRecord
 from pipelines.alignment.settling import AlignedChunk, AlignedRecord, FilterOptions, filter_records
-from pipelines.options import MapOptions
+from pipelines.options.map_dataset import MapOptions
 
 InputFacts = dict[str, list[dict[str, Any]]]
 _DECIDING = frozenset(("threshold", "accept", "strips_section"))

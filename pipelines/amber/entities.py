@@ -19,7 +19,7 @@ from kbsource.runtime.regroup import ByNumber, ByText
 from mapping.amber.records import Collection
 from mapping.amber.sets import BEARERS_OF_VALUES, INSTANCE_OF
 from mapping.qampari.classes import ItemSet, item_numbers, required
-from pipelines.options import AmberJobOptions
+from pipelines.options.amber import AmberJobOptions
 from pipelines.primitives.group_map import TOLD, By, GroupWork, map_groups, value_rows
 from pipelines.primitives.lookup import MapRows, read_item_set, write_item_set
 from pipelines.primitives.page_texts import GroupedPagesPlan

@@ -56,7 +56,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         Command(
             "catalogue", "commands.share:catalogue", "List the releases in a folder, and what each was made from.", ""
         ),
-        Command("show", "commands.look:show", "Show a page, or a row of another kind of release.", ""),
+        Command("show", "commands.show:show", "Show a page, or a row of another kind of release.", ""),
         Command("sql", "commands.query:sql", "Query the tables of a release in SQL.", "verify"),
         Command(
             "verify", "commands.look:verify", "Check a release: recompute its hashes, counts and invariants.", "verify"

@@ -28,7 +28,8 @@ from mapping.sources.own import TEXT_KEYS, evidence_text
 from mapping.sources.raw_records import is_integer, iter_lines, only_known, parse_object, text_at
 from mapping.write.kind import ALIGNMENT
 from pipelines.commands.dumps import Run
-from pipelines.options import CheckSourcesOptions, RunOptions
+from pipelines.options.check_sources import CheckSourcesOptions
+from pipelines.options.shared import RunOptions
 from pipelines.progress import Progress
 from pipelines.terminal import Row, Summary, command_line, facts_table, on_one_line, show_line, text_width
 

@@ -29,11 +29,12 @@ from kbsource.errors import SetupError
 from kbsource.files import absolute, join
 from kbsource.records import BadRecord
 from kbsource.temporary import TemporaryFolder
-from mapping.options import DEFAULTS, AtLeast0, File, FolderPath, Release, Releases, System
+from mapping.options import DEFAULTS, AtLeast0, File, FolderPath, Model, Release, Releases, System
 from pipelines.argument_faults import fault_text
 from pipelines.commands.config import ConfigFile, ConfigItem, Items
 from pipelines.commands.retrieve import TOP, read, search
-from pipelines.options import ReadOptions, RunOptions
+from pipelines.options.read import ReadOptions
+from pipelines.options.shared import RunOptions
 from pipelines.progress import Progress
 from pipelines.terminal import Summary, command_line, table_text
 
@@ -54,6 +55,7 @@ def benchmark(
     output: FolderPath,
     systems: Annotated[tuple[System, ...], Parameter("--system")] = (),
     linking: FolderPath | None = None,
+    model: Model | None = None,
     config: File | None = None,
     resamples: Annotated[AtLeast0, Parameter("--bootstrap")] = 1000,
 ) -> Summary:
@@ -70,12 +72,16 @@ def benchmark(
         output: new folder for the results, or the folder of a run that was killed.
         systems: systems, as for kbsource search --system; several may be given.
         linking: folder that kbsource entity-linking wrote, for systems that use aliases.
+        model: encoder that made the vectors, for systems that use dense; the vectors are in PASSAGES-vectors. Other
+            folders and models belong in --config.
         config: YAML file with further datasets and systems and their options; docs/benchmark.md shows one.
         resamples: number of resamples for the intervals; 0 for no intervals.
 
     Examples:
         kbsource benchmark passages/enwiki-20261001 aligned qampari/enwiki-20261001 amber/enwiki-20261001 \\
             --system bm25 aliases aliases+bm25 --linking linking/enwiki-20261001 --output benchmark
+        kbsource benchmark passages/enwiki-20261001 aligned --system bm25 dense bm25,dense \\
+            --model models/bge-small-en-v1.5 --output benchmark
         kbsource benchmark passages/enwiki-20261001 --config systems.yaml --output benchmark
     """
     from mapping.retrieval.benchmark import datasets_of, score_rows
@@ -83,11 +89,13 @@ def benchmark(
     from pipelines.jobs.benchmark import make_benchmark
 
     found = [dataset for path in datasets for dataset in datasets_of(path)]
-    flags = [] if linking is None else [f"--linking={linking}"]
-    planned = [
-        _system(passages, system, (f"--system={system}", *(flags if "aliases" in system else ())))
-        for system in dict.fromkeys(systems)
-    ]
+    flags = {"aliases": ("--linking", linking), "dense": ("--model", model)}
+    if model is not None and not any("dense" in system for system in systems):
+        raise SetupError("--model is for systems that use dense; name one, such as --system bm25,dense.")
+    planned = []
+    for system in dict.fromkeys(systems):
+        own = [f"{flag}={value}" for part, (flag, value) in flags.items() if part in system and value is not None]
+        planned.append(_system(passages, system, (f"--system={system}", *own)))
     if config is not None:
         given = _Config(config, passages)
         found += given.datasets

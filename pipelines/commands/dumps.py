@@ -14,7 +14,10 @@ from kbsource.files import base_name
 from kbsource.release.manifest import FileEntry
 from kbsource.release.pages.kind import fallback_remarks
 from mapping.options import FLAT, AtLeast1, Files
-from pipelines.options import BuildOptions, PageviewsOptions, RunOptions, WikidataOptions
+from pipelines.options.build import BuildOptions
+from pipelines.options.pageviews import PageviewsOptions
+from pipelines.options.shared import RunOptions
+from pipelines.options.wikidata import WikidataOptions
 from pipelines.progress import Progress, clock, size
 from pipelines.terminal import Row, Style, Summary, command_line, harmless, on_one_line, styled, table_text
 

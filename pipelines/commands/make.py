@@ -15,26 +15,17 @@ from kbsource.release.manifest import ListingManifest
 from mapping.entail.signal import DEFAULT_MODEL, UsualModelOptions
 from mapping.options import FLAT, AtLeast0, flag_of
 from mapping.qampari.evidence import LEAST_ENTAILMENT
-from mapping.qampari.questions import (
-    COMPOSITION,
-    INTERSECTION,
-    SIMPLE,
-    SUBSETS,
-    TABLE_COMPOSITION,
-    TABLE_SIMPLE,
-)
+from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.selection import POOL_SIZES
 from pipelines.commands.dumps import Run, made_summary
-from pipelines.options import (
-    AgeOptions,
-    AmberJobOptions,
-    EntityLinkingOptions,
-    FactsOptions,
-    PassagesOptions,
-    QampariOptions,
-    RunOptions,
-    VectorsOptions,
-)
+from pipelines.options.age import AgeOptions
+from pipelines.options.amber import AmberJobOptions
+from pipelines.options.entity_linking import EntityLinkingOptions
+from pipelines.options.facts import FactsOptions
+from pipelines.options.passages import PassagesOptions
+from pipelines.options.qampari import QampariOptions
+from pipelines.options.shared import RunOptions
+from pipelines.options.vectors import VectorsOptions
 from pipelines.progress import Progress, size
 from pipelines.terminal import Row, Summary, facts_table, table_text
 

@@ -32,7 +32,8 @@ from mapping.sources.source import SPLIT_WORDS, SPLITS, SourceOptions, Split
 from pipelines.argument_faults import fault_text
 from pipelines.commands.config import ConfigFile, ConfigItem, Items
 from pipelines.commands.dumps import Run, made_summary
-from pipelines.options import USUAL_MEMORY, AlignOptions, MapOptions, Memory, Output, Planned, RunOptions
+from pipelines.options.map_dataset import AlignOptions, MapOptions, Planned
+from pipelines.options.shared import USUAL_MEMORY, Memory, Output, RunOptions
 from pipelines.progress import Progress
 from pipelines.terminal import Summary, command_line, nearest
 

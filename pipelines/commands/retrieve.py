@@ -31,7 +31,9 @@ from mapping.retrieval.system_options import SystemOptions
 from mapping.retrieval.training import TrainingOptions
 from mapping.sources.raw_records import RawRecord
 from pipelines.commands.dumps import Run
-from pipelines.options import ReadOptions, RerankOptions, RunOptions
+from pipelines.options.read import ReadOptions
+from pipelines.options.rerank import RerankOptions
+from pipelines.options.shared import RunOptions
 from pipelines.progress import Progress
 from pipelines.terminal import Summary, command_line, table_text
 

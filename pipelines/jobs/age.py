@@ -48,7 +48,7 @@ from mapping.write.kind import REPORT
 from pipelines.alignment.reading import EvidenceFiles, ReadRecord
 from pipelines.alignment.search import Search
 from pipelines.jobs.shared_inputs import MadeRelease
-from pipelines.options import AgeOptions
+from pipelines.options.age import AgeOptions
 from pipelines.primitives.guarded_map import CHUNKS, GuardedMap
 from pipelines.primitives.page_texts import PageTexts, ReleasePages
 from pipelines.primitives.shuffle import CollectSorted, keep_batch

@@ -58,7 +58,7 @@ from pipelines.amber.entities import (
 )
 from pipelines.amber.sets import KnownEntities, align_sets, find_names, make_sets
 from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
-from pipelines.options import AmberJobOptions
+from pipelines.options.amber import AmberJobOptions
 from pipelines.primitives.group_map import TOLD, By, GroupWork, groups_for, map_groups, value_rows
 from pipelines.primitives.lookup import read_item_set, write_item_set
 from pipelines.primitives.page_texts import ReleasePages

@@ -44,7 +44,7 @@ from kbsource.site import Site
 from kbsource.titles import normalise_title
 from kbsource.wikidata.kind import WikidataTables
 from pipelines.jobs.shared_inputs import MadeRelease
-from pipelines.options import BuildOptions
+from pipelines.options.build import BuildOptions
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Done, Progress, beats_in
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline

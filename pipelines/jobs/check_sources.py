@@ -17,7 +17,7 @@ from mapping.entail.model import CrossEncoder, open_model
 from mapping.entail.signal import Pair, answer_values, model_folder, model_sha256
 from mapping.passages.corpus import checked_pages
 from pipelines.jobs.through_model import through_model
-from pipelines.options import CheckSourcesOptions
+from pipelines.options.check_sources import CheckSourcesOptions
 from pipelines.progress import Progress
 from pipelines.runners.counters import count
 

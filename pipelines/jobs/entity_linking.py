@@ -83,7 +83,7 @@ from mapping.entity_linking.records import (
 )
 from mapping.passages.corpus import checked_pages
 from pipelines.jobs.shared_inputs import MadeRelease, pages_input
-from pipelines.options import EntityLinkingOptions
+from pipelines.options.entity_linking import EntityLinkingOptions
 from pipelines.primitives.page_texts import PagesPlan, ReleasePages
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Progress, chunks_done

@@ -56,7 +56,7 @@ from mapping.write.kind import REPORT
 from pipelines.jobs.age import in_order_of_dates
 from pipelines.jobs.qampari import check_source_release, check_tables
 from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
-from pipelines.options import FactsOptions
+from pipelines.options.facts import FactsOptions
 from pipelines.primitives.group_map import TOLD, By, GroupWork, groups_for, map_groups, value_rows
 from pipelines.primitives.lookup import MapRows
 from pipelines.primitives.page_texts import GroupedPagesPlan, PageTexts, ReleasePages

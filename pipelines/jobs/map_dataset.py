@@ -40,7 +40,7 @@ from pipelines.alignment.writing import (
     search_settings,
 )
 from pipelines.jobs.shared_inputs import MadeRelease, output_folder
-from pipelines.options import MapOptions, Planned
+from pipelines.options.map_dataset import MapOptions, Planned
 from pipelines.progress import Done, Progress, beats_in
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
 from pipelines.runners.workers import do

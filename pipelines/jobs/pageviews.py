@@ -40,7 +40,7 @@ from kbsource.runtime.database import ordered_batches
 from kbsource.runtime.warehouse import StoredTable, warehouse
 from kbsource.site import Site
 from pipelines.jobs.shared_inputs import MadeRelease, line_files, line_findings
-from pipelines.options import PageviewsOptions
+from pipelines.options.pageviews import PageviewsOptions
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Progress, chunks_done
 from pipelines.runners.counters import count

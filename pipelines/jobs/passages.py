@@ -36,7 +36,7 @@ from mapping.passages.forms import KiltPages, line_forms
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.search.tokens import tokeniser_name
 from pipelines.jobs.shared_inputs import MadeRelease, pages_input
-from pipelines.options import PassagesOptions
+from pipelines.options.passages import PassagesOptions
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Progress, chunks_done
 from pipelines.runners.running import new_pipeline, run_pipeline

@@ -36,7 +36,7 @@ from mapping.qampari.selection import PoolQuestion, QuestionDraw, draw_questions
 from mapping.qampari.statements import ENDED
 from mapping.write.kind import REPORT, write_report
 from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
-from pipelines.options import QampariOptions
+from pipelines.options.qampari import QampariOptions
 from pipelines.primitives.group_map import groups_for, value_rows
 from pipelines.primitives.page_texts import ReleasePages
 from pipelines.primitives.shuffle import Collected, StepCollector, StepOutputs

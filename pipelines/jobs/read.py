@@ -35,7 +35,8 @@ from mapping.retrieval.systems import Reranker
 from mapping.sources.raw_records import iter_records
 from mapping.sources.scratch import Joined
 from pipelines.jobs.through_model import through_model
-from pipelines.options import ReadOptions, RerankOptions
+from pipelines.options.read import ReadOptions
+from pipelines.options.rerank import RerankOptions
 from pipelines.progress import Progress
 from pipelines.runners.counters import count
 from pipelines.runners.running import check_paths

@@ -19,7 +19,8 @@ from kbsource.release.manifest import FileEntry, InputFile, Manifest, input_file
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.reader import check_sizes
 from kbsource.wikidata.records import EntityCounts
-from pipelines.options import PageviewsOptions, WikidataOptions
+from pipelines.options.pageviews import PageviewsOptions
+from pipelines.options.wikidata import WikidataOptions
 from pipelines.progress import Progress
 from pipelines.runners.running import check_paths
 

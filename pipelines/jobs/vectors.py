@@ -32,7 +32,7 @@ from mapping.retrieval.system_options import EncoderOptions
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS, TABLE, VECTORS, VectorPrecision
 from mapping.retrieval.vectors import COLUMNS, KnownVectors, check_known, check_precision, encode_batch
 from pipelines.jobs.shared_inputs import MadeRelease, output_folder
-from pipelines.options import VectorsOptions
+from pipelines.options.vectors import VectorsOptions
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Progress, chunks_done
 from pipelines.runners.counters import count

@@ -42,7 +42,7 @@ from kbsource.wikidata.lines import plan_entities
 from kbsource.wikidata.parts import IDS, ORDINALS, PartReport, planned_files, write_plan
 from kbsource.wikidata.records import EntityCounts
 from pipelines.jobs.shared_inputs import MadeRelease, line_files, line_findings
-from pipelines.options import WikidataOptions
+from pipelines.options.wikidata import WikidataOptions
 from pipelines.primitives.guarded_map import GuardedMap
 from pipelines.primitives.shuffle import CollectSorted, Regroup
 from pipelines.progress import Progress, chunks_done

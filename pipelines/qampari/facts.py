@@ -29,7 +29,8 @@ from kbsource.runtime.regroup import merge_group
 from mapping.entail.signal import EntailmentModel
 from mapping.qampari.classes import Numbers
 from mapping.qampari.evidence import FACTS_AT_ONCE, CandidateSentence, ClaimedFact, Sought, prove_facts
-from pipelines.options import FactsOptions, QampariOptions
+from pipelines.options.facts import FactsOptions
+from pipelines.options.qampari import QampariOptions
 from pipelines.primitives.group_map import By, GroupWork, Sent, send_rows, value_rows
 from pipelines.primitives.guarded_map import GuardedMap
 from pipelines.primitives.shuffle import split_rows

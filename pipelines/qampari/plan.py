@@ -15,7 +15,7 @@ from mapping.qampari.classes import required
 from mapping.qampari.evidence import CandidateSentence
 from mapping.qampari.questions import FAMILY_BITS, QueryNumbers, Relations
 from mapping.qampari.records import QueryRow, Question
-from pipelines.options import QampariOptions
+from pipelines.options.qampari import QampariOptions
 from pipelines.primitives.page_texts import GroupedPagesPlan
 
 ORDER_BUCKETS = 256

@@ -11,7 +11,7 @@ from typing import Any
 from mapping.search.tokens import Tokeniser
 from pipelines.jobs.map_dataset import map_dataset
 from pipelines.jobs.shared_inputs import MadeRelease
-from pipelines.options import MapOptions
+from pipelines.options.map_dataset import MapOptions
 from tests.support.builds import rows, run_job
 
 tokeniser = cache(Tokeniser)

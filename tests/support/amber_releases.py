@@ -19,7 +19,8 @@ from mapping.amber.records import ITEM, QUANTITY, AmberEntity, AmberValue
 from pipelines.jobs.amber import make_amber
 from pipelines.jobs.pageviews import make_pageviews
 from pipelines.jobs.shared_inputs import MadeRelease
-from pipelines.options import AmberJobOptions, PageviewsOptions
+from pipelines.options.amber import AmberJobOptions
+from pipelines.options.pageviews import PageviewsOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
 from tests.support.entities import array, item, item_snak, make, snak, statement, terms

@@ -14,7 +14,7 @@ from apache_beam.transforms import userstate
 
 from kbsource.lookup import KnowledgeSource
 from pipelines.jobs.build import BuildSummary, build
-from pipelines.options import BuildOptions
+from pipelines.options.build import BuildOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
 from tests.support import mini_wiki

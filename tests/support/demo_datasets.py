@@ -20,7 +20,7 @@ from pipelines.alignment.writing import file_stem
 from pipelines.commands.map import read_alignments
 from pipelines.jobs.map_dataset import map_all
 from pipelines.jobs.shared_inputs import MadeRelease
-from pipelines.options import Planned
+from pipelines.options.map_dataset import Planned
 from pipelines.primitives.guarded_chunk import do_chunk
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags

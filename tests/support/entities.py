@@ -12,7 +12,7 @@ from kbsource.wikidata.entity import EntityReader
 from kbsource.wikidata.kind import WikidataManifest
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.jobs.wikidata import make_wikidata
-from pipelines.options import WikidataOptions
+from pipelines.options.wikidata import WikidataOptions
 from tests.support.builds import run_job
 
 

@@ -14,7 +14,7 @@ from kbsource.records import Page
 from mapping.entity_linking.links import N_BUCKETS
 from pipelines.jobs.entity_linking import make_entity_linking
 from pipelines.jobs.shared_inputs import MadeRelease
-from pipelines.options import EntityLinkingOptions
+from pipelines.options.entity_linking import EntityLinkingOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
 

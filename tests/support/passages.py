@@ -13,7 +13,7 @@ from kbsource.records import Element, Page
 from mapping.passages.cut import CutOptions
 from pipelines.jobs.passages import make_passages
 from pipelines.jobs.shared_inputs import MadeRelease
-from pipelines.options import PassagesOptions
+from pipelines.options.passages import PassagesOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
 from tests.support.pages import synthetic_pages

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from kbsource.records import Anchor, Element, Page
 from pipelines.jobs import qampari as job
-from pipelines.options import QampariOptions
+from pipelines.options.qampari import QampariOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
 from tests.support.entities import array, item, item_snak, make, snak, statement, terms

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from mapping.retrieval.system_options import EncoderOptions
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.jobs.vectors import make_vectors
-from pipelines.options import VectorsOptions
+from pipelines.options.vectors import VectorsOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
 from tests.support.tiny_nli import config, write_tokenizer

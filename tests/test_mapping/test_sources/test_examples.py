@@ -18,7 +18,7 @@ from mapping.sources import all_sources, source_of_file
 from mapping.sources.examples import Labels
 from mapping.sources.raw_records import RawRecord, text_at
 from mapping.sources.source import SPLITS, LabelForm, Tally
-from pipelines.options import MapOptions
+from pipelines.options.map_dataset import MapOptions
 from tests.support.alignments import write_records
 from tests.support.dataset_sources import read_source
 

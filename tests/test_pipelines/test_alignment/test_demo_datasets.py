@@ -17,7 +17,7 @@ from mapping.write.validate import check_kilt
 from pipelines.alignment.writing import file_stem, policy_name
 from pipelines.jobs.build import BuildSummary
 from pipelines.jobs.shared_inputs import MadeRelease
-from pipelines.options import Planned
+from pipelines.options.map_dataset import Planned
 from tests.support.alignments import read_lines, table
 from tests.support.demo_datasets import CONFIG, GOLDEN, kilt_file, map_demo, planned_demo, record_files
 

@@ -16,7 +16,7 @@ from mapping.entail.signal import ModelOptions
 from mapping.write.validate import check_kilt
 from pipelines.cli import main
 from pipelines.jobs.shared_inputs import MadeRelease
-from pipelines.options import VerifyOptions
+from pipelines.options.map_dataset import VerifyOptions
 from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
 from tests.support.builds import open_release
 from tests.support.tiny_nli import overlap_model

@@ -22,7 +22,7 @@ from mapping.entail.signal import ModelOptions
 from mapping.kinds import KINDS
 from pipelines.cli import main
 from pipelines.jobs.shared_inputs import MadeRelease
-from pipelines.options import AmberJobOptions
+from pipelines.options.amber import AmberJobOptions
 from tests.support import amber_oracle
 from tests.support.amber_releases import LABELS, Releases, make_release, random_world, write_world
 from tests.support.tiny_nli import overlap_model

@@ -18,7 +18,7 @@ from kbsource.runtime.chunks import rows_batch
 from pipelines.cli import main
 from pipelines.jobs.pageviews import check_views_files, make_pageviews
 from pipelines.jobs.shared_inputs import MadeRelease
-from pipelines.options import PageviewsOptions
+from pipelines.options.pageviews import PageviewsOptions
 from tests.support.builds import rows, run_job
 
 FIRST = """\

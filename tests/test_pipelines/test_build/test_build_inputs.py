@@ -15,7 +15,7 @@ import pytest
 from kbsource.errors import SetupError
 from kbsource.titles import split_namespace
 from pipelines.jobs.build import BuildInputs, read_inputs
-from pipelines.options import BuildOptions
+from pipelines.options.build import BuildOptions
 from pipelines.progress import Progress
 from tests.support import mini_wiki
 

@@ -10,7 +10,7 @@ import pytest
 from kbsource.errors import DataError, SetupError
 from kbsource.lookup import KnowledgeSource
 from pipelines.jobs.build import BuildSummary, build
-from pipelines.options import BuildOptions
+from pipelines.options.build import BuildOptions
 from tests.support.builds import contents, rows, run_job
 from tests.support.snapshots import LANTERN, PORT, RECORDS, record, write_lines, write_tar
 from tests.support.verified import broken

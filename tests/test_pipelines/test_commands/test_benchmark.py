@@ -25,6 +25,7 @@ from tests.support.alignments import write_records
 from tests.support.fake_reader import FakeGenerator
 from tests.support.inspected import client_of
 from tests.support.passages import cut_release, page, write_kb
+from tests.support.tiny_encoder import encode_corpus, tiny_encoder
 from tests.support.verified import seal, verified
 
 PAGES = (
@@ -229,6 +230,23 @@ def test_what_is_evaluated_is_measured_whatever_its_form(
 def test_a_release_without_questions_is_no_dataset(corpus: Path) -> None:
     with pytest.raises(SetupError, match="its format is 'kbsource-passages"):
         list(datasets_of(str(corpus)))
+
+
+def test_dense_systems_are_named_with_their_encoder_on_the_command_line(
+    tmp_path: Path, corpus: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "encoder").mkdir()
+    model = tiny_encoder(tmp_path / "encoder", texts=[record["input"] for record in KILT])
+    encode_corpus(corpus, model, f"{corpus}-vectors")
+    out = tmp_path / "out"
+    flags = ["benchmark", str(corpus), str(tmp_path / "nq.jsonl"), "--output", str(out), "--bootstrap", "0"]
+    assert main([*flags, "--system", "bm25", "--model", str(model)]) == 2
+    assert "--model is for systems that use dense; name one, such as --system bm25,dense." in capsys.readouterr().err
+    assert main([*flags, "--system", "bm25", "dense", "bm25,dense", "--model", str(model)]) == 0
+    scores = _scores(out)
+    systems = {system for _, system, metric in scores if metric == "Rprec"}
+    assert systems == {"bm25", "dense", "bm25,dense"}
+    assert {n for (_, _, metric), (_, n) in scores.items() if metric == "Rprec"} == {2}
 
 
 def test_a_reader_answers_with_what_its_system_finds(

@@ -26,6 +26,8 @@ def test_a_release_of_pages_says_what_it_is(release: Path, capsys: pytest.Captur
         "counts pages read 103 articles 66 redirects 20 other namespaces 15",
         "miniwiki-20260101-pages-articles-multistream.xml.bz2",
         f"kbsource show {release} TITLE",
+        f"kbsource export {release} --format jsonl --text plain",
+        f"kbsource sql {release} ",
         f"Next: kbsource inspect {release}",
     ):
         assert part in said

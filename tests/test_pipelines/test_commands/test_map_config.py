@@ -9,7 +9,7 @@ import pytest
 from kbsource.errors import SetupError
 from mapping.sources import all_sources
 from pipelines.commands.map import read_alignments
-from pipelines.options import MapOptions, Planned
+from pipelines.options.map_dataset import MapOptions, Planned
 
 
 def _read(path: Path, text: str) -> list[Planned]:

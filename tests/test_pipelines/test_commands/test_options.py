@@ -15,7 +15,11 @@ from mapping.annotation.tasks import CandidateOptions
 from mapping.sources import all_sources
 from pipelines.cli import COMMANDS, main
 from pipelines.commands.map import takers
-from pipelines.options import BuildOptions, MapOptions, PassagesOptions, RunOptions, WikidataOptions
+from pipelines.options.build import BuildOptions
+from pipelines.options.map_dataset import MapOptions
+from pipelines.options.passages import PassagesOptions
+from pipelines.options.shared import RunOptions
+from pipelines.options.wikidata import WikidataOptions
 from tests.support.real_data import ROOT
 
 
@@ -126,7 +130,7 @@ def test_one_of_several_values_is_checked() -> None:
             "option --limit-page. See the command's --help, and Beam's pipeline options for the runner. Did you mean "
             "--limit-pages?",
         ),
-        (["map", "all", "kb", "--config", "c", "--output", "y", "--threshold", "0.5"], "--threshold belongs into c,"),
+        (["map", "all", "kb", "--config", "c", "--output", "y", "--threshold", "0.5"], "--threshold belongs in c,"),
         (["map", "all", "kb", "--output", "y"], "--config is needed"),
         (["map", "fever", "kb", "--input", "x", "--output", "y", "--config", "c"], "has an option --config"),
         (["info", "x", "y"], "y: kbsource info takes RELEASE only. "),

@@ -21,7 +21,7 @@ from mapping.retrieval.system_options import ReaderOptions
 from pipelines.cli import main
 from pipelines.jobs import read as job
 from pipelines.jobs.read import write_predictions
-from pipelines.options import ReadOptions
+from pipelines.options.read import ReadOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
 from tests.support.alignments import read_lines, write_records

@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 from mapping.retrieval.system_options import ReaderOptions
 from pipelines.cli import main
 from pipelines.jobs.read import write_predictions
-from pipelines.options import ReadOptions
+from pipelines.options.read import ReadOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
 from tests.support import tiny_readers

@@ -17,7 +17,7 @@ from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, CROWD_TASKS
 from mapping.contexts.kind import CONTEXTS
 from mapping.kinds import KINDS
 from pipelines.cli import main
-from pipelines.commands.look import _matching_rows
+from pipelines.commands.show import _matching_rows
 
 _FOUND = [(kind, pair) for kind in KINDS for pair in kind.shown_by]
 
@@ -90,7 +90,7 @@ def test_a_passage_is_shown(corpus: Path, capsys: pytest.CaptureFixture[str]) ->
     assert first["title"] in shown
     assert first["text"][:20] in shown
     assert main(["show", str(corpus), "999__9"]) == 1
-    assert "has no row of '999__9', which was looked for as passage_id in passages" in capsys.readouterr().err
+    assert "has no row of '999__9', which was searched for as passage_id in passages" in capsys.readouterr().err
 
 
 def test_a_row_must_be_named(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:

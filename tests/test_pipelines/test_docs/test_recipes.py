@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
+from pipelines.cli import main
 from tests.support.real_data import ROOT
 
 RECIPES = (ROOT / "docs" / "recipes.md").read_text("utf-8")
@@ -132,6 +134,12 @@ def _blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
+def _run_command(page: str) -> int:
+    """Runs the first command of a page."""
+    command, *_ = _blocks(page, "")
+    return main(shlex.split(command.replace("\\\n", ""))[1:])
+
+
 def test_the_link_graph(db: duckdb.DuckDBPyConnection, pages: list[Page]) -> None:
     graph, ranked = _blocks("links.md", "sql")
     db.execute(graph)
@@ -140,6 +148,8 @@ def test_the_link_graph(db: duckdb.DuckDBPyConnection, pages: list[Page]) -> Non
     ]
     assert db.execute("select sum(links) from 'links.parquet'").fetchall() == [(len(edges),)]
     assert db.execute("select source, target from 'links.parquet'").fetchall() == sorted(set(edges))
+    assert _run_command("links.md") == 0
+    assert db.execute("select source, target from 'edges.csv'").fetchall() == sorted(set(edges))
     (target, n), *_ = db.execute(ranked).fetchall()
     assert n == sum(linked == target for _, linked in set(edges))
 
@@ -147,5 +157,7 @@ def test_the_link_graph(db: duckdb.DuckDBPyConnection, pages: list[Page]) -> Non
 def test_infobox_values(db: duckdb.DuckDBPyConnection, pages: list[Page], capsys: pytest.CaptureFixture[str]) -> None:
     (query,), (python,) = _blocks("infoboxes.md", "sql"), _blocks("infoboxes.md", "python")
     assert db.execute(query).fetchall() == [(TITLE, "Port Sellick")]
+    assert _run_command("infoboxes.md") == 0
+    assert capsys.readouterr().out.split("\n")[1].split() == [*TITLE.split(), "Port", "Sellick"]
     exec(compile(python, "infoboxes.md", "exec"), {})
     assert "Infobox country capital Port Sellick\n" in capsys.readouterr().out

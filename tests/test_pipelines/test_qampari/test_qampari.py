@@ -29,7 +29,7 @@ from mapping.qampari.selection import SampleSizes, split_relations
 from pipelines.cli import main
 from pipelines.commands.make import funnel_text, qampari_summary
 from pipelines.jobs.shared_inputs import MadeRelease
-from pipelines.options import QampariOptions
+from pipelines.options.qampari import QampariOptions
 from tests.support import mini_wikidata
 from tests.support.builds import build_mini, open_release, rows
 from tests.support.entities import make

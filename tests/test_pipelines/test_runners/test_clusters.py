@@ -21,7 +21,8 @@ from benchmarks.make_dump import make_dump
 from kbsource.errors import SetupError
 from pipelines.jobs.build import build
 from pipelines.jobs.map_dataset import map_dataset
-from pipelines.options import BuildOptions, MapOptions
+from pipelines.options.build import BuildOptions
+from pipelines.options.map_dataset import MapOptions
 from tests.support import mini_wiki
 from tests.support.alignments import evidence, record, write_records
 from tests.support.builds import contents, open_release, run_job

@@ -14,7 +14,7 @@ import pytest
 from mapping.kinds import KINDS
 from mapping.publish.folder import publish_release
 from pipelines.jobs.pageviews import make_pageviews
-from pipelines.options import PageviewsOptions
+from pipelines.options.pageviews import PageviewsOptions
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
 from tests.support import mini_wiki, mini_wikidata

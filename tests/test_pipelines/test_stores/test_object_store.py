@@ -15,7 +15,7 @@ from kbsource.local_copies import release_copies
 from mapping.entail.signal import DEFAULT_MODEL, ModelOptions
 from pipelines.cli import main
 from pipelines.jobs.map_dataset import map_dataset
-from pipelines.options import MapOptions, VerifyOptions
+from pipelines.options.map_dataset import MapOptions, VerifyOptions
 from tests.support import mini_wiki, mini_wikidata
 from tests.support.alignments import evidence, record, write_records
 from tests.support.builds import build_mini, contents, open_release, run_job

@@ -27,7 +27,7 @@ from kbsource.wikidata.assemble import find_superseded
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
 from kbsource.wikidata.lines import plan_entities
 from kbsource.wikidata.parts import IDS, ORDINALS, planned_files, write_plan
-from pipelines.options import WikidataOptions
+from pipelines.options.wikidata import WikidataOptions
 from tests.support import mini_wikidata
 from tests.support.builds import rows
 from tests.support.entities import array, item, item_snak, make, reader, snak, statement, terms

@@ -1,0 +1,65 @@
+"""Options of ``kbsource build``."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, asdict, dataclass
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from mapping.options import AtLeast1, Checked, File, Files, Like, Release, Seconds, Share
+from pipelines.options.shared import PLACES, USUAL_MEMORY, Memory, Output, RangeBytes, Truncated
+
+_TIME = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ"
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions(Checked):
+    """Inputs and options of a build."""
+
+    dump: Annotated[Files, Parameter(metavar="DUMP")]
+    """Files of a single dump, or quoted patterns."""
+    _: KW_ONLY
+    output: Output
+    page_props: File | None = None
+    """page_props.sql.gz of the same date, for Wikidata items and disambiguation pages."""
+    wikidata: Release | None = None
+    """Release made by kbsource wikidata, for items by sitelink, with labels, descriptions and aliases."""
+    siteinfo: File | None = None
+    """siteinfo as JSON from the wiki's API, for aliases of namespaces."""
+    only_titles: File | None = None
+    """Build only the articles whose titles are in this file, one per line, and the redirects to them."""
+    limit_pages: AtLeast1 | None = None
+    """Read only the first N pages of the dump, counting all namespaces."""
+    as_of: Annotated[
+        str | None,
+        Parameter(metavar="TIME", validator=Like(_TIME, "2019-08-01T00:00:00Z")),
+    ] = None
+    """Use the newest revision of each page that is not after TIME, like 2019-08-01T00:00:00Z."""
+    templates: Literal["definitions", "lua", "rules"] = "definitions"
+    """How templates are rendered: definitions: by their definitions in the dump, or else by rules; lua: also by the Lua
+    modules that definitions call (needs kbsource[lua]); rules: by rules only."""
+    references: bool = False
+    """Write tables of references and of their positions in the text. A build takes about 1.6 times as long."""
+    traces: bool = False
+    """Write tables of what each page was made from. A later build can then use the release as its --base."""
+    base: Release | None = None
+    """Release of an earlier dump, built with --traces. Pages whose result would be the same are copied from it. The
+    output has the same bytes and takes less time."""
+    max_rejects: Share = 0.001
+    """Maximum share of pages that may be rejected."""
+    max_fallbacks: Share = 0.001
+    """Maximum share of articles that may fall back to the simplest extraction because the parser failed. Ten articles
+    are always allowed."""
+    allow_truncated: Truncated = False
+    page_timeout_s: Annotated[Seconds, Parameter("--page-timeout")] = 60.0
+    """Maximum time for one page. A page that takes longer is extracted in a simpler way."""
+    worker_memory_bytes: Memory = USUAL_MEMORY
+    range_bytes: RangeBytes = None
+    parser: Annotated[str, Parameter(parse=False)] = "kbsource.pages.articles:PageParser"
+    """``module:class`` of the page parser. It is constructed with the site and, if they are used, the definitions."""
+
+    def data_options(self) -> dict[str, Any]:
+        """Returns the options that affect the bytes of the release, as JSON values for the manifest."""
+        values = {name: value for name, value in asdict(self).items() if name not in PLACES}
+        return {**values, "only_titles": self.only_titles is not None}

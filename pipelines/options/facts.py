@@ -1,0 +1,49 @@
+"""Options of ``kbsource facts``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from mapping.entail.signal import ModelOptions
+from mapping.options import FLAT, AtLeast0, Checked, File, Release, path_like, releases_named
+from mapping.qampari.evidence import N_BEFORE
+from pipelines.options.shared import Output
+
+
+def _two(type_: Any, value: Sequence[str]) -> None:
+    if len(value) != 2:
+        raise ValueError("Give two, OLD and NEW.")
+
+
+@dataclass(frozen=True, slots=True)
+class FactsOptions(Checked):
+    """Releases to compare, and options for proving answers."""
+
+    old: Release
+    """Older release of pages, built with the Wikidata items of its pages."""
+    new: Release
+    """Newer release of the same wiki."""
+    _: KW_ONLY
+    wikidata: Annotated[
+        tuple[str, ...],
+        Parameter(metavar="OLD NEW", n_tokens=2, converter=releases_named, validator=(path_like, _two)),
+    ]
+    """Releases of Wikidata for the two dates, the older one first."""
+    output: Output
+    model: Annotated[ModelOptions | None, FLAT] = None
+    """If None, the sentence most similar to the statement is the proof."""
+    least_entailment: Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lt=1))] = 0.5
+    """A sentence proves an answer if its entailment probability is above this; only with --model."""
+    sentences_before: AtLeast0 = N_BEFORE
+    """Number of preceding sentences of the same paragraph that a proof includes."""
+    questions: File | None = None
+    """TOML file with all questions, by property; by default the package's own."""
+
+    def data_options(self) -> dict[str, Any]:
+        """Returns the options that affect the bytes of the output, as JSON values for the manifest."""
+        return {"least_entailment": self.least_entailment, "sentences_before": self.sentences_before}

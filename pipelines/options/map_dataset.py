@@ -1,0 +1,161 @@
+"""Options of ``kbsource map``: of aligning any dataset, of one dataset, and of verifying the spans."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, asdict, dataclass
+from typing import Annotated, Any, NamedTuple
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from kbsource.errors import SetupError
+from mapping.acceptance import read_rule
+from mapping.decide import THRESHOLD
+from mapping.entail.signal import ModelOptions
+from mapping.options import (
+    FLAT,
+    AtLeast0,
+    AtLeast1,
+    Bleu,
+    Checked,
+    File,
+    Files,
+    FolderPath,
+    Name,
+    Release,
+    Rule,
+    Seconds,
+    Share,
+    check_options,
+    name_like,
+)
+from mapping.search.numbering import Numbering
+from mapping.sources import all_sources
+from mapping.sources.source import HypothesisKind, SourceOptions, Split
+from pipelines.options.shared import USUAL_MEMORY, Memory, Output
+
+_DECIDING = (
+    "threshold",
+    "max_elements",
+    "accept_fuzzy",
+    "numbering",
+    "strips_section",
+    "max_rejects",
+    "chunk_records",
+    "evidence_timeout_s",
+    "worker_memory_bytes",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOptions(Checked):
+    """Options for verifying alignments with an NLI model."""
+
+    model: Annotated[ModelOptions, FLAT]
+    hypothesis: HypothesisKind | None = None
+    """Hypothesis that the model judges; the default depends on the dataset."""
+    rescue_sentences: Annotated[AtLeast0, Parameter("--rescue")] = 0
+    """If BLEU is low, choose the sentence that most probably entails the hypothesis, among the N sentences of the page
+    that share most words with it. 100 is a good value; 0 turns this off."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlignOptions:
+    """Options for aligning the evidence of any dataset."""
+
+    kb: Release
+    """Folder of the release."""
+    _: KW_ONLY
+    inputs: Annotated[Files, Parameter("--input")]
+    """Files of the dataset, in order; they may be compressed (.bz2, .gz, .xz, .zst)."""
+    output: Output
+    split: Split | None = None
+    """Split whose filter rules apply; by default the split in the file names, else dev."""
+    threshold: Bleu = THRESHOLD
+    """Minimum BLEU score of an accepted span."""
+    max_elements: AtLeast1 = 1
+    """Maximum number of paragraphs in a span."""
+    title_map: File | None = None
+    """File of known page moves, one per line: old title, tab, new title or page id."""
+    accept_fuzzy: Annotated[float | None, Parameter(metavar="SCORE", validator=Number(gte=60, lte=100))] = None
+    """Replace a missing title by the most similar one, if the similarity is at least SCORE (60 to 100)."""
+    numbering: Numbering = "kilt"
+    """Numbering of paragraphs: as in KILT, or by the elements of the release."""
+    strips_section: Annotated[bool, Parameter("--strip-section")] = False
+    """Write sections without the newline at the end."""
+    stem: Annotated[Name | None, Parameter(validator=name_like)] = None
+    """Start of the output file's name; by default the dataset's name."""
+    max_rejects: Share = 0.01
+    """Maximum share of records that may be rejected."""
+    worker_memory_bytes: Memory = USUAL_MEMORY
+    chunk_records: AtLeast1 = 5_000
+    """Number of records per table file."""
+    evidence_timeout_s: Annotated[Seconds, Parameter("--evidence-timeout")] = 60.0
+    """Maximum time for one piece of evidence. If it takes longer, it is tried once more and then given up."""
+    verify: Annotated[VerifyOptions | None, FLAT] = None
+    accept: Rule | None = None
+    """Rule for accepting spans, instead of --threshold: "bleu>=0.5", "bleu>=0.5 and entailment>=0.5". The signals are
+    bleu, entailment, neutral and contradiction; combine them with and, or, not and brackets."""
+    scratch: FolderPath | None = None
+    """Folder for temporary indexes; by default the system's temporary folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapOptions(AlignOptions):
+    """Options for aligning one dataset of ``mapping.sources.all_sources()``, including the dataset's own."""
+
+    dataset: str
+    split: Split
+    references: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    source: SourceOptions | None = None
+
+    def __post_init__(self) -> None:
+        """Raises SetupError in the same cases as ``check_options``, and for options that exclude each other."""
+        if self.dataset not in all_sources():
+            raise SetupError(f"No dataset {self.dataset!r}. Choose one of: {', '.join(all_sources())}.")
+        if self.labels and self.split != "test":
+            raise SetupError(
+                f"--labels is for the test split, whose records have no answers; {self.split} has its own."
+            )
+        check_options(self)
+        self._check_acceptance()
+
+    def _check_acceptance(self) -> None:
+        signals = read_rule(self.accept).signals() if self.accept is not None else frozenset()
+        if self.verify is None and (unknown := signals - {"bleu"}):
+            names = ", ".join(sorted(unknown))
+            raise SetupError(f"--accept {self.accept!r}: {names} is only known with --model MODEL.")
+        if self.verify is not None and self.verify.rescue_sentences and not signals & {"entailment", "contradiction"}:
+            raise SetupError(
+                "--rescue chooses sentences whose BLEU is low, so the rule must accept them: "
+                '--accept "bleu>=0.5 or entailment>=0.9"'
+            )
+
+    @property
+    def choices(self) -> SourceOptions:
+        """Options of the dataset's reader; its defaults if none are set."""
+        return self.source or all_sources()[self.dataset].options_type()
+
+    def data_options(self) -> dict[str, Any]:
+        """Returns the options that affect the bytes of the output, as JSON values for the manifest."""
+        values: dict[str, Any] = {name: getattr(self, name) for name in _DECIDING}
+        if self.accept is not None:
+            values["accept"] = self.accept
+        if self.verify is not None:
+            values["verify"] = asdict(self.verify)
+            del values["verify"]["model"]
+        return {**values, "source": asdict(self.choices), "title_map": self.title_map is not None}
+
+
+class Planned(NamedTuple):
+    """One of several alignments."""
+
+    name: str  # name of the dataset
+    options: MapOptions  # its ``output`` is ``name/split`` in the folder of all alignments
+    where: str  # where it was requested, for messages
+
+    @property
+    def folder(self) -> str:
+        """Folder of the alignment, relative to the folder of all alignments."""
+        return f"{self.name}/{self.options.split}"

@@ -1,0 +1,36 @@
+"""Options of ``kbsource pageviews``."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, asdict, dataclass
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from mapping.options import Checked, Files, Like, Name, Share
+from pipelines.options.shared import Output, RangeBytes, Truncated
+
+
+@dataclass(frozen=True, slots=True)
+class PageviewsOptions(Checked):
+    """Page views to be summed."""
+
+    input: Annotated[Files, Parameter(metavar="VIEWS")]
+    """Files of page views, plain or compressed, from pageview_complete or pagecounts, or patterns."""
+    _: KW_ONLY
+    output: Output
+    site: Annotated[Name, Parameter(validator=Like("[a-z][a-z0-9_]*wiki", "enwiki"))] = "enwiki"
+    """Wikipedia whose views are summed."""
+    all_access: bool = False
+    """With pagecounts, include the mobile site and hourly files (en, en.m, en.m.z, en.zero). By default only en.z is
+    counted, as by the authors of AmbER."""
+    max_rejects: Share = 0.001
+    """Maximum share of lines that may be rejected."""
+    allow_truncated: Truncated = False
+    range_bytes: RangeBytes = None
+
+    def data_options(self) -> dict[str, Any]:
+        """Returns the options that affect the bytes of the release, as JSON values for the manifest."""
+        values = asdict(self)
+        del values["input"], values["output"]
+        return values

@@ -1,0 +1,85 @@
+"""Options that several jobs have: where they run, their output, their memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from cyclopts import Parameter, Token
+
+from mapping.options import As, AtLeast1, Checked, FolderPath, Name, Threads
+
+_MEBIBYTE = 1 << 20
+_MOST_MEMORY = 1 << 46
+PLACES = frozenset("dump kb base wikidata pageviews output page_props siteinfo relations key_columns types".split())
+"""Options that locate inputs and outputs. They do not change the bytes of the output."""
+
+
+def _mebibytes(type_: Any, tokens: Sequence[Token]) -> int:
+    try:
+        n_bytes = int(tokens[0].value) * _MEBIBYTE
+    except ValueError:
+        raise ValueError("Give a whole number of MB.") from None
+    _enough(type_, n_bytes)
+    return n_bytes
+
+
+def _enough(type_: Any, n_bytes: int) -> None:
+    if n_bytes < 256 * _MEBIBYTE:
+        raise ValueError("A worker needs at least 256 MB.")
+    if n_bytes > _MOST_MEMORY:
+        raise ValueError(f"No machine has as much; give at most {_MOST_MEMORY // _MEBIBYTE} MB.")
+
+
+Output = Annotated[FolderPath, Parameter(help="New output folder, or one left by a run that was killed.")]
+Memory = Annotated[
+    int,
+    Parameter(
+        "--worker-memory",
+        metavar="MB",
+        help="Maximum memory that one worker process may allocate.",
+        converter=_mebibytes,
+        validator=_enough,
+        show_default=lambda n_bytes: str(n_bytes // _MEBIBYTE),
+    ),
+]
+RangeBytes = Annotated[
+    AtLeast1 | None,
+    Parameter(
+        "--range-bytes",
+        help="Bytes per range of the dump; by default 1 to 32 MiB, depending on its size.",
+    ),
+]
+Truncated = Annotated[bool, Parameter("--allow-truncated", help="Read as much as possible of a truncated dump.")]
+TakenAs = Annotated[
+    As,
+    Parameter(
+        "--as",
+        help="Use the settings of the paper, or of the code and files that its authors released, for every option "
+        "where these differ from each other or from the defaults.",
+    ),
+]
+USUAL_MEMORY = 4 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions(Checked):
+    """Where a job runs. All other options are passed to Beam unchanged."""
+
+    runner: Name = "local"
+    """local: one worker; local-multi: one worker per core; spark, flink or dataflow: a cluster, see docs/running.md; or
+    any other Beam runner."""
+    workers: Threads | None = None
+    """Number of workers for local-multi; by default one per core."""
+    dry_run: bool = False
+    """Check the inputs and the output location, construct the pipeline, print its size, and stop."""
+    beam_args: Annotated[tuple[str, ...], Parameter(parse=False)] = ()
+
+    def flags(self) -> list[str]:
+        """Returns the Beam flags for these options."""
+        from pipelines.runners.presets import beam_flags
+
+        # With this flag, Beam does not contact the cloud when it validates its options.
+        beam_args = (*self.beam_args, "--dry_run=True") if self.dry_run else self.beam_args
+        return beam_flags(self.runner, workers=self.workers, beam_args=beam_args)
