@@ -171,8 +171,9 @@ def build_title_index(batches: Iterable[pa.RecordBatch], folder: str, *, scratch
 
 
 def _write_zeros(path: str, n_bytes: int) -> None:
-    """Writes a file to be mapped and written to. Every block of it gets its room on the disk now: where a mapped file
-    has holes, a full disk ends the process by a signal."""
+    """Writes a file of zeros, to be mapped and written to. Its blocks are allocated on the disk now: if a mapped file
+    had holes, a full disk would end the process by a signal.
+    """
     with open(path, "wb") as file:
         for start in range(0, n_bytes, CHUNK_BYTES):
             file.write(bytes(min(CHUNK_BYTES, n_bytes - start)))

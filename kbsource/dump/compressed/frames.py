@@ -24,7 +24,7 @@ class FrameDecoder(ABC):
     magics: ClassVar[frozenset[bytes]]  #: how frames begin; all have the same length
     step_bytes: ClassVar[int]  #: number of bytes read at once
     no_memory: ClassVar[tuple[str, str]]
-    """What the message about a frame that needs too much memory contains, and what is told instead."""
+    """Words in the decoder's message if a frame needs too much memory, and the message that replaces it."""
 
     def __init__(self, decoder: Any, error: type[Exception]) -> None:
         self._decoder, self._error = decoder, error
