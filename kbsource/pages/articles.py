@@ -67,7 +67,7 @@ HTML_PARSER = "kbsource.pages.articles:HtmlPageParser"
 FALLBACK = "fallback_"
 """Prefix of the parse statuses other than ``ok``."""
 LINKS_AT_ONCE = 1024
-"""Links that are looked up together; pages with as many wait in memory."""
+"""Number of links that are looked up together; the pages that contain them wait in memory."""
 _DETAIL_CHARS = 1000
 
 
@@ -341,8 +341,8 @@ class _Article:
     number: int  #: its number in the chunk, from 1
     made_from: bytes  #: see ``Trace``
     copy: tuple[Placed, int] | None  #: the page of the base that is reused, with its code points
-    ways: list[Callable[[RawPage], ParsedPage]]  #: that are left to parse it
-    failure: RecordError  #: why it has no page if no way is left
+    ways: list[Callable[[RawPage], ParsedPage]]  #: methods to parse it that were not tried yet
+    failure: RecordError  #: why it has no page, if no method is left
     parsed: ParsedPage | None = None
 
 

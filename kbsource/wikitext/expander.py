@@ -377,7 +377,7 @@ class Expanded(NamedTuple):
     n_modules: int = 0  #: number of calls of Lua modules that were not run, or failed
     n_refs: int = 0  #: number of references in the definitions used
     #: something was left out that a rule may show: an unknown template, a module that was not run, or a box beside the
-    #: text that is all there is
+    #: text if the expansion has nothing else
     is_incomplete: bool = False
 
 
