@@ -30,7 +30,7 @@ class FrameDecoder(ABC):
         self._decoder, self._error = decoder, error
 
     def decode(self, data: bytes) -> Iterator[bytes]:
-        """Yields the content of the next bytes of the frame.
+        """Iterates over the content of the next bytes of the frame.
 
         Raises:
             BrokenStreamError: the rest cannot be decoded, or only with too much memory.
@@ -48,7 +48,7 @@ class FrameDecoder(ABC):
 
     @abstractmethod
     def _steps(self, data: bytes) -> Iterator[bytes]:
-        """Yields the content of the next bytes, a bounded number of bytes at a time."""
+        """Iterates over the content of the next bytes, a bounded number of bytes at a time."""
 
 
 class ZstdFrame(FrameDecoder):
@@ -103,7 +103,7 @@ class XzFrame(FrameDecoder):
 
 
 def decode_frames(file: BinaryIO, form: type[ZstdFrame] | type[XzFrame]) -> Iterator[bytes]:
-    """Yields the content of all frames of a file. Zeros between frames, and after them, are skipped.
+    """Iterates over the content of all frames of a file. Zeros between frames, and after them, are skipped.
 
     Raises:
         BrokenStreamError: the rest cannot be decoded: ``damaged_zstd``, ``damaged_xz``, ``trailing_garbage`` or
