@@ -55,6 +55,7 @@ class RawPage(Row):
     text: str  #: wikitext of the main slot; empty when the page is empty
     file: str  #: base name of the dump file
     offset: int  #: as in BadRecord
+    qid: str | None = None  #: Wikidata item as the file names it; dumps of wikitext name none
 
 
 class TemplateUse(Row, order=True):

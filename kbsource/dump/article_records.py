@@ -78,6 +78,7 @@ class ArticleRecord(msgspec.Struct, frozen=True):
     namespace: _Numbered = _Numbered()
     in_language: _Wiki = _Wiki()
     is_part_of: _Wiki = _Wiki()
+    main_entity: _Wiki = _Wiki()  #: Wikidata item
     previous_version: _Numbered = _Numbered()
     redirects: tuple[_Named, ...] = ()
     article_body: _Body = _Body()

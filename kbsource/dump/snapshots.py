@@ -99,6 +99,7 @@ def _page(
         text,
         file,
         offset,
+        record.main_entity.identifier or None,
     )
 
 

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kbsource.columns import schema_of
 from kbsource.dump.dates import written_date
@@ -30,6 +31,7 @@ from kbsource.index.redirects import redirect_rows
 from kbsource.index.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
 from kbsource.index.title_index_build import (
     DROPPED_FILE,
+    TITLE_ROWS,
     TitleIndexReport,
     build_title_index,
     dropped_sources,
@@ -88,17 +90,20 @@ def build_indexes(
     wikidata: WikidataTables | None,
     site: Site,
     max_share: float,
+    are_stated: bool = False,
 ) -> Indexes:
     """Builds the title index and the page_props index of a scanned dump in a local folder.
 
-    ``titles`` have the schema ``TITLE_ROWS``, in order. ``page_props`` is the SQL dump of that table, which
-    ``props_files`` opens. At most ``max_share`` of the titles may be left out because their page ids are not unique.
+    ``titles`` have the schema ``TITLE_ROWS`` or ``STATED_TITLES``, in order. ``page_props`` is the SQL dump of that
+    table, which ``props_files`` opens. Without it, and with ``are_stated``, pages have the items that ``titles`` state.
+    At most ``max_share`` of the titles may be left out because their page ids are not unique.
 
     Raises:
         SetupError: page_props cannot be read.
         DataError: page_props is damaged, or too many pages occur twice.
     """
-    built = build_title_index(titles, folder, scratch=scratch)
+    stated = _StatedItems(titles, are_kept=are_stated and page_props is None)
+    built = build_title_index(stated.titles(), folder, scratch=scratch)
     check_rejects(
         Counter({DUPLICATE: built.n_dropped}),
         built.n_titles + built.n_dropped,
@@ -108,12 +113,16 @@ def build_indexes(
     )
     os.replace(built.dropped_path, os.path.join(folder, DROPPED_FILE))
     props, links, n_bad = None, None, 0
-    if page_props is not None or wikidata is not None:
+    if page_props is not None or wikidata is not None or are_stated:
         index = TitleIndex.open(folder)
         links = Sitelinks(wikidata, site, index) if wikidata is not None else None
         rows = _PropRows(page_props, props_files)
         props = build_page_props(
-            rows, folder, scratch=scratch, is_article=index.has_articles, sitelinks=() if links is None else links
+            chain(rows, stated.rows()),
+            folder,
+            scratch=scratch,
+            is_article=index.has_articles,
+            sitelinks=() if links is None else links,
         )
         os.replace(props.claims_path, os.path.join(folder, CLAIMS_FILE))
         n_bad = rows.n_bad
@@ -121,6 +130,26 @@ def build_indexes(
     indexes = Indexes(folder, built, props, found, n_bad)
     indexes.write()
     return indexes
+
+
+class _StatedItems:
+    """Keeps the items that titles state, as rows of page_props, while an index is made of the titles."""
+
+    def __init__(self, titles: Iterable[pa.RecordBatch], *, are_kept: bool) -> None:
+        self._titles, self._are_kept = titles, are_kept
+        self._kept: list[pa.RecordBatch] = []
+
+    def titles(self) -> Iterator[pa.RecordBatch]:
+        """Iterates over rows of ``TITLE_ROWS``."""
+        for batch in self._titles:
+            if self._are_kept and "qid" in batch.schema.names:
+                self._kept.append(batch.select(["page_id", "qid"]).filter(pc.is_valid(batch["qid"])))
+            yield batch.select(TITLE_ROWS.names)
+
+    def rows(self) -> Iterator[tuple[int, str, str]]:
+        for batch in self._kept:
+            for page_id, qid in zip(batch["page_id"].to_pylist(), batch["qid"].to_pylist(), strict=True):
+                yield page_id, "wikibase_item", qid
 
 
 class _PropRows:

@@ -3,7 +3,7 @@
 Layout of the staging folder; each range has one file of each kind, named by its number::
 
     articles/00012.arrow       raw articles (``StagedArticle``), in record batches of about ``CHUNK_CHARS`` code points
-    titles/00012.arrow         titles and redirect targets of the main namespace (``title_index_build.TITLE_ROWS``)
+    titles/00012.arrow         titles and redirect targets of the main namespace (``title_index_build.STATED_TITLES``)
     rejected/00012.arrow       rejected records (``BadRecord``)
     definitions/00012.arrow    templates and modules (``definition_store.DEFINITION_ROWS``), if requested
     scan/00012.json            the report; written last: a range without a report was not finished
@@ -32,7 +32,7 @@ from kbsource.errors import SetupError
 from kbsource.files import Folder, join
 from kbsource.index.definition_store import DEFINITION_ROWS, MODULE, TEMPLATE, definition_name
 from kbsource.index.redirects import parse_redirect
-from kbsource.index.title_index_build import TITLE_ROWS
+from kbsource.index.title_index_build import STATED_TITLES
 from kbsource.records import BadRecord, RawPage
 from kbsource.rows import Row
 from kbsource.runtime.chunks import READING, WRITING, BatchRef, rows_batch
@@ -158,7 +158,7 @@ class RangeScan:
         self._n_bytes, self._damages = n_bytes, damages
         self.schemas = {
             "articles": schema_of(StagedArticle).with_metadata({"file": file}),
-            "titles": TITLE_ROWS,
+            "titles": STATED_TITLES,
             "rejected": schema_of(BadRecord),
             **({"definitions": DEFINITION_ROWS} if selection.has_definitions else {}),
         }
@@ -224,7 +224,7 @@ class RangeScan:
         self._n_sources += 1
         is_redirect = target is not None
         leads_to = target or (None, None, None)
-        self._rows["titles"].append((page_id, title, record.revision_id, is_redirect, *leads_to, source))
+        self._rows["titles"].append((page_id, title, record.revision_id, is_redirect, *leads_to, source, record.qid))
         self._counts["n_redirects" if is_redirect else "n_articles"] += 1
         if is_redirect:
             return 0

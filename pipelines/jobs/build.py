@@ -271,7 +271,8 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
     """Constructs the pipeline that writes the release into a folder that is marked as unfinished."""
     beats = join(staging, "beats")
     hashes = join(staging, _HASHES)
-    items = Items(inputs.site, _absolute(options.page_props), _absolute(options.wikidata), hashes)
+    are_stated = inputs.content == "html"
+    items = Items(inputs.site, _absolute(options.page_props), _absolute(options.wikidata), hashes, are_stated)
     selection = Selection(options.limit_pages, inputs.titles, has_definitions(options, inputs.content))
     dump = pipeline | "dump" >> scan_ranges(
         inputs.ranges, Scanning(inputs.site, options.as_of, selection, staging, hashes, beats)
@@ -300,7 +301,7 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
             index,
             definitions=definitions,
             has_lua=options.templates == "lua",
-            has_items=options.page_props is not None or options.wikidata is not None,
+            has_items=options.page_props is not None or options.wikidata is not None or are_stated,
             has_references=options.references,
             has_traces=options.traces,
             base=base,

@@ -66,7 +66,7 @@ class ReadWikipediaDump(beam.PTransform):  # type: ignore[misc]  # Beam is not t
     Outputs:
         ``raw``: (key, articles of schema ``staging.StagedArticle``), about 4 million characters per chunk; the key is
             the number of the range and the number of the chunk.
-        ``titles``: (key, articles and redirects of schema ``kbsource.index.title_index_build.TITLE_ROWS``).
+        ``titles``: (key, articles and redirects of schema ``kbsource.index.title_index_build.STATED_TITLES``).
         ``definitions``: (key, templates and modules of schema ``kbsource.index.definition_store.DEFINITION_ROWS``), if
             requested.
         ``rejected``: ``BadRecord`` of pages that cannot be read, in no particular order.
@@ -226,6 +226,7 @@ class Items:
     page_props: str | None = None  # SQL dump of the table page_props
     wikidata: str | None = None  # folder of a release of Wikidata
     hashes: str | None = None  # see ``Scanning``; for page_props
+    are_stated: bool = False  # without page_props, pages have the items that the titles state: those of a snapshot
 
 
 class BuildTitleIndex(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
@@ -339,6 +340,7 @@ def _build_index(
         wikidata=None if items.wikidata is None else WikidataTables.open(items.wikidata),
         site=items.site,
         max_share=max_duplicates,
+        are_stated=items.are_stated,
     )
 
 

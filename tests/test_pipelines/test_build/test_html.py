@@ -143,3 +143,18 @@ def test_options_that_html_has_no_use_for_are_refused(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.ndjson", RECORDS)
     with pytest.raises(SetupError, match="leave out --templates"):
         make(tmp_path / "r", path, templates="lua")
+
+
+def test_pages_have_the_items_that_their_records_name(tmp_path: Path) -> None:
+    items = [{"identifier": qid} for qid in ("Q7", "Q7", "q9", "P5", "Q3")]
+    records = [
+        record(number, f"Page {number}", "<p>One.</p>", main_entity=item) for number, item in enumerate(items, 1)
+    ]
+    made = make(tmp_path / "r", write_lines(tmp_path / "enwiki.ndjson", records))
+    assert [row["qid"] for row in rows(tmp_path / "r", "pages")] == ["Q7", None, "Q9", None, "Q3"]
+    assert [(found.qid, found.page_id, found.refused_page_id) for found in made.manifest.qid_conflicts] == [
+        ("Q7", 1, 2)
+    ]
+    assert made.manifest.findings["invalid_qids"] == 1
+    assert KnowledgeSource.open(str(tmp_path / "r")).by_qid("Q3").title == "Page 5"  # type: ignore[union-attr]
+    assert not broken(tmp_path / "r")
