@@ -69,7 +69,7 @@ DROPPED_SCHEMA = pa.schema(
 )
 
 STATED_TITLES = TITLE_ROWS.append(pa.field("qid", pa.string()))
-"""Rows of titles, each with the Wikidata item that the file names for it; null if it names none."""
+"""Columns of ``TITLE_ROWS``, and the Wikidata item that the file names for the page; null if it names no item."""
 _KEYED = TITLE_ROWS.insert(0, pa.field("key", pa.uint64(), nullable=False))
 _IDS = pa.schema([TITLE_ROWS.field(name) for name in ("page_id", "revision_id", "source")])
 _SORTED = pa.schema(
