@@ -147,7 +147,7 @@ def fault_values(fault: SetupError) -> dict[str, str]:
 
 
 def told_fault(values: Mapping[str, str]) -> SetupError:
-    """Returns the fault of ``fault_values``: a DataError or a SetupError.
+    """Returns the error that ``fault_values`` described: a DataError or a SetupError.
 
     >>> told_fault(fault_values(DataError("2 of 3 pages rejected")))
     DataError('2 of 3 pages rejected')

@@ -95,7 +95,7 @@ def n_tokens(text: str) -> int:
 
 
 class PageWriter:
-    """Writes pages as the options say.
+    """Writes pages according to the options.
 
     Args:
         options: what to write of each page.
@@ -256,7 +256,7 @@ def _head(source: KnowledgeSource) -> bytes:
 
 @contextmanager
 def opened_output(path: str) -> Iterator[Any]:
-    """Opens a file for writing, compressed as its name says; it appears once it is complete. ``-`` is the standard
+    """Opens a file for writing, compressed according to its name; it appears once it is complete. ``-`` is the standard
     output.
     """
     if path in ("-", "/dev/stdout"):

@@ -70,8 +70,8 @@ class Folder:
 
     url: str
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    #: Memory-map local tables that are read at random positions, which is fastest. Otherwise, what was read does not
-    #: stay in this process's memory.
+    #: memory-map local tables that are read at random positions, which is fastest; otherwise, the data read does not
+    #: stay in this process's memory
     is_mapped: bool = field(default=True, repr=False)
 
     @classmethod

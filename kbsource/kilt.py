@@ -106,7 +106,7 @@ def _drop_empty_sections(elements: tuple[Element, ...], kept: list[bool]) -> Non
 
 @dataclass(frozen=True, slots=True)
 class KiltForm:
-    """How records are written where the published ones, their documentation and their copies differ."""
+    """The form of records, where KILT's published files, their documentation and their copies differ."""
 
     has_pre_dump: bool = False  #: write ``pre_dump`` in ``history``, as documented; the published records lack it
     resolves_redirects: bool = True  #: write the article of links to redirects; most published anchors lack it

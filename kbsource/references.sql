@@ -1,9 +1,9 @@
 -- The references of a release that was built with --references, as macros of DuckDB: `.read references.sql`, then
 -- `from kb_cited_sentences('releases/enwiki-20261001')`. docs/references.md shows each.
 
--- A row a mark and source: the page, the sentence that it stands in or behind, and the reference with its source, further
--- ones with a source_number above 0; a mark of doubt has no reference. A shortened note has the address of the source that
--- it names.
+-- One row per marker and source: the page, the sentence that contains the marker or that it follows, and the reference with
+-- its source. Further sources have a source_number above 0; a mark of doubt has no reference. A shortened note has the
+-- address of the source that it names.
 create or replace macro kb_cited_sentences(kb) as table
     select use.page_id, page.title as page, use.element, use."offset", use.section, use.doubt, use.pages, use.ref,
         substring(page.element.text, use.sentence_start + 1, use.sentence_end - use.sentence_start) as sentence,
@@ -16,7 +16,7 @@ create or replace macro kb_cited_sentences(kb) as table
     left join read_parquet(kb || '/refs/*.parquet') as source
         on source.page_id = own.page_id and source.ref = own.source and source.source_number = 0;
 
--- A row a passage of `kbsource passages`, a mark that stands in it, and a source.
+-- One row per passage of `kbsource passages`, marker in it, and source.
 create or replace macro kb_passage_references(kb, passages) as table
     select passage_id, use.ref, use.doubt, use.element, use."offset", own.source_number, own.text as reference, own.url
     from (select passage_id, page_id, unnest(spans) as span from read_parquet(passages || '/passages/*.parquet')) as passage
@@ -25,8 +25,8 @@ create or replace macro kb_passage_references(kb, passages) as table
         and use."offset" > span.start_char and use."offset" <= span.end_char
     left join read_parquet(kb || '/refs/*.parquet') as own on own.page_id = use.page_id and own.ref = use.ref;
 
--- A row a piece of evidence of `kbsource map`, a mark of a sentence that it has a part of, and a source. `output` counts
--- as in the records, from 0.
+-- One row per piece of evidence of `kbsource map`, marker of a sentence that it covers at least in part, and source.
+-- `output` is the position in the record's outputs, from 0.
 create or replace macro kb_evidence_references(kb, alignment) as table
     select example_id, output, evidence, place.page_id, use.ref, use.doubt, use.element, use."offset",
         own.source_number, own.text as reference, own.url
@@ -37,7 +37,7 @@ create or replace macro kb_evidence_references(kb, alignment) as table
         and (use.element, use.sentence_start) < (end_element, end_char)
     left join read_parquet(kb || '/refs/*.parquet') as own on own.page_id = use.page_id and own.ref = use.ref;
 
--- Paragraphs that no reference stands in.
+-- Paragraphs without a reference.
 create or replace macro kb_uncited_paragraphs(kb) as table
     select page_id, title, element.index as element, element.section, element.text
     from (select page_id, title, unnest(elements) as element from read_parquet(kb || '/pages/*.parquet')) as page

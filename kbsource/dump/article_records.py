@@ -22,7 +22,7 @@ Form = Literal["xml", "lines", "tar"]
 """How the content of a dump file is written: MediaWiki's XML, JSON lines, or a tar archive of files with JSON lines."""
 TAR_HEAD_BYTES = 512
 MAX_RECORD_BYTES = 128 << 20
-"""Length of the longest line that is read; it holds HTML and wikitext of one page."""
+"""Length of the longest line that is read; a line has the HTML and the wikitext of a page."""
 
 _BOM = b"\xef\xbb\xbf"
 _FILE_TYPES = frozenset(b"07\x00")  # regular files
@@ -140,14 +140,14 @@ def check_article_record(record: ArticleRecord) -> None:
 
 
 def redirect_of(record: ArticleRecord) -> tuple[str | None, str | None]:
-    """Returns the target of a page that MediaWiki has rendered as a redirect, and the text of a page that consists of
-    the words of a redirect; None for what it is not.
+    """Returns the target of a redirect page if its HTML names the target, else the words of the redirect as written,
+    such as ``#REDIRECT [[Ada]]``; the other value is None. Both are None for a page that is not a redirect.
 
-    A redirect page has only an element that names its target, or nothing at all, or, where the wiki's word was not
-    understood, the words as they were written.
+    The HTML of a redirect page is an element that names the target. If MediaWiki did not recognise the wiki's word for
+    a redirect, it is the words as written; some pages have no HTML, and only the wikitext shows what they are.
 
     Raises:
-        RecordError: ``html_empty`` if the page shows nothing and is no redirect.
+        RecordError: ``html_empty`` if the page shows nothing and is not a redirect.
     """
     html = record.article_body.html
     if len(html) > _SHORT_PAGE:
@@ -179,8 +179,8 @@ def content_form(head: bytes) -> Form:
 
 
 def unpacked(items: Iterable[Piece | Damage]) -> Iterator[Piece | Damage]:
-    """Iterates over the contents of the files in a tar archive, whose segments are passed in order, each file followed
-    by a newline.
+    """Iterates over the contents of the files in a tar archive, with a newline after each file. ``items`` are the
+    archive's segments in order.
 
     Sizes above 8 GiB are read from the headers that describe the next file. Other kinds of members are skipped. Damage
     is passed through; nothing can be read after it.

@@ -152,7 +152,7 @@ def _first_record(path: str, compression: Compression, form: Form) -> ArticleRec
     """Returns the first record of a snapshot that can be read.
 
     Raises:
-        SetupError: there is none at the beginning of the file.
+        SetupError: no record at the beginning of the file can be read.
     """
     line, why = b"", ""
     n_lines = 0

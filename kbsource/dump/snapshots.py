@@ -37,11 +37,11 @@ def read_snapshot(
     on_damage: Callable[[int], None] | None = None,
     max_bytes: int = MAX_RECORD_BYTES,
 ) -> Iterator[RawPage | BadRecord]:
-    """Reads the pages that begin in a range, and the redirects to each page, which follow it, in order; a BadRecord for
+    """Reads the pages that begin in a range, in order, each followed by the redirects to it; and a BadRecord for
     everything that cannot be read.
 
-    The arguments are those of ``reader.read_range``, and ranges may be joined in the same way. A redirect that is only
-    listed has no page id: ``listed_redirect_id`` makes one.
+    Arguments are as for ``reader.read_range``, and ranges may be joined in the same way. A redirect that a record only
+    lists has no page id, so ``listed_redirect_id`` makes one.
 
     Reasons of the BadRecords (stage ``read``): ``malformed_json``, ``missing_field``, ``invalid_field``,
     ``text_deleted``, ``html_empty``, ``ids_disagree``, ``no_revision_as_of``, and those of ``lines.read_lines``.

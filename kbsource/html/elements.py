@@ -1,4 +1,4 @@
-"""What the elements of a rendered page are: blocks, lists, boxes beside the text, and what is not text at all."""
+"""Classifies the elements of a rendered page: blocks, lists, boxes beside the text, and elements without text."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _ASIDE_IDS = frozenset({"sitesub", "contentsub", "jump-to-nav", "catlinks"})
 
 @lru_cache(maxsize=1 << 12)
 def _kind(classes: str, style: str, role: str, id_: str) -> str:
-    """Returns the kind of box of an element with these attributes; ``aside`` for everything else that is not text."""
+    """Returns the kind of box that an element with these attributes is; ``aside`` for other elements without text."""
     words = [word for word in classes.split() if word not in _SHOWN_CLASSES]
     found = kind_of_box((("class", " ".join(words)), ("style", style), ("role", role), ("id", id_)))
     if found:
@@ -81,7 +81,7 @@ def _kind(classes: str, style: str, role: str, id_: str) -> str:
 
 
 def box_kind_of(element: etree._Element) -> str:
-    """Returns the kind of box that an element is, from its attributes; empty if it is none."""
+    """Returns the kind of box that an element is, from its attributes; empty if it is not a box."""
     get = element.get
     classes, style, role, id_ = get("class"), get("style"), get("role"), get("id")
     if not (classes or style or role or id_):
@@ -90,7 +90,7 @@ def box_kind_of(element: etree._Element) -> str:
 
 
 def json_object(written: str | None) -> dict[str, Any]:
-    """Returns the object in an attribute such as ``data-mw``; empty if there is none."""
+    """Returns the JSON object in an attribute such as ``data-mw``; empty if the attribute has no object."""
     if not written:
         return {}
     try:
@@ -113,5 +113,5 @@ def template_parts(data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
 
 
 def types_of(element: etree._Element) -> set[str]:
-    """Returns what Parsoid calls an element."""
+    """Returns the types that Parsoid gives an element, such as ``mw:Transclusion``."""
     return set((element.get("typeof") or "").split())

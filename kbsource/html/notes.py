@@ -1,7 +1,7 @@
 """The references of a rendered page: footnotes with their texts, templates that make notes, and their positions.
 
-What rendered HTML says of them is passed on as wikitext, because ``kbsource.wikitext.references`` reads that: templates
-as the page wrote them, which the HTML contains, and everything else as text.
+Their contents are converted to wikitext, which ``kbsource.wikitext.references`` reads. Templates become the wikitext
+that the HTML records for them; everything else becomes text.
 """
 
 from __future__ import annotations
@@ -96,11 +96,11 @@ class PageNotes:
         return numbers
 
     def set_order(self) -> None:
-        """Tells the order of the notes, after all of them are recorded."""
+        """Passes on the order of the notes; call it after all of them are recorded."""
         self.references.set_order("".join(map(number_mark, self._order)))
 
     def _content(self, element: etree._Element) -> str:
-        """Returns the text of the footnote that a marker points to, as wikitext; empty if there is none."""
+        """Returns the text of the footnote that a marker points to, as wikitext; empty if the page lacks it."""
         link = element.find(".//a")
         target = (link.get("href") or "").rpartition("#")[2] if link is not None else ""
         if target not in self._contents:
@@ -112,7 +112,7 @@ class PageNotes:
 
 
 def _use(name: str, arguments: dict[str, Any]) -> str:
-    """Returns a template's use, without its braces."""
+    """Returns the use of a template as wikitext, without its braces."""
     pieces = [name.strip()]
     place = 1
     for key, value in arguments.items():
@@ -128,7 +128,7 @@ def _use(name: str, arguments: dict[str, Any]) -> str:
 
 
 def wikitext_of(element: etree._Element) -> str:
-    """Returns wikitext that shows what an element shows, with its templates as they were written."""
+    """Returns wikitext that shows the same as an element, with its templates as they were written."""
     pieces: list[str] = []
     n_chars = 0
     seen: set[str] = set()  # groups of elements whose template is written

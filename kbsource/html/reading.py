@@ -3,8 +3,8 @@
 Two forms are read: documents of Parsoid, and the output of MediaWiki's older parser. Source:
 https://www.mediawiki.org/wiki/Specs/HTML/2.8.0.
 
-HTML comes from outside, so any input must be read in linear time: the tree is walked without recursion, and how deep
-and large it may be is limited.
+HTML comes from outside, so any input must be read in linear time: the tree is walked without recursion, and its depth
+and size are limited.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from kbsource.wikitext.templates import normalise_template_name
 MAX_HTML_CHARS = 64 << 20
 """Length of the longest document that is parsed; the longest pages of Wikipedia have 20 million characters."""
 MAX_DEPTH = 2000
-"""Depth of elements at which a document is refused; real pages stay below 60."""
+"""Maximum nesting depth of elements; deeper documents are refused. Real pages stay below 60."""
 _MOST_SPAN = 1000  # of a cell. Source: the HTML standard
 _LONGEST_RAISED = 60  # in characters; longer superscripts are not exponents
 _MOST_VARIANT_CHARS = 10_000
@@ -65,8 +65,8 @@ _TEX_STYLE = re.compile(r"\A\{\\(?:displaystyle|textstyle) (.*)\}\Z", re.DOTALL)
 class HtmlReader:
     """Reads a wiki's rendered pages. It holds caches; create one per process.
 
-    ``has_references`` changes nothing else in the result. A page whose references cannot be read gets no references,
-    which is counted as ``failed``.
+    ``has_references`` adds the references, and changes nothing else in the result. A page whose references cannot be
+    read gets no references, which is counted as ``failed``.
     """
 
     def __init__(self, site: Site, *, has_references: bool = False) -> None:
@@ -110,7 +110,7 @@ class HtmlReader:
         return dataclasses.replace(content, anchors=tuple(anchors), references=rows)
 
     def _target(self, href: str) -> tuple[Target, str] | None:
-        """Returns what the address of an internal link names, and the target as written; None if it is no page."""
+        """Returns the target of an internal link from its address, parsed and as written; None if it is not a page."""
         if href.startswith("./"):
             path = href[2:]
         elif href.startswith("/wiki/"):
@@ -160,7 +160,7 @@ def parse_html(html: str) -> etree._Element:
 
 
 def main_element(root: etree._Element) -> etree._Element:
-    """Returns the element that contains the page: the output of a parser, without what a skin puts around it."""
+    """Returns the element that contains the page: the output of a parser, without the skin around it."""
     body = root.find("body")
     body = root if body is None else body
     if "mw-parser-output" in (body.get("class") or "").split():
@@ -172,7 +172,7 @@ def main_element(root: etree._Element) -> etree._Element:
 
 
 def tex_of(element: etree._Element) -> str:
-    """Returns the TeX of a formula: as written in the page, otherwise as its MathML names it."""
+    """Returns the TeX of a formula: as written in the page, else the TeX that its MathML contains."""
     body = json_object(element.get("data-mw")).get("body")
     tex = body.get("extsrc") if isinstance(body, dict) else None
     if isinstance(tex, str):
@@ -244,7 +244,7 @@ class PageWalk:
         return PageBuilder(self._losses)
 
     def _read_head(self) -> None:
-        """Reads what is written beside the text: templates, categories, properties of the page."""
+        """Reads the facts outside the text: templates, categories, properties of the page."""
         lang = self._site.lang
         for element in self._root.iterfind(".//*[@data-mw]"):
             if "mw:Transclusion" not in (element.get("typeof") or ""):
@@ -564,7 +564,7 @@ class PageWalk:
         return False, None
 
     def _label(self, element: etree._Element) -> str:
-        """Returns the text of a label, without what is hidden or a reference."""
+        """Returns the text of a label, without hidden text and references."""
         pieces: list[str] = []
         events = etree.iterwalk(element, events=("start", "end"))
         for event, inner in events:

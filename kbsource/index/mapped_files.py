@@ -216,7 +216,7 @@ def read_index_file(path: str) -> Iterator[pa.RecordBatch]:
 
 
 class MappedFile:
-    """A memory-mapped index file. If it has checksums, the parts that say where its rows are are compared at once."""
+    """A memory-mapped index file. If it has checksums, the parts that locate its rows are compared on opening."""
 
     def __init__(self, path: str, schema: pa.Schema) -> None:
         """Opens a file and checks that it is what its name says.

@@ -15,22 +15,22 @@ import numpy.typing as npt
 from kbsource.index.mapped_files import MappedFile, digest_keys
 
 _STEPS = 4
-"""Interpolations. In a batch, the first leaves 100 rows of distance, the last two or three."""
+"""Number of interpolations. In a batch, the first misses a key by about 100 rows, the last by two or three."""
 _WINDOW = 16
-"""Keys that are compared around the interpolated row."""
+"""Number of keys around the interpolated row that are compared."""
 _AROUND = np.arange(_WINDOW)
 
 
 ABSENT, UNCERTAIN = -1, -2
-"""A title that the dump does not have, and one to be looked up by itself: its hash is another title's too, or is not
-where it is expected.
+"""In place of a row: the dump does not have the title; the title must be looked up by itself, because another title has
+the same hash, or its key is not in the expected window.
 """
 
 
 class FoundTitles(NamedTuple):
-    """Where titles are, by position among the titles."""
+    """Rows and pages of the requested titles, by position in the request."""
 
-    page_ids: list[int]  #: of articles; of no meaning for the others
+    page_ids: list[int]  #: of articles; meaningless for other titles
     others: dict[int, int]  #: the row of each title that is not an article's, ``ABSENT`` or ``UNCERTAIN``
 
 
@@ -86,9 +86,9 @@ class TitleColumns:
         return found
 
     def follow(self, rows: Sequence[int]) -> list[tuple[str, int] | None]:
-        """Returns the title and the page id of the article that each row of a redirect leads to in one hop.
+        """Returns the title and the page id of the article that each redirect points to, given the redirects' rows.
 
-        None: it has a fragment, or takes more hops, or ends at no article.
+        None for a redirect that has a fragment, needs more than one hop, or resolves to no article.
         """
         at = np.array(rows, np.int64)
         batches, places = at >> self._shift, at & self._mask
@@ -105,7 +105,7 @@ class TitleColumns:
         return [(str(raw, "utf-8"), page_id) if is_known else None for raw, page_id, is_known in values]
 
     def _raw(self, rows: npt.NDArray[np.int64]) -> list[bytes]:
-        """Returns the titles of rows."""
+        """Returns the titles of these rows, in UTF-8."""
         batches = rows >> self._shift
         first, offsets = self._titles[batches], self._offsets[batches] + (rows & self._mask)
         starts, ends = first + self._int32[offsets], first + self._int32[offsets + 1]
@@ -116,8 +116,8 @@ class TitleColumns:
     def _search(
         self, keys: npt.NDArray[np.uint64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Returns the first row whose key is not lower than each of the keys, whether its key is the same, and whether
-        the row is certain.
+        """Returns for each key the first row whose key is not lower, whether the two keys are equal, and whether the
+        row is certain.
         """
         batches = np.maximum(np.searchsorted(self._first_keys, keys, side="right") - 1, 0)
         first, n_rows, rows_per_key = self._keys[batches], self._n_rows[batches], self._rows_per_key[batches]
@@ -138,5 +138,5 @@ class TitleColumns:
 
 
 def _places(titles: MappedFile, name: str, *, width: int, buffer: int = 1) -> npt.NDArray[np.int64]:
-    """Returns where a buffer of a column begins in the file, for each batch, in units of ``width`` bytes."""
+    """Returns the offset in the file of a column's buffer, for each batch, in units of ``width`` bytes."""
     return np.array([titles.place_of(batch[name].buffers()[buffer]) for batch in titles.batches], np.int64) // width

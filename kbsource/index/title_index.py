@@ -45,7 +45,7 @@ ARTICLES_FILE = "articles.arrow"
 STATUSES = ("article", "ok", "double", "loop", "missing_target", "cross_namespace")
 ARTICLE, OK, DOUBLE, LOOP, MISSING, CROSS = range(6)
 _FEW_TITLES = 32
-"""Fewer titles take less time one by one than in arrays."""
+"""Number of titles below which looking them up one by one takes less time than in arrays."""
 
 TITLES_SCHEMA = pa.schema(
     [

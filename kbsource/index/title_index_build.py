@@ -69,7 +69,7 @@ DROPPED_SCHEMA = pa.schema(
 )
 
 STATED_TITLES = TITLE_ROWS.append(pa.field("qid", pa.string()))
-"""Rows of titles, each with the Wikidata item that the file names for it; null if it names none."""
+"""Columns of ``TITLE_ROWS``, and the Wikidata item that the file names for the page; null if it names no item."""
 _KEYED = TITLE_ROWS.insert(0, pa.field("key", pa.uint64(), nullable=False))
 _IDS = pa.schema([TITLE_ROWS.field(name) for name in ("page_id", "revision_id", "source")])
 _SORTED = pa.schema(
@@ -173,8 +173,9 @@ def build_title_index(batches: Iterable[pa.RecordBatch], folder: str, *, scratch
 
 
 def _write_zeros(path: str, n_bytes: int) -> None:
-    """Writes a file to be mapped and written to. Every block of it gets its room on the disk now: where a mapped file
-    has holes, a full disk ends the process by a signal."""
+    """Writes a file of zeros, to be mapped and written to. Its blocks are allocated on the disk now: if a mapped file
+    had holes, a full disk would end the process by a signal.
+    """
     with open(path, "wb") as file:
         for start in range(0, n_bytes, CHUNK_BYTES):
             file.write(bytes(min(CHUNK_BYTES, n_bytes - start)))

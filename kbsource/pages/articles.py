@@ -67,7 +67,7 @@ HTML_PARSER = "kbsource.pages.articles:HtmlPageParser"
 FALLBACK = "fallback_"
 """Prefix of the parse statuses other than ``ok``."""
 LINKS_AT_ONCE = 1024
-"""Links that are looked up together; pages with as many wait in memory."""
+"""Number of links that are looked up together; the pages that contain them wait in memory."""
 _DETAIL_CHARS = 1000
 
 
@@ -341,8 +341,8 @@ class _Article:
     number: int  #: its number in the chunk, from 1
     made_from: bytes  #: see ``Trace``
     copy: tuple[Placed, int] | None  #: the page of the base that is reused, with its code points
-    ways: list[Callable[[RawPage], ParsedPage]]  #: that are left to parse it
-    failure: RecordError  #: why it has no page if no way is left
+    ways: list[Callable[[RawPage], ParsedPage]]  #: methods to parse it that were not tried yet
+    failure: RecordError  #: why it has no page, if no method is left
     parsed: ParsedPage | None = None
 
 
@@ -355,7 +355,7 @@ class PageChunks:
     without them. An article that fails in the fallback too is rejected.
 
     A RecordError is a failure too. ``skipped`` contains the sources of the articles to leave out. A page of ``base``
-    that would come out the same is reused.
+    is reused if parsing would give the same page.
 
     The report counts ``articles``, ``skipped`` and ``taken_over``; its facts are ``statuses``, ``losses`` and
     ``findings`` by name, and the rows of ``templates``.
@@ -459,8 +459,11 @@ class PageChunks:
         return blake2b(msgspec.json.encode(facts), digest_size=16).digest()
 
     def _ways(self, times: int, how: str) -> list[Callable[[RawPage], ParsedPage]]:
-        """Returns the ways to parse an article that ended the process so often, in order: each is for when the one
-        before failed.
+        """Returns the methods to parse an article, in order; each is used if the previous one fails.
+
+        Args:
+            times: how often the article has ended the process.
+            how: how it did so, for ``parse_status``.
         """
 
         def fall_back(raw: RawPage) -> ParsedPage:
@@ -475,7 +478,7 @@ class PageChunks:
         return [fall_back] if times == 2 else []
 
     def _parse(self, article: _Article) -> None:
-        """Parses an article in the next way."""
+        """Parses an article by its next method."""
         article.parsed = None
         try:
             article.parsed = article.ways.pop(0)(article.raw)

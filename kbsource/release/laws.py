@@ -50,7 +50,7 @@ class Law:
     expression over one row of that table instead: a list of what violates the invariant in it, or null. Empty if
     ``Kind.check`` does the check.
     """
-    of: str = ""  #: that table; all such invariants are checked in one scan of it
+    of: str = ""  #: table whose rows ``broken`` checks, if any; all its invariants are checked in one scan
     needs: tuple[str, ...] = ()
     """Tables that must be complete, and names of releases to compare with; without them the invariant is not
     checked.

@@ -34,7 +34,7 @@ class VerifyReport:
     n_files: int
     n_bytes: int
     n_rows: int  #: rows of tables, and lines of other files
-    counts: Mapping[str, int]  #: how much was checked, by what it is
+    counts: Mapping[str, int]  #: number of things checked, by their name (``anchors``)
     has_texts: bool  #: it was compared with the releases it was made from
     extra: tuple[str, ...]  #: files and folders that were added on purpose, see ``layout.EXTRA``
     remarks: tuple[str, ...] = ()  #: notes that are not faults, see ``Kind.remarks``

@@ -1,4 +1,4 @@
-"""Keeps packages out of a process that its libraries import for no other reason than that they are installed."""
+"""Saves time at the start of a process: keeps its libraries from importing optional packages that it does not need."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class _Absent(MetaPathFinder):
 
 @contextmanager
 def leaving_out(*names: str) -> Iterator[None]:
-    """Makes packages look as if they were not installed, unless they are imported already. Afterwards they can be
-    imported.
+    """Makes packages look as if they were not installed, for the duration of the context. Packages that are already
+    imported stay imported.
     """
     absent = _Absent(names)
     sys.meta_path.insert(0, absent)
@@ -31,8 +31,10 @@ def leaving_out(*names: str) -> Iterator[None]:
 
 
 def leave_out_pandas() -> None:
-    """Makes pyarrow recognise no pandas objects in this process. It would import pandas for that with the first array,
-    which takes as long as parsing a megabyte of wikitext."""
+    """Keeps pyarrow from importing pandas with its first array, which takes as long as parsing a megabyte of wikitext.
+
+    From then on, pyarrow recognises no pandas objects in this process.
+    """
     import pyarrow as pa
 
     with leaving_out("pandas"):

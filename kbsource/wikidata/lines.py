@@ -19,7 +19,7 @@ from kbsource.records import BadRecord
 from kbsource.wikidata.entity import entity_key
 
 MAX_LINE_BYTES = 32 << 20
-"""The longest line of Wikidata has about 5 MB."""
+"""Length of the longest line that is read; the longest line of Wikidata has about 5 MB."""
 READ_AHEAD_BYTES = 2 << 20
 _BAD_RECORD_BYTES = 1 << 11  # rough upper bound
 
@@ -80,7 +80,7 @@ def read_entities(
 
 
 def read_ahead(lines: Iterable[Line | BadRecord], *, ahead_bytes: int = READ_AHEAD_BYTES) -> Iterator[Line | BadRecord]:
-    """Reads ahead: takes ``ahead_bytes`` of them before it yields the first of these.
+    """Passes on lines, and reads them ahead: about ``ahead_bytes`` of them before it yields the first.
 
     Decompressing and parsing each need the processor's caches, so switching between them at every line costs time.
     """

@@ -291,7 +291,7 @@ def _end_open_link(table: RawTable, content: str, end: int) -> str:
 
 
 def _last_cells(table: RawTable) -> Iterator[tuple[list[RawCell], int]]:
-    """Yields the row and position of the last cells, as many as a link may cross, the last one first."""
+    """Iterates over row and position of the last cells, the last one first, as many as a link may cross."""
     n_cells = 0
     for row in reversed(table.rows[-_LONGEST_LINK:]):
         for number in range(len(row) - 1, -1, -1):

@@ -238,8 +238,9 @@ class Frame:
         return found
 
     def arguments_again(self) -> dict[str, str]:
-        """Returns the arguments for a rule in place of the definition, whose records were dropped. What was expanded
-        for the definition is not expanded again, because uses that are nested would then double the work of each other.
+        """Returns the arguments for a rule that replaces the definition, and records their expansion again.
+
+        They are not expanded a second time, because the work would double with every level of nested uses.
         """
         for is_partial, n_modules, n_refs in self._missing:
             self.engine.is_partial |= is_partial
@@ -376,7 +377,7 @@ class Expanded(NamedTuple):
     n_modules: int = 0  #: number of calls of Lua modules that were not run, or failed
     n_refs: int = 0  #: number of references in the definitions used
     #: something was left out that a rule may show: an unknown template, a module that was not run, or a box beside the
-    #: text that is all there is
+    #: text if the expansion has nothing else
     is_incomplete: bool = False
 
 
@@ -415,8 +416,13 @@ class Expander:
         exists: Callable[[str], bool] | None = None,
         asked: Dependencies | None = None,
     ) -> None:
-        """Prepares the expansion. The rules of ``find_rule`` have precedence where they say so, and replace incomplete
-        definitions. Without ``exists``, no article exists. ``asked`` records dependencies.
+        """Prepares the expansion.
+
+        Args:
+            find_rule: returns the rule for a name. A rule has precedence over the definition if it is marked so;
+                otherwise it replaces a missing or incomplete definition.
+            exists: returns whether an article exists; by default, none does.
+            asked: records dependencies.
         """
         self.asked = asked or Dependencies(site)
         self._definitions = definitions
@@ -445,8 +451,8 @@ class Expander:
         return name
 
     def resolve(self, name: str) -> tuple[str, TemplateRule]:
-        """Returns the name of the template that a name in normal form leads to, with redirects of the wiki followed,
-        and its rule: that of this name, or else that of the name itself.
+        """Returns the name that a name in normal form resolves to, with redirects of the wiki followed, and the rule
+        for it; if it has no rule, the rule for the original name.
         """
         self.asked.template(name)
         found = self._resolved.get(name)
@@ -628,7 +634,7 @@ class PageExpander:
 
 
 class _NoDefinitions:
-    """The definitions of a wiki whose dump has none."""
+    """Stands in for the definitions if a dump has none: nothing is defined."""
 
     def source(self, name: str) -> None:
         return None
@@ -679,7 +685,7 @@ _FIXED = {outcome: Rendering(outcome, "") for outcome in ("dropped", "unknown", 
 
 
 def render_use(template: Template, page: PageFacts, rule: TemplateRule | None = None) -> Rendering:
-    """Returns the rendering of a use by a rule, by default that of its name in the page's language; never fails on
+    """Returns the rendering of a use by a rule, by default the rule for its name in the page's language; never fails on
     wrong or missing arguments.
     """
     if rule is None:

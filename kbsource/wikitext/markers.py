@@ -40,10 +40,12 @@ N_DIGITS = 5
 ANY_DIGITS = re.compile(f"{DIGITS[0]}[{DIGIT}]*")
 NUMBERED = re.compile(f"{DIGITS[0]}[{DIGIT}]{{{N_DIGITS - 1}}}")
 CUTS = CUT + DIGITS
-"""Characters stripped where a cut would be."""
+"""The characters of a cut and of numbers, which are stripped together."""
 
 BLANKS = " \t\n\r\x0b"
-"""Characters that PHP's trim strips, and so MediaWiki: no-break spaces stay. A null byte represents a pipe here."""
+"""Characters that MediaWiki strips with PHP's trim, without the null byte, which represents a pipe here. No-break
+spaces are not among them.
+"""
 
 _TEXT = "[]{}|<&='*#:;~_"
 _CONTROLS = "\x08" + "".join(chr(code) for code in range(0x0E, 0x1C))  # \x1c to \x1f are white space to str.split
@@ -56,7 +58,7 @@ LITERAL_OF = dict(zip(_TEXT, _CONTROLS, strict=True))
 APOSTROPHE = LITERAL_OF["'"]
 
 LITERALS = re.escape(_CONTROLS)
-"""These characters, for a character class."""
+"""The literal characters, escaped for a character class of a regular expression."""
 
 ANY_CONTROL = re.compile("[\x00-\x08\x0b-\x1f]")
 ANY_PLACE = re.compile(f"{PLACE}[TItiF]?[0-9]*")

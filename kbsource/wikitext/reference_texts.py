@@ -165,8 +165,10 @@ class ReferenceReader:
         return ReferenceText(text, name, citation, short[0] if short else None, works, tuple(doubts), tuple(cited[1:]))
 
     def _links(self, wikitext: str, known: set[str]) -> Iterator[Citation]:
-        """Finds the sources that external links point to, without those whose bare addresses are known, to which theirs
-        are added; an archived copy is not a separate source.
+        """Finds the sources that external links point to; an archived copy is not a separate source.
+
+        Args:
+            known: bare addresses of known sources, which are skipped; those of the new sources are added.
         """
         for link in _LINK.finditer(wikitext):
             source = read_link(link[1] or _without_stops(link[3]), self._plain(link[2] or ""))

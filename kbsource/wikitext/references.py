@@ -359,7 +359,7 @@ class References:
         return kept
 
     def put_box(self, name: str, notes: Sequence[int], number: int, element: int) -> None:
-        """Records that notes are in a table or an infobox; takes what ``page_builder.assemble_boxes`` tells."""
+        """Records that notes are in a table or an infobox; the ``on_box`` of ``page_builder.assemble_boxes``."""
         place = MarkerPlace(table=number) if name[0] == "T" else MarkerPlace(infobox=number)
         self.places.update(dict.fromkeys([*notes, *self.boxes.get(name, [])], place))
         self.above[place] = element

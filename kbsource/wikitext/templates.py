@@ -45,7 +45,7 @@ class TemplateRule(NamedTuple):
 
     @property
     def follows_definition(self) -> bool:
-        """Whether the rule is only used where the wiki has no definition, or an incomplete one."""
+        """True if the rule is only used for templates whose definition is missing or incomplete."""
         return not self.is_first and self.outcome == "rendered"
 
 

@@ -382,9 +382,11 @@ def _kind_of(attributes: str) -> str:
 
 
 def kind_of_box(attributes: Iterable[tuple[str, str]]) -> str:
-    """Returns the kind of box that an element with these attributes is: ``hidden``, ``maintenance``, ``aside`` or
-    ``infobox``; empty if it is none. Names and values are in lower case; of the names, ``class``, ``style``, ``role``
-    and ``id`` are allowed.
+    """Returns the kind of box that an element is: ``hidden``, ``maintenance``, ``aside`` or ``infobox``; empty if it is
+    not a box.
+
+    Args:
+        attributes: its attributes ``class``, ``style``, ``role`` and ``id``, names and values in lower case.
     """
     signs = _signs()
     kinds: set[str] = set()

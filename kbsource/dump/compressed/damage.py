@@ -1,4 +1,4 @@
-"""What is wrong with a compressed file, and where."""
+"""Damage in a compressed file: what is wrong, and where."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Damage:
 
 
 class BrokenStreamError(Exception):
-    """The rest of a file cannot be decoded. ``reason`` and ``detail`` are those of the ``Damage``."""
+    """The rest of a file cannot be decoded. ``reason`` and ``detail`` are as in ``Damage``."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)

@@ -24,13 +24,13 @@ class FrameDecoder(ABC):
     magics: ClassVar[frozenset[bytes]]  #: how frames begin; all have the same length
     step_bytes: ClassVar[int]  #: number of bytes read at once
     no_memory: ClassVar[tuple[str, str]]
-    """What the message about a frame that needs too much memory contains, and what is told instead."""
+    """Words in the decoder's message if a frame needs too much memory, and the message that replaces it."""
 
     def __init__(self, decoder: Any, error: type[Exception]) -> None:
         self._decoder, self._error = decoder, error
 
     def decode(self, data: bytes) -> Iterator[bytes]:
-        """Yields the content of the next bytes of the frame.
+        """Iterates over the content of the next bytes of the frame.
 
         Raises:
             BrokenStreamError: the rest cannot be decoded, or only with too much memory.
@@ -48,7 +48,7 @@ class FrameDecoder(ABC):
 
     @abstractmethod
     def _steps(self, data: bytes) -> Iterator[bytes]:
-        """Yields the content of the next bytes, a bounded number of bytes at a time."""
+        """Iterates over the content of the next bytes, a bounded number of bytes at a time."""
 
 
 class ZstdFrame(FrameDecoder):
@@ -103,7 +103,7 @@ class XzFrame(FrameDecoder):
 
 
 def decode_frames(file: BinaryIO, form: type[ZstdFrame] | type[XzFrame]) -> Iterator[bytes]:
-    """Yields the content of all frames of a file. Zeros between frames, and after them, are skipped.
+    """Iterates over the content of all frames of a file. Zeros between frames, and after them, are skipped.
 
     Raises:
         BrokenStreamError: the rest cannot be decoded: ``damaged_zstd``, ``damaged_xz``, ``trailing_garbage`` or

@@ -17,7 +17,7 @@ _WITH_HEADER = 31  # wbits of zlib
 
 
 def decode(file: BinaryIO) -> Iterator[bytes]:
-    """Yields the content of all members of a file.
+    """Iterates over the content of all members of a file.
 
     Raises:
         BrokenStreamError: the rest cannot be decoded: ``damaged_gzip``, ``trailing_garbage`` or ``truncated``.

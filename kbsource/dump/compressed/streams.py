@@ -72,12 +72,12 @@ class Codec:
     magics: frozenset[bytes]  #: how such files begin; empty for files that are not compressed
     damage: str  #: reason slug of a part of a file that cannot be decoded
     pieces: Callable[[BinaryIO, int], Iterator[Piece | Damage]]
-    """Iterates over the decompressed bytes of a file from a byte to its end, and all damage."""
+    """Iterates over the decompressed bytes of a file, from a byte of the file to its end, and all damage."""
     opened: Callable[[BinaryIO], Any]
-    """Opens the decompressed bytes as a file that can be rewound; damage is an OSError, or an EOFError."""
+    """Opens the decompressed bytes as a file that can be rewound; damage raises an OSError or an EOFError."""
     tail: Callable[[BinaryIO, int, int], tuple[bytes, str | None]] | None = None
-    """Returns the last bytes of the content of a file of some size, at most so many, and the reason of a damage at its
-    very end. None if such files are only read from their beginning.
+    """Returns the end of the decompressed content, from the file, its size and the maximum number of bytes; and the
+    reason of any damage at its very end. None if such files are only read from their beginning.
     """
 
     @property
@@ -298,7 +298,7 @@ CODECS: dict[Compression, Codec] = {
 DAMAGES = frozenset(codec.damage for codec in CODECS.values() if codec.damage)
 """Reasons of parts of files that cannot be decoded."""
 SUFFIXES = tuple(codec.suffix for codec in CODECS.values())
-"""Endings that the name of a file may have beside its own, or none."""
+"""Endings of the names of compressed files; the ending for no compression is empty."""
 
 
 def without_suffix(name: str) -> str:

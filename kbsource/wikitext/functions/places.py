@@ -105,7 +105,7 @@ def coordinates(template: Template, page: PageFacts) -> str | None:
 
 def angles(values: list[str], lang: str, form: str = "") -> str:
     """Returns latitude and longitude as text, from the values of ``{{coord}}``: decimal, or degrees with letters. The
-    directions are those of the language: ``13°24′O`` is east in German.
+    letters of directions depend on the language: ``13°24′O`` is east in German.
     """
     values = [value for value in values if value]
     letters = [position for position, value in enumerate(values) if value.upper() in ("N", "S", "E", "W", "O")]

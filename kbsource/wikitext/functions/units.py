@@ -31,7 +31,7 @@ class Unit:
     is_inverse: bool = False  #: value and size are inverse (litres per 100 km)
     #: word for the power of ten that the value is counted in (``million``), else empty
     multiple: str = ""
-    power: int = 0  #: that power of ten
+    power: int = 0  #: the power of ten of ``multiple`` (6)
     us_name: str = ""  #: American name; empty if it follows from the spelling rule
     symbol_plural: str = ""
 
