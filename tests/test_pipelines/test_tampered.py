@@ -19,7 +19,6 @@ TESTED_ELSEWHERE = {
     "kbsource-release-2",
     "kbsource-wikidata-1",
     "kbsource-pageviews-1",
-    "kbsource-diff-1",
     "kbsource-tfidf-1",
     "kbsource-vectors-2",
     "kbsource-alignments-1",
