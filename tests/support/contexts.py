@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from mapping.contexts.export import ContextsFiles, export_contexts
+from mapping.contexts.records import ContextsOptions
 from mapping.passages.corpus import read_passages
 from mapping.passages.cut import Passage
 from mapping.qampari.questions import COMPOSITION, SIMPLE
@@ -81,6 +83,18 @@ def write_ranked(path: Path, corpus: Path, qids: tuple[str, ...] = QIDS) -> Path
         passages_of(corpus), key=lambda passage: (passage.page_id > 4, "page" in passage.title, passage.number)
     )
     return write_records(path, [{"qid": qid, "ctxs": listed(passages)} for qid in qids])
+
+
+def write_contexts(folder: Path, qampari: Path, corpus: Path) -> Path:
+    """Writes questions with passages into a folder, and gives their own: the line of one question is empty, another has
+    none, and one line is damaged.
+    """
+    ranked = write_ranked(folder / "ranked.jsonl", corpus, QIDS[:1])
+    with ranked.open("a") as file:
+        file.write(json.dumps({"qid": QIDS[1], "ctxs": []}) + "\n{\n")
+    files = ContextsFiles(str(qampari), str(corpus), (str(ranked),))
+    export_contexts(files, str(folder / "contexts"), ContextsOptions(most_ranked=9))
+    return folder / "contexts"
 
 
 def flip_byte(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -63,3 +64,24 @@ def make(
     """Makes a release."""
     given = WikidataOptions(dump=tuple(map(str, dumps)), output=str(output), **options)
     return run_job(make_wikidata, given, runner=runner, workers=workers)
+
+
+BROKEN = b'{"type":"item","id":"Q7","labels":{"en":{"lang'
+ENTITIES: list[Any] = [
+    item("Q5", item_snak("P279", "Q4"), item_snak("P31", "Q3"), sitelinks={"enwiki": {"title": "Five"}}),
+    item("Q4", item_snak("P279", "Q2"), item_snak("P279", "Q5")),
+    BROKEN,
+    {"type": "property", "id": "P31", "datatype": "wikibase-item", "labels": terms(mul="is a"), "claims": []},
+    {"type": "lexeme", "id": "L1"},
+    item("Q9", claims={"P279": [statement(item_snak("P279", "Q8"), rank="deprecated")]}, lastrevid=3),
+    item("Q9", labels=[], lastrevid=4),
+    item("Q9", lastrevid=4),
+    *(item(f"Q{number}", item_snak("P31", "Q5")) for number in range(100, 140)),
+]
+
+
+def write_odd_dump(folder: Path) -> Path:
+    """Writes a dump of these entities in several streams, and gives its path."""
+    path, content = folder / "wikidata-20261001-all.json.bz2", array(ENTITIES)
+    path.write_bytes(b"".join(bz2.compress(content[start : start + 1500]) for start in range(0, len(content), 1500)))
+    return path

@@ -72,6 +72,18 @@ def undrawn(asked_question: Question) -> Question:
     return replace(asked_question, side="test", split=None, qid=None)
 
 
+def questions_of_each_split() -> list[Question]:
+    """Two questions for development, one of them of two hops, one that was not drawn, and one for each other split."""
+    names = ("Brack", "Sorn", "Tey", "Ullane", "Halvane")
+    return [
+        drawn(question("P50__Q1", names), 0, "dev"),
+        drawn(question("P50__Q2", names, subset=COMPOSITION), 1, "dev"),
+        undrawn(question("P50__Q3", names)),
+        drawn(question("P50__Q4", names), 0, "test"),
+        drawn(question("P50__Q5", names), 0, "train"),
+    ]
+
+
 def made_alone(asked_question: Question) -> Question:
     """A question without what became of it."""
     return replace(asked_question, side=None, split=None, qid=None)

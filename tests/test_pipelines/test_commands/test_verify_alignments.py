@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kbsource.files import Folder
-from kbsource.release.layout import shard_path
-from kbsource.release.writer import write_rows
-from mapping.schema import RECORDS
 from mapping.write.kind import ALIGNMENTS
 from pipelines.cli import main
-from tests.support.alignments import evidence, map_mini, record, table, write_records
+from tests.support.alignments import evidence, map_mini, record, write_records
 from tests.support.verified import broken, manifest_bytes, seal, verified
 
 pytestmark = pytest.mark.usefixtures("module_in_this_process")
@@ -40,51 +35,6 @@ def test_an_alignment_is_checked_like_a_release(aligned: Path, capsys: pytest.Ca
     assert broken(aligned) in ({(file, "size")}, {(file, "sha256")})
     seal(aligned)
     assert broken(aligned) == {(file, "schema")}
-
-
-def _rewrite_records(folder: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
-    rows = table(folder, "records")
-    change(rows)
-    values = [tuple(row.values()) for row in rows]
-    write_rows(values, "records", RECORDS, output=str(folder))
-    entries = json.loads((folder / "manifest.json").read_text())["files"]
-    for entry in entries:
-        if entry["file"] == shard_path("records", 0, 1):
-            entry["rows"] = len(rows)
-    seal(folder, files=entries)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "rule", "detail"),
-    [
-        (lambda rows: rows.pop(), "counts", "records.examples: 1 counted, 2 written"),
-        (lambda rows: rows.reverse(), "record_order", "from number 0"),
-        (
-            lambda rows: rows[0].update(outcome="excluded", reason="negative"),
-            "counts",
-            "records.excluded.negative: 1 counted, 0 written",
-        ),
-        (
-            lambda rows: rows[1].update(reason="no_match"),
-            "counts",
-            "counts.dropped.no_match: 1 counted, 0 written",
-        ),
-        (lambda rows: rows[0].update(n_evidences=2), "record_differs", "pieces of evidence: 3 in records, not 2"),
-        (
-            lambda rows: rows[1].update(n_evidences_written=1),
-            "record_differs",
-            "evidences written: 1 in alignments, not 2",
-        ),
-    ],
-)
-def test_the_records_of_an_alignment_say_what_counts_and_tables_say(
-    aligned: Path, change: Callable[[list[dict[str, Any]]], object], rule: str, detail: str
-) -> None:
-    _rewrite_records(aligned, change)
-    report = verified(aligned)
-    assert rule in {finding.rule for finding in report.findings}
-    assert detail in {finding.example for finding in report.findings}
 
 
 def test_a_folder_of_alignments_is_checked_with_all_that_it_holds(aligned: Path) -> None:
