@@ -11,7 +11,9 @@ world graphs (2020).
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -304,7 +306,12 @@ def make_neighbours(vectors: str, folder: str) -> dict[str, Any]:
             n_before += len(block)
         path = join(out.folder, _FILE)
         os.makedirs(os.path.dirname(path))
-        graph.save(path)
+        try:
+            graph.save(path)
+        except RuntimeError as error:  # which does not say why
+            if shutil.disk_usage(out.folder).free < graph.serialized_length:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path) from error
+            raise
         queries: Floats = np.concatenate(sampled).astype(np.float32)
         exact, found = stored.best(queries, N_NEAREST, "passage"), _nearest(graph, facts, queries, N_NEAREST)
         recall = {"nearest": N_NEAREST, "sampled": len(queries), "found": recall_of(exact, found)}

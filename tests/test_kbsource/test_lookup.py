@@ -95,14 +95,14 @@ def test_tables_come_as_batches_as_arrow_and_as_polars(source: KnowledgeSource) 
 @pytest.mark.parametrize(
     ("table", "arguments", "message"),
     [
-        ("pages", {"columns": ["text"]}, "pages has no column 'text', but page_id"),
+        ("pages", {"columns": ["text"]}, "pages has no column 'text'; it has page_id"),
         ("pages", {"files": [2]}, "pages has no file 2, but 0 to 1"),
         (
             "pages",
             {"columns": ["title"], "where": pc.field("qid") == "Q1"},
             "not a condition on these columns of pages",
         ),
-        ("items", {}, "no table 'items', but pages"),
+        ("items", {}, "no table 'items'; it has pages"),
     ],
 )
 def test_what_is_not_there_is_said_at_once(

@@ -105,5 +105,5 @@ def test_a_rule_that_a_model_can_meet_passes(rule: str, labels: dict[str, int | 
 def test_a_rule_about_what_a_model_does_not_tell_is_refused(rule: str, unknown: str) -> None:
     with pytest.raises(SetupError) as caught:
         check_signals(rule, TWO, model="models/two")
-    told = "for models/two tells entailment, not_entailment alone. Leave it out of the rule, or give --verify a model"
-    assert str(caught.value).startswith(f"--accept {rule!r}: {unknown}, {told}")
+    told = "models/two reports only entailment, not_entailment. Leave it out of the rule, or give --verify a model"
+    assert str(caught.value).startswith(f"--accept {rule!r}: {unknown}: {told}")

@@ -95,7 +95,7 @@ def test_a_page_is_told_by_its_parts(tmp_path: Path) -> None:
     ("path", "status", "said"),
     [
         ("/r/release/page/999.json", 404, "The release has no page 999."),
-        ("/r/release/tables/pages.json?from=x", 400, "from=x is no number."),
+        ("/r/release/tables/pages.json?from=x", 400, "from=x is not a number."),
         ("/r/release/tables/nothing.json", 404, "has no table of that name"),
         ("/r/nothing/index.json", 404, "There is nothing at this address."),
     ],

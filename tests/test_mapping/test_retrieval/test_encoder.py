@@ -149,7 +149,7 @@ def test_static_vectors_are_the_mean_of_known_tokens(tmp_path: Path) -> None:
         ({"pooling": {"pooling_mode_max_tokens": True}}, {}, "pooled by pooling_mode_max_tokens"),
         ({"modules": [{"type": "sentence_transformers.models.Dense"}]}, {}, "has a module Dense"),
         ({"sentence_bert_config": {}}, {}, "give --max-tokens"),
-        ({"further_inputs": ["position_ids"]}, {}, "wants 'position_ids'"),
+        ({"further_inputs": ["position_ids"]}, {}, "needs the input 'position_ids'"),
         ({}, {"device": "cuda"}, "has no CUDA"),
     ],
 )

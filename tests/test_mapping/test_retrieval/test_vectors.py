@@ -102,7 +102,7 @@ def test_vectors_belong_to_their_passages_and_their_encoder(tmp_path: Path, fold
     with pytest.raises(SetupError, match="has vectors of other passages"):
         VectorIndex(str(other), str(folder / "corpus-vectors"), str(folder / "tiny"))
     model = tiny_encoder(tmp_path / "other-model", texts=["further words"])
-    with pytest.raises(SetupError, match=r"is not tiny, which .* was made for: its weights_sha256 differs"):
+    with pytest.raises(SetupError, match=r"was made for tiny, and the weights_sha256 of .* differs"):
         VectorIndex(str(folder / "corpus"), str(folder / "corpus-vectors"), str(model))
 
 

@@ -237,7 +237,7 @@ def test_passages_and_queries_may_have_encoders_of_their_own(
     assert (found[0].page_id, found[0].number) == (best.page_id, best.number)
     assert found[0].score == pytest.approx(scores.max(), abs=1e-3)
 
-    with pytest.raises(SetupError, match="is not other, which"):
+    with pytest.raises(SetupError, match="was made for other, and"):
         VectorIndex(str(corpus), str(made), str(model))
     for given, said in ((("--model", str(model)), "give --query-model in place of --model"), ((), "needs --model")):
         flags = ["search", str(corpus), "ada", "--system", "dense", "--vectors", str(made), *given]

@@ -56,7 +56,8 @@ def test_a_folder_that_takes_files_must_be_empty(tmp_path: Path, capsys: pytest.
 
 def test_force_is_of_commands_that_write_a_file(release: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", release, "--force"]) == 2
-    assert "--force: kbsource info writes no file that could be there; leave it out" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "--force: kbsource info writes no file, so nothing can be overwritten; leave it out" in said
 
 
 def test_what_is_overwritten_on_purpose_is_new(release: str, tmp_path: Path) -> None:
