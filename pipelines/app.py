@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from inspect import BoundArguments, cleandoc, signature
@@ -32,7 +31,7 @@ from mapping.options import (
 )
 from pipelines.argument_faults import fault_text
 from pipelines.commands import GROUPS
-from pipelines.runners.fork_server import fork_early
+from pipelines.runners.fork_server import fork_server
 from pipelines.runners.presets import LOCAL_PRESETS, UnknownFlagError, import_local_beam, n_cores, quiet_beam
 from pipelines.terminal import Summary, nearest, text_width
 
@@ -106,10 +105,10 @@ def run_command(given: Sequence[str]) -> int:
     if typed is None:
         return 0
     run = typed.arguments.arguments.get("run")
+    if run is not None and run.runner == "local-multi" and not run.dry_run:
+        fork_server()  # imports Beam at the same time as this process
     if run is not None and run.runner in LOCAL_PRESETS and not run.dry_run:
         import_local_beam("pipelines.runners.running")
-        if run.runner == "local-multi" and threading.active_count() == 1:
-            fork_early()
     uses_one_core = run is not None and run.runner == "local" and not run.dry_run and n_cores() > 1
     if uses_one_core and _local_bytes(typed.arguments.arguments) >= WORTH_CORES_BYTES:
         sys.stderr.write(f"One core is used; --runner local-multi uses all {n_cores()}.\n")

@@ -1,7 +1,6 @@
-"""Workers of the local runner: forks of a process with one thread that has imported Beam, the fork server.
+"""Workers of the local runner: forks of a process that imports Beam at the same time as this one.
 
-A command forks the fork server from itself, before its first thread, so Beam is imported once. Where that is too late,
-as in a program that imports kbsource, the fork server is a new process that imports Beam.
+This module does not import Beam, so the process can be started before anything else is imported.
 """
 
 from __future__ import annotations
@@ -10,14 +9,12 @@ import atexit
 import contextlib
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
-from contextvars import ContextVar
 from functools import cache
 
 from kbsource.runtime.guard import import_path
@@ -28,34 +25,18 @@ _COMMAND = "from pipelines.runners.local_worker import main; main({})"
 class ForkServer:
     """The process that forks workers; it ends together with this process."""
 
-    def __init__(self, serve: Callable[[int], None] | None = None) -> None:
-        """Starts the process.
-
-        Args:
-            serve: serves this object on a socket, given by its number, in a fork of this process; None to do so in a
-                new process.
-        """
+    def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
         with theirs:
-            self._process = self._started(theirs) if serve is None else self._forked(serve, theirs)
+            command = [sys.executable, "-P", "-c", _COMMAND.format(theirs.fileno())]
+            environment = {**os.environ, "PYTHONPATH": import_path()}
+            self._process = subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()])
         self._lock = threading.Lock()
         self._codes: list[Future[int]] = []
         self._code: int | None = None  # exit code of the server, after its end
         atexit.register(self._end)
         self._listener = threading.Thread(target=self._listen, name="fork server", daemon=True)
         self._listener.start()
-
-    def _started(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-P", "-c", _COMMAND.format(theirs.fileno())]
-        environment = {**os.environ, "PYTHONPATH": import_path()}
-        return subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()])
-
-    def _forked(self, serve: Callable[[int], None], theirs: socket.socket) -> _Fork:
-        def serve_driver() -> None:
-            self._socket.close()
-            serve(theirs.detach())
-
-        return _Fork(serve_driver)
 
     @property
     def is_gone(self) -> bool:
@@ -90,43 +71,9 @@ class ForkServer:
         self._process.wait()
 
 
-class _Fork:
-    """A fork of this process, which calls a function and ends."""
-
-    def __init__(self, function: Callable[[], None]) -> None:
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        self._lock = threading.Lock()
-        self._code: int | None = None
-        self._pid = os.fork()
-        if self._pid == 0:
-            code = 1
-            try:
-                function()
-                code = 0
-            finally:
-                if code:
-                    sys.excepthook(*sys.exc_info())
-                os._exit(code)  # what this process does at its end is not for its forks
-
-    def kill(self) -> None:
-        if self._code is None:
-            os.kill(self._pid, signal.SIGKILL)
-
-    def wait(self) -> int:
-        """Returns the exit code, as ``subprocess.Popen.wait`` does."""
-        with self._lock:
-            if self._code is None:
-                self._code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-            return self._code
-
-
-_serve: ContextVar[Callable[[int], None] | None] = ContextVar("serve", default=None)
-
-
 @cache
 def _started() -> ForkServer:
-    return ForkServer(_serve.get())
+    return ForkServer()
 
 
 def fork_server() -> ForkServer:
@@ -134,16 +81,3 @@ def fork_server() -> ForkServer:
     if _started().is_gone:
         _started.cache_clear()
     return _started()
-
-
-def fork_early() -> None:
-    """Forks the fork server from this process, which must have imported Beam, and must not have begun a thread or
-    opened a channel of gRPC, whose locks forks would inherit.
-    """
-    from pipelines.runners import local_worker
-
-    token = _serve.set(local_worker.main)
-    try:
-        fork_server()
-    finally:
-        _serve.reset(token)

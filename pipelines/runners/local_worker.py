@@ -1,7 +1,7 @@
 """A worker of the local runner in a separate process: Beam's worker, but quiet, and ending as soon as its driver does.
 
-Workers are forks of a process that has imported Beam, because the import takes seconds. This process has one thread and
-never opens a channel, so forking it is safe.
+Workers are forks of a process that imports Beam at the same time as the driver; the import takes seconds. This process
+has one thread and never opens a channel, so forking it is safe.
 """
 
 from __future__ import annotations

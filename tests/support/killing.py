@@ -14,8 +14,8 @@ from tests.support.real_data import ROOT
 
 MARKS = {
     "child": (b"kbsource.runtime.guarded", 0),
-    "fork server": (b"pipelines.cli", 0),  # a fork of the command
-    "worker": (b"pipelines.cli", 1),  # a fork of the fork server
+    "fork server": (b"pipelines.runners.local_worker", 0),
+    "worker": (b"pipelines.runners.local_worker", 1),
 }
 """What the command line of each kind of process holds, and the number of processes above it whose own holds it too."""
 _POLL_S = 0.002

@@ -1,9 +1,8 @@
-"""A local build imports nothing that it does not use, and Beam in one process."""
+"""A local build imports nothing that it does not use."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,46 +30,3 @@ def test_a_local_build_imports_neither_clouds_nor_pandas_nor_a_notebook(tmp_path
     assert "apache_beam" in modules
     assert not UNUSED & {*modules}
     assert not is_notebook
-
-
-_NOTE_START = """
-import os, sys
-with open(os.path.join(os.environ["STARTS"], str(os.getpid())), "w") as file:
-    file.write(" ".join(sys.orig_argv))
-"""
-
-
-def test_workers_are_forks_of_the_command(tmp_path: Path) -> None:
-    site, starts = tmp_path / "site", tmp_path / "starts"
-    site.mkdir()
-    starts.mkdir()
-    (site / "sitecustomize.py").write_text(_NOTE_START)
-    command = ["build", str(MULTISTREAM), "--output", str(tmp_path / "release"), "--max-rejects", str(MAX_REJECTS)]
-    given = [sys.executable, "-m", "pipelines.cli", *command, "--runner", "local-multi", "--workers", "2"]
-    subprocess.run(given, check=True, env={**os.environ, "PYTHONPATH": str(site), "STARTS": str(starts)})
-
-    commands = [path.read_text() for path in starts.iterdir()]
-    parsers = [command for command in commands if "kbsource.runtime.guarded" in command]
-    assert len(parsers) >= 1
-    assert [command for command in commands if command not in parsers] == [" ".join(given)]
-
-
-_FORK = """
-import json
-from pipelines.runners.fork_server import fork_early, fork_server
-from pipelines.runners.presets import import_local_beam
-
-import_local_beam()
-fork_early()
-server = fork_server()
-seen = [server.run({}), server.is_gone]  # the worker is not told where its driver is
-server._process.kill()
-seen += [server.run({}), server.is_gone, fork_server() is server]
-print(json.dumps(seen))
-"""
-
-
-def test_a_forked_server_tells_how_a_worker_ended_and_another_one_takes_its_place() -> None:
-    done = subprocess.run([sys.executable, "-c", _FORK], check=True, stdout=subprocess.PIPE)
-
-    assert json.loads(done.stdout) == [1, False, -9, True, False]
