@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 from kbsource.dump.article_records import ArticleRecord, check_article_record, redirect_of
 from kbsource.dump.ranges import plan_ranges
+from kbsource.dump.rejects import SHOWN
 from kbsource.dump.siteinfo import read_header
 from kbsource.dump.snapshots import read_records
 from kbsource.errors import RecordError, SetupError
-from kbsource.files import Folder
+from kbsource.files import Folder, base_name
 from kbsource.html.common_words import common_words
 from kbsource.html.text_runs import HtmlRunReader, TextRun
 from kbsource.records import BadRecord, Element
@@ -205,12 +206,13 @@ class TemplateLoss:
 
 @dataclass(slots=True)
 class TextCheck:
-    """What a comparison of a snapshot has found."""
+    """The result of comparing the records of a snapshot."""
 
     records: int = 0  #: read, and not rejected
     pages: int = 0  #: compared
     skipped: Counter[str] = field(default_factory=Counter)  #: not to be compared, by why
     rejected: Counter[str] = field(default_factory=Counter)  #: by reason
+    first_rejected: list[BadRecord] = field(default_factory=list)  #: the first ``SHOWN`` of them
     sums: Counter[str] = field(default_factory=Counter)  #: of the numbers of ``PageComparison``, by name
     kinds: Counter[str] = field(default_factory=Counter)  #: missing words by kind
     templates: dict[tuple[str, str], TemplateLoss] = field(default_factory=dict)  #: by name and kind
@@ -220,6 +222,12 @@ class TextCheck:
         """Returns the templates with missing words: name, kind, and what is missing, most words first."""
         found = [(name, kind, loss) for (name, kind), loss in self.templates.items()]
         return sorted(found, key=lambda entry: (-entry[2].words, entry[:2]))
+
+    def reject(self, bad: BadRecord) -> None:
+        """Counts a record that cannot be used, and keeps it if it is one of the first."""
+        self.rejected[bad.reason] += 1
+        if len(self.first_rejected) < SHOWN:
+            self.first_rejected.append(bad)
 
 
 COMPARED = ("words", "found", "own_words", "undefined_words", "undefined_found", "links", "links_found", "own_links")
@@ -305,7 +313,8 @@ def check_text(
 ) -> TextCheck:
     """Compares the wikitext and the HTML of every article in the files of a snapshot, which are read one after another.
 
-    A record that cannot be used is counted by its reason. ``on_progress`` receives the number of bytes read.
+    A record that cannot be used is counted by its reason, and the first ones are kept. ``on_progress`` receives the
+    number of bytes read.
 
     Raises:
         SetupError: a file is not a snapshot of HTML, or the files are of different wikis.
@@ -320,14 +329,15 @@ def check_text(
     if len(wikis) > 1:
         raise SetupError(f"The files are of different wikis: {', '.join(wikis)}. Give files of one snapshot.")
     comparer = SnapshotComparer(headers[paths[0]].site, n_worst=n_worst)
-    rejected = comparer.check.rejected
     for part in plan_ranges(paths, range_bytes=1 << 62):
         for found in read_records(part, files=Folder.of, on_progress=on_progress):
             if isinstance(found, BadRecord):
-                rejected[found.reason] += 1
+                comparer.check.reject(found)
                 continue
+            record, offset = found
             try:
-                comparer.add(found[0])
+                comparer.add(record)
             except RecordError as error:
-                rejected[error.reason] += 1
+                bad = BadRecord("compare", record.name, error.reason, error.detail, base_name(part.path), offset)
+                comparer.check.reject(bad)
     return comparer.finish()

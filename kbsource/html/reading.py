@@ -349,21 +349,25 @@ class PageWalk:
             return self._infobox(element)
         if kind:
             return self._cut(element, None)
-        after = self._element(element, tag)
-        if after is _SKIP:
-            return False, None
-        group = element.get("about")
-        if group is not None and group.startswith("#mwt") and not self._group:
+        group = element.get("about") or ""
+        begins_group = group.startswith("#mwt") and not self._group
+        if begins_group:
             self._group = group
-            inner = after
-
-            def leave_group() -> None:
-                if inner is not None:
-                    inner()
+        after = self._element(element, tag)
+        if begins_group:
+            if after is _SKIP:
                 self._group = ""
+            else:
+                after = self._leaving_group(after)
+        return (False, None) if after is _SKIP else (True, after)
 
-            after = leave_group
-        return True, after
+    def _leaving_group(self, inner: Callable[[], None] | None) -> Callable[[], None]:
+        def leave() -> None:
+            if inner is not None:
+                inner()
+            self._group = ""
+
+        return leave
 
     def _note(self, element: etree._Element, types: set[str]) -> None:
         """Records the notes that an element makes, and places their markers."""

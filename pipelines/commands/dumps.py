@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
+from msgspec import structs
 
 from kbsource.errors import counted
 from kbsource.files import base_name
@@ -132,6 +133,7 @@ def check_text(snapshot: Annotated[Files, Parameter(metavar="SNAPSHOT")], /, *, 
         kbsource check-text 'snapshots/dewiki_namespace_0_*.ndjson' --limit 200 --json
     """
     from kbsource.dump.ranges import expand_inputs, size_of
+    from kbsource.dump.rejects import first_text
     from kbsource.html.comparing import COMPARED, TEXT
     from kbsource.html.comparing import check_text as check
 
@@ -168,6 +170,10 @@ def check_text(snapshot: Annotated[Files, Parameter(metavar="SNAPSHOT")], /, *, 
         templates.append((f"{loss.words:,}", f"{loss.pages:,}", kind, name or "-", f"{loss.title}: {loss.example}"))
     tables = [table_text(pages, right=range(4))] if report.worst else []
     tables += [table_text(templates, right=range(2))] if losses else []
+    if report.rejected:
+        tables.append(
+            f"{counted(sum(report.rejected.values()), 'records')} rejected.{first_text(report.first_rejected)}"
+        )
     title = "No record has both the HTML and the wikitext of an article."
     if report.pages:
         title = (
@@ -183,6 +189,7 @@ def check_text(snapshot: Annotated[Files, Parameter(metavar="SNAPSHOT")], /, *, 
             "compared": report.pages,
             "skipped": dict(sorted(report.skipped.items())),
             "rejected": dict(sorted(report.rejected.items())),
+            "first_rejected": [structs.asdict(bad) for bad in report.first_rejected],
             **{name: sums[name] for name in COMPARED},
             "missing_by_kind": dict(report.kinds.most_common()),
             "pages": [

@@ -145,6 +145,11 @@ def test_every_record_is_counted_once(tmp_path: Path) -> None:
     assert check.pages == 2
     assert check.skipped == {"no_wikitext": 1, "no_html": 1, "other_namespace": 1, "redirect": 1}
     assert check.rejected == {"html_too_deep": 1, "text_deleted": 1, "invalid_field": 2, "malformed_json": 1}
+    assert [(bad.key, bad.reason) for bad in check.first_rejected] == [
+        ("Deep", "html_too_deep"),
+        ("Gone", "text_deleted"),
+        ("No time", "invalid_field"),
+    ]
     assert check.records == 6
     assert (check.sums["words"], check.sums["found"]) == (8, 7)
     assert [page.title for page in check.worst] == ["Ada"]

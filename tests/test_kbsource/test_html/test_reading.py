@@ -200,6 +200,18 @@ def test_html_that_is_no_page_has_a_reason(html: str, reason: str) -> None:
     assert fault.value.reason == reason
 
 
+def test_a_link_that_is_all_of_a_template_is_made_by_it() -> None:
+    def call(group: str, *parameters: str) -> str:
+        values = {str(number): {"wt": value} for number, value in enumerate(parameters, 1)}
+        data = json.dumps({"parts": [{"template": {"target": {"wt": "port"}, "params": values}}]})
+        return f"<a rel='mw:WikiLink' href='./Port' about='{group}' typeof='mw:Transclusion' data-mw='{data}'>Port</a>"
+
+    written = "<a rel='mw:WikiLink' href='./Sea'>sea</a>"
+    parsed = parse(f"<p>{call('#mwt1')} {call('#mwt2', '[[Port]]')} {written}</p>")
+
+    assert [is_made for *_, is_made in links(parsed)] == [True, False, False]
+
+
 def test_the_fallback_keeps_lines_and_headings() -> None:
     parsed = extract_html_fallback(
         document("<h2>A &amp; b</h2><p>Some <b>text</b></p><script>no()</script><ul><li>item\x03</li></ul>"),

@@ -161,10 +161,12 @@ def test_check_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     call = '<span about="#mwt1" typeof="mw:Transclusion" data-mw=\'{"parts":[{"template":{"target":{"wt":"day"}}}]}\'>'
     ada = paired(f"<p>It fell on {call}a Sunday</span> in 1901.</p>", "It fell on {{day}} in May 1901.")
     bo = paired('<p>He saw <a rel="mw:WikiLink" href="./Ada">Ada</a>.</p>', "He saw [[Ada]].", page_id=2, title="Bo")
-    snapshot = str(write_lines(tmp_path / "a.ndjson", [ada, bo, record(3, "Cy", "<p>x</p>")]))
+    gone = paired("<p>x</p>", "x", page_id=8, title="Gone", visibility={"text": False})
+    snapshot = str(write_lines(tmp_path / "a.ndjson", [ada, bo, record(3, "Cy", "<p>x</p>"), gone]))
 
     assert main(["check-text", snapshot]) == 0
     said = capsys.readouterr().out
+    assert "1 record rejected. The first of them:\n  text_deleted: a.ndjson, Gone: the page, or the text" in said
     assert "found in order               8 (80.00%)" in said
     assert "without undefined templates  8 of 8 (100.00%)" in said
     assert "  missing: unknown             2\n" in said
@@ -178,6 +180,7 @@ def test_check_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = json.loads(capsys.readouterr().out)
     assert result["compared"] == 2
     assert result["skipped"] == {"no_wikitext": 1}
+    assert [(bad["key"], bad["reason"]) for bad in result["first_rejected"]] == [("Gone", "text_deleted")]
     numbers = {"words": 7, "found": 5, "own_words": 6, "undefined_words": 2, "undefined_found": 0}
     assert result["pages"] == [{"title": "Ada", **numbers, "links": 0, "links_found": 0, "own_links": 0}]
     loss = {"words": 2, "pages": 1, "title": "Ada", "example": "a Sunday"}
