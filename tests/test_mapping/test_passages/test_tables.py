@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,11 +100,9 @@ def test_what_is_no_cell_has_no_text() -> None:
     ids=["cells that reach down", "a long header", "wide cells"],
 )
 def test_repeats_do_not_multiply_a_table(table: Table) -> None:
-    started = time.process_time()
     sentences = table_sentences(0, table)
     n_chars = sum(map(len, table.header)) + sum(len(cell.text) for row in table.rows for cell in row)
     assert sum(len(sentence.text) for sentence in sentences) <= 70 * n_chars + 20_000
-    assert time.process_time() - started < 5
     assert len(sentences) >= len(table.rows)
 
 
