@@ -65,7 +65,7 @@ def measure(data: str | None, *, n_mb: int, slices: tuple[str, ...], options: li
 
 
 def _made(name: str, command: str, source: Path, output: Path, *, options: list[str]) -> dict[str, Any]:
-    usage = make(command, source, output=output, options=["--runner", "local", *options])
+    usage = make(command, source, output=output, options=["--workers", "1", *options])
     n_bytes = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
     traces = sum(path.stat().st_size for table in ("traces", "definitions") for path in output.glob(f"{table}/*"))
     return {

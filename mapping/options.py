@@ -286,6 +286,20 @@ def paths_of(options: Any) -> Iterator[tuple[str, str]]:
             yield from ((field.name, path) for path in _texts(value))
 
 
+def names_model(options: Any) -> bool:
+    """Returns whether options, or options nested in them, name a model."""
+    hints = get_type_hints(type(options), include_extras=True)
+    values = [(hints[field.name], getattr(options, field.name)) for field in fields(options)]
+    return any(
+        names_model(value) if is_dataclass(value) else bool(value) and takes_model(hint) for hint, value in values
+    )
+
+
+def takes_model(hint: Any) -> bool:
+    """Returns whether an option of this type is a model."""
+    return any(parameter.metavar == "MODEL" for parameter in _parameters(hint))
+
+
 def written_files(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
     """Yields the flag and path of each file that is to be written; the path is None if it is not given.
 

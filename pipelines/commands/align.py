@@ -364,7 +364,7 @@ def check_sources(options: Annotated[CheckSourcesOptions, FLAT], *, run: Run = R
     kbsource[nli].
 
     Examples:
-        kbsource check-sources releases/enwiki-20261001 --model models/nli --output verdicts.jsonl --runner local-multi
+        kbsource check-sources releases/enwiki-20261001 --model models/nli --output verdicts.jsonl
     """
     from pipelines.jobs.check_sources import check_sources
 

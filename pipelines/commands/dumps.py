@@ -213,7 +213,7 @@ def build(options: Annotated[BuildOptions, FLAT], *, run: Run = RunOptions()) ->
 
     Examples:
         kbsource build 'dumps/enwiki-20261001-pages-articles-multistream*.xml*.bz2' \\
-            --page-props dumps/enwiki-20261001-page_props.sql.gz --output releases/enwiki-20261001 --runner local-multi
+            --page-props dumps/enwiki-20261001-page_props.sql.gz --output releases/enwiki-20261001
         kbsource build dumps/enwiki-20261001-pages-articles.xml.bz2 --limit-pages 1000 --output releases/try
     """
     from pipelines.jobs.build import BadDumpError, finding_line
@@ -291,7 +291,7 @@ def wikidata(options: Annotated[WikidataOptions, FLAT], *, run: Run = RunOptions
 
     Examples:
         kbsource wikidata dumps/wikidata-20261001-all.json.bz2 --output releases/wikidata-20261001 \\
-            --sites enwiki --runner local-multi
+            --sites enwiki
         kbsource wikidata entities.ndjson --languages de,en --qualifiers all --output releases/try
     """
     from pipelines.jobs.wikidata import make_wikidata

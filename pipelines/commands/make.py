@@ -44,7 +44,7 @@ def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions
     passed to Beam unchanged.
 
     Examples:
-        kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001 --runner local-multi
+        kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001
         kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001 \\
             --format pyserini dpr --max-words 120 --split-long-sentences
         kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001-tables --unit words-100 --tables
@@ -78,7 +78,7 @@ def vectors(options: Annotated[VectorsOptions, FLAT], *, run: Run = RunOptions()
 
     Examples:
         kbsource vectors passages/enwiki-20261001 --model models/bge-small-en-v1.5 \\
-            --output passages/enwiki-20261001-vectors --runner local-multi
+            --output passages/enwiki-20261001-vectors
         kbsource vectors passages/enwiki-20261001 --model models/dpr-ctx_encoder-multiset-base \\
             --query-model models/dpr-question_encoder-multiset-base --output passages/enwiki-20261001-dpr
     """
@@ -111,7 +111,7 @@ def entity_linking(options: Annotated[EntityLinkingOptions, FLAT], *, run: Run =
     kbsource link. manifest.json is written last. Options not listed here are passed to Beam unchanged.
 
     Examples:
-        kbsource entity-linking releases/enwiki-20261001 --output linking/enwiki-20261001 --runner local-multi
+        kbsource entity-linking releases/enwiki-20261001 --output linking/enwiki-20261001
         kbsource entity-linking releases/enwiki-20261001 --output linking/small --train 100000 --dev 1000 \\
             --context-chars 250 --exclude wned-pages.txt
     """
@@ -172,7 +172,7 @@ def qampari(
 
     Examples:
         kbsource qampari releases/enwiki-20261001 releases/wikidata-20261001 \\
-            --output releases/qampari-20261001 --runner local-multi
+            --output releases/qampari-20261001
         kbsource qampari releases/miniwiki-20260101 releases/miniwikidata-20260101 --model none \\
             --output releases/qampari-mini
     """

@@ -131,7 +131,7 @@ def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) 
 
     Examples:
         kbsource rerank passages/enwiki-20261001 nq-dev.jsonl --model models/ms-marco-MiniLM-L6-v2 \\
-            --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev-reranked.jsonl --runner local-multi
+            --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev-reranked.jsonl
     """
     from mapping.retrieval.systems import open_index
     from pipelines.jobs.read import rerank_run
@@ -156,7 +156,7 @@ def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> S
 
     Examples:
         kbsource read aligned/nq/nq-dev-kilt.jsonl --retrieved bm25-nq.jsonl --model models/t5-large-nq --form fid \\
-            --output nq-predictions.jsonl --runner local-multi
+            --output nq-predictions.jsonl
         kbsource read qampari_contexts/dev_data_with_contexts.jsonl --contexts positive_ctxs --model models/pig \\
             --form pig --output oracle.jsonl
         kbsource read aligned/fever/fever-dev-kilt.jsonl --retrieved dpr-fever.jsonl --model models/fever-nli \\

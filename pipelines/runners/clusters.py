@@ -148,9 +148,7 @@ def _environment(given: Mapping[str, str], *, cache_ms: int = ENVIRONMENT_CACHE_
     flags = [] if "environment_cache_millis" in given else [f"--environment_cache_millis={cache_ms}"]
     kind = given.get("environment_type", "PROCESS")
     if kind == "LOOPBACK":
-        raise SetupError(
-            "--environment_type=LOOPBACK does all the work in the driver; use --runner local-multi for that."
-        )
+        raise SetupError("--environment_type=LOOPBACK does all the work in the driver; use --runner local for that.")
     if kind != "PROCESS" or "environment_config" in given or "environment_options" in given:
         return flags
     command = os.path.join(os.path.dirname(sys.executable), WORKER_COMMAND)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 def make(output: Path, *paths: Path, workers: int | None = None, **options: object) -> BuildSummary:
     given = BuildOptions(dump=tuple(map(str, paths)), output=str(output), **options)  # type: ignore[arg-type]
-    return run_job(build, given, runner="local-multi" if workers else "local", workers=workers)
+    return run_job(build, given, workers=workers)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from pipelines import app
 from pipelines.cli import main
 from pipelines.commands.dumps import build_summary
 from pipelines.jobs.build import BuildSummary
+from pipelines.options.shared import RunOptions
+from pipelines.runners.presets import beam_flags
 from tests.support import mini_wiki
 from tests.support.builds import build_mini
 from tests.support.dumps import dump_xml, page_xml
@@ -96,27 +99,45 @@ def test_build_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize(
-    ("runner", "cores", "worth", "is_told"),
+    ("flags", "n_workers", "worth", "has_several"),
     [
-        ("local", 8, 1_000, True),
-        ("local", 1, 1_000, False),
-        ("local", 8, 1 << 40, False),
-        ("FnApiRunner", 8, 1_000, False),
+        ((), 2, 1_000, True),
+        ((), 1, 1_000, False),
+        ((), 2, 1 << 40, False),
+        (("--workers=1",), 2, 1_000, False),
+        (("--runner=FnApiRunner",), 2, 1_000, False),
     ],
 )
-def test_large_inputs_on_one_core_are_told(
+def test_large_inputs_are_read_by_several_workers(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-    runner: str,
-    cores: int,
+    flags: Sequence[str],
+    n_workers: int,
     worth: int,
-    is_told: bool,
+    has_several: bool,
 ) -> None:
-    monkeypatch.setattr(app, "n_cores", lambda: cores)
-    monkeypatch.setattr(app, "WORTH_CORES_BYTES", worth)
-    assert main(["build", DUMP, "--output", str(tmp_path / "r"), "--limit-pages", "2", "--runner", runner]) == 0
-    assert ("One core is used; --runner local-multi uses all 8." in capsys.readouterr().err) == is_told
+    monkeypatch.setattr(app, "n_usual_workers", lambda: n_workers)
+    monkeypatch.setattr(app, "WORTH_WORKERS_BYTES", worth)
+    monkeypatch.setattr(app, "fork_server", lambda: None)
+    given: list[int | None] = []
+    monkeypatch.setattr(
+        RunOptions, "flags", lambda run: given.append(run.workers) or beam_flags("local", workers=1, beam_args=())
+    )
+    assert main(["build", DUMP, "--output", str(tmp_path / "r"), "--limit-pages", "2", *flags]) == 0
+    assert ("Using 2 worker processes; --workers sets another number." in capsys.readouterr().err) == has_several
+    assert (given == [2]) == has_several
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_model_is_loaded_once_unless_more_workers_are_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, release: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(app, "n_usual_workers", lambda: 4)
+    monkeypatch.setattr(app, "WORTH_WORKERS_BYTES", 1_000)
+    command = ["check-sources", str(release), "--model", str(tmp_path), "--output", str(tmp_path / "verdicts.jsonl")]
+    assert main(command) == 2
+    assert "Using one worker process; with --workers 4, each of them loads the model." in capsys.readouterr().err
 
 
 def test_a_build_of_faulty_data_exits_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

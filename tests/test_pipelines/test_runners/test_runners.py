@@ -43,9 +43,9 @@ CLOUD = ["--project=p", "--region=r", "--temp_location=gs://bucket/tmp", "--sdk_
     [
         ("local", None, (), ["--runner=FnApiRunner"]),
         ("local", None, ("--job_name=x",), ["--runner=FnApiRunner", "--job_name=x"]),
-        ("local-multi", 3, (), [*BEAM_LOCAL, "--direct_num_workers=3", PROCESSES]),
-        ("local-multi", None, (), [*BEAM_LOCAL, f"--direct_num_workers={n_cores()}", PROCESSES]),
-        ("local-multi", 3, ("--job_name=x",), [*BEAM_LOCAL, "--direct_num_workers=3", PROCESSES, "--job_name=x"]),
+        ("local", 1, (), ["--runner=FnApiRunner"]),
+        ("local", 3, (), [*BEAM_LOCAL, "--direct_num_workers=3", PROCESSES]),
+        ("local", 3, ("--job_name=x",), [*BEAM_LOCAL, "--direct_num_workers=3", PROCESSES, "--job_name=x"]),
         ("SparkRunner", None, ("--spark_version=3",), ["--runner=SparkRunner", "--spark_version=3"]),
     ],
 )
@@ -58,7 +58,7 @@ def test_a_name_becomes_flags_of_beam(
 
 
 def test_a_stage_that_needs_beam_has_a_thread_for_each_process() -> None:
-    options = pipeline_options(beam_flags("local-multi", workers=3, beam_args=())).get_all_options()
+    options = pipeline_options(beam_flags("local", workers=3, beam_args=())).get_all_options()
 
     assert (options["direct_num_workers"], options["direct_running_mode"]) == (3, "multi_processing")
 
@@ -70,9 +70,9 @@ def test_a_stage_that_needs_beam_has_a_thread_for_each_process() -> None:
             "spark-local",
             None,
             [],
-            r"spark-local: no preset \(local, local-multi, spark, flink, dataflow\) and no runner",
+            r"spark-local: no preset \(local, spark, flink, dataflow\) and no runner",
         ),
-        ("local", 2, [], "--workers is for --runner local-multi, not for local; give that one"),
+        ("spark", 2, [], "--workers is for --runner local; with spark, give Beam's own flag for the number of workers"),
         ("spark", None, ["--output_executable_path=x.jar"], "run it with a job server"),
         ("spark", None, [], r"--spark_master_url=spark://HOST:PORT .*--job_endpoint=HOST:PORT"),
         ("spark", None, ["--spark_master_url=yarn"], r"spark-submit .*docs/running\.md"),
