@@ -278,7 +278,7 @@ def amber(options: Annotated[AmberJobOptions, FLAT], *, run: Run = RunOptions())
 
 
 def _collection_rows(report: Mapping[str, Any]) -> Iterable[Row]:
-    """Yields the outcomes of a collection's names, and its statistics beside the paper's."""
+    """Prints the outcomes of a collection's names, and its statistics beside the paper's."""
     yield from ((f"names: {outcome}", n) for outcome, n in report["names"].items() if n)
     for name, statistic in report["statistics"].items():
         if name != "shares":
