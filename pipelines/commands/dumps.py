@@ -241,7 +241,7 @@ def build_summary(made: BuildSummary) -> Summary:
     ]
     rows += [("not selected", findings["not_selected"])] if findings.get("not_selected") else []
     rows += [
-        *([("pages taken over", made.taken_over)] if made.taken_over is not None else []),
+        *([("pages reused", made.taken_over)] if made.taken_over is not None else []),
         ("anchors", findings.get("anchors", 0)),
         ("  resolved", findings.get("anchors_resolved", 0)),
         ("disambiguation pages", findings.get("disambiguation_pages", 0)),
