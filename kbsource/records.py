@@ -186,16 +186,16 @@ class ShownUse(Row):
     example: Annotated[str | None, "first use that loses characters, shortened"]
 
 
-class MarkCount(Row):
+class ReferenceCount(Row):
     """The number of references of a kind on a page."""
 
     name: Annotated[str, "kind, as in the findings of the manifest"]
     n: Annotated[int, "number of references"]
 
 
-class Trace(Row):
-    """Only with `--traces`. The inputs that the page at the same position in `pages` was made from, for `build
-    --base`.
+class PageDependencies(Row):
+    """Only with `--record-dependencies`. The inputs that the page at the same position in `pages` was made from, for
+    `build --base`.
     """
 
     page_id: Annotated[int, "page id"]
@@ -203,14 +203,16 @@ class Trace(Row):
         bytes | None,
         "hash of its wikitext, title, revision, redirects and item; null if the page is always made again",
     ]
-    asked: Annotated[tuple[int, ...], "hashes of the names of its other dependencies (definitions and titles), sorted"]
+    name_hashes: Annotated[
+        tuple[int, ...], "hashes of the names of its other dependencies (definitions and titles), sorted"
+    ]
     uses: Annotated[tuple[ShownUse, ...], "for each of the page's templates, how much it shows and loses"]
-    marks: Annotated[tuple[MarkCount, ...], "counts of its references that are in no table, by name"]
+    reference_counts: Annotated[tuple[ReferenceCount, ...], "counts of its references that are in no table, by name"]
 
 
 class DefinitionHash(Row):
-    """Only with `--traces`. One row per name of a template or module that resolves to a text, and one per redirect,
-    sorted by key as an unsigned number.
+    """Only with `--record-dependencies`. One row per name of a template or module that resolves to a text, and one per
+    redirect, sorted by key as an unsigned number.
     """
 
     key: Annotated[int, "hash of its name, as a signed number"]

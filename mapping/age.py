@@ -135,7 +135,7 @@ class KnownPage(NamedTuple):
 class EvidenceResult(NamedTuple):
     """The search result for a piece of evidence in a release."""
 
-    aligned: Alignment  #: with the outcome that the threshold gives it
+    aligned: Alignment  #: the alignment, with its outcome at the threshold
     has_other_details: bool = False  #: the text that was found has other numbers, dates or names
 
     @property
@@ -154,7 +154,7 @@ def fates_of(
     question: str | None = None,
     elsewhere: Mapping[int, EvidenceResult] | None = None,
 ) -> Iterator[Fate]:
-    """Yields the fate of a piece of evidence in every release.
+    """Determines the fate of a piece of evidence in every release.
 
     Args:
         found: its outcome in each release, in order.
@@ -275,7 +275,7 @@ def half_life(fallen: Mapping[tuple[float, float], int], standing: Mapping[float
 
 
 def _maximum(function: Callable[[float], float]) -> float:
-    """Returns where a function with one maximum over positive numbers has it, by golden-section search on the
+    """Returns the positive number at which a function has its only maximum, by golden-section search on the
     logarithm."""
     low, high = math.log(_LEAST), math.log(_MOST)
     ratio = (math.sqrt(5) - 1) / 2
@@ -289,7 +289,8 @@ def _maximum(function: Callable[[float], float]) -> float:
 
 
 def _crossing(function: Callable[[float], float], level: float, outside: float, inside: float) -> float:
-    """Returns where a function crosses a level, between a point where it is below the level and one where it is not."""
+    """Returns the point where a function crosses a level: it is below the level at ``outside``, and not at
+    ``inside``."""
     if function(outside) >= level:
         return outside
     for _ in range(200):

@@ -133,7 +133,7 @@ LONGEST_TEXT = 100_000
 LONGEST_PATH, LONGEST_PART = 4095, 255
 """Longest path and longest name in it, in bytes: PATH_MAX without its final NUL, and NAME_MAX of Linux."""
 MOST_PARTS = 10_000
-"""Longest list."""
+"""Maximum number of values in a list."""
 
 AtLeast0 = Annotated[int, Parameter(metavar="N", converter=whole_number, validator=Number(gte=0, lte=LARGEST))]
 AtLeast1 = Annotated[int, Parameter(metavar="N", converter=whole_number, validator=Number(gte=1, lte=LARGEST))]
@@ -236,8 +236,8 @@ Choices = Mapping[As, Mapping[str, Any]]
 
 
 def flat_options(type_: type, options: Any = None) -> Iterator[tuple[str, str, Any]]:
-    """Yields field, flag and value of each option of a dataclass and of the dataclasses in it. Without ``options``, the
-    values are None."""
+    """Iterates over the options of a dataclass and of the dataclasses in it: field, flag and value. Without
+    ``options``, the values are None."""
     for name, hint in get_type_hints(type_, include_extras=True).items():
         value = None if options is None else getattr(options, name, None)
         inner = [part for part in (hint, *get_args(hint)) if isinstance(part, type) and is_dataclass(part)]
@@ -276,7 +276,7 @@ WRITTEN_PLACES = ("output", "scratch")
 
 
 def paths_of(options: Any) -> Iterator[tuple[str, str]]:
-    """Yields the files and folders that options name, each with its field, including files of nested options."""
+    """Lists the files and folders that options name, each with its field, including files of nested options."""
     hints = get_type_hints(type(options), include_extras=True)
     for field in fields(options):
         value = getattr(options, field.name)
@@ -301,7 +301,7 @@ def takes_model(hint: Any) -> bool:
 
 
 def written_files(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """Yields the flag and path of each file that is to be written; the path is None if it is not given.
+    """Lists the flag and path of each file that is to be written; the path is None if the option is not given.
 
     Args:
         values: options by name, including nested options.
@@ -391,7 +391,7 @@ def flag_of(name: str, hint: Any) -> str:
 
 
 def _parameters(hint: Any) -> Iterator[Parameter]:
-    """Yields the parameters of a type and of its parts, the outermost first."""
+    """Iterates over the parameters of a type and of its parts, the outermost first."""
     yield from (parameter for parameter in getattr(hint, "__metadata__", ()) if isinstance(parameter, Parameter))
     for part in get_args(hint) if get_origin(hint) is not Literal else ():
         yield from _parameters(part)
@@ -417,7 +417,7 @@ def _typed(value: Any) -> str:
 
 
 def without_unknown(tokens: Sequence[str], known: Collection[str]) -> tuple[list[str], list[str]]:
-    """Separates arguments from options that a command does not know, each with its value. The latter are Beam's.
+    """Separates a command's own arguments from options that it does not know, which are passed to Beam.
 
     >>> without_unknown(["a.bz2", "--region", "us", "--output", "r", "--streaming"], {"--output"})
     (['a.bz2', '--output', 'r'], ['--region', 'us', '--streaming'])

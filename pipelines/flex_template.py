@@ -1,4 +1,4 @@
-"""The entry point of Flex Templates: Dataflow jobs that anybody can start from a form.
+"""The entry point of Flex Templates: Dataflow jobs that users start from a form.
 
 The launcher calls it with the form's values, ``--command=build --dump=gs://… --output=gs://…``. The launcher performs
 the job's checks and submits the pipeline without waiting for it. A form has the options of its command; ``python -m
@@ -101,7 +101,7 @@ def _flag(argument: Argument) -> str:
 
 
 def _types(hint: Any) -> Iterator[Any]:
-    """Yields the possible types of an option, except None."""
+    """Lists the possible types of an option, except None."""
     origin = get_origin(hint)
     if origin in (Annotated, Union, UnionType):
         for part in get_args(hint)[: 1 if origin is Annotated else None]:

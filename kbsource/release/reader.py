@@ -226,7 +226,7 @@ def check_same_facts(folder: str, old: Mapping[str, Any], new: Mapping[str, Any]
             check_same_facts(folder, had, has, name=f"{name}{key} ")
         elif had != has:
             raise SetupError(
-                f"{folder} was made with a different {name}{key} ({had!r}, here {has!r}), so rows taken over from it "
+                f"{folder} was made with a different {name}{key} ({had!r}, here {has!r}), so rows copied from it "
                 "might differ from those that this run would write; leave out --base."
             )
 

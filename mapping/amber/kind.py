@@ -107,7 +107,7 @@ def _check_collection(
         path = sets_path(name, task)
         for amber_set, found in zip_longest(_sets(checking, file), _records(checking, path, _QueriesRecord)):
             line, record = found or (None, None)
-            if amber_set is not None and amber_set.name in faulty:  # its queries cannot be made
+            if amber_set is not None and amber_set.name in faulty:  # no queries can be made for it
                 continue
             try:
                 queries = [] if amber_set is None else set_queries(amber_set, task, collection, options, objects)

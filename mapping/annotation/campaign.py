@@ -260,14 +260,14 @@ class _Texts:
 
     def __init__(self, source: KnowledgeSource | None) -> None:
         self._source = source
-        self.n_lacking = 0  # places without text whose page is not in the release
+        self.n_lacking = 0  # locations without text whose page is not in the release
 
     def passages(self, provenance: Provenance) -> list[FoundPassage]:
         found = (self._passage(span) for span in provenance)
         return [passage for passage in found if passage is not None]
 
     def gold(self, record: GoldRecord) -> FoundPassage | None:
-        """Returns the first gold place, extended to whole paragraphs."""
+        """Returns the first gold span, extended to whole paragraphs."""
         for span in (span for output in record.outputs for span in output):
             page = self._page(span)
             paragraphs = _paragraphs(span)

@@ -107,7 +107,7 @@ class ValidationTask(NamedTuple):
 
 
 def candidate_of(drawn: Question) -> PoolQuestion:
-    """Returns the question as a candidate for the draw."""
+    """Returns a question as a candidate for the draw."""
     return PoolQuestion(drawn.key, drawn.subset, drawn.property_ids)
 
 

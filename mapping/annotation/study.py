@@ -99,7 +99,7 @@ class StudyQuery(NamedTuple):
 
 
 def queries_of_set(record: Json, seed: str) -> Iterator[StudyQuery | None]:
-    """Yields the queries of an AmbER set with three of its pages; None for a query whose set has too few.
+    """Reads the queries of an AmbER set, each with three of the set's pages; None for a query whose set has too few.
 
     Raises:
         RecordError: the record is not an AmbER set, or a query is a claim, which no words of a page answer.

@@ -188,7 +188,7 @@ def _questions(
 
 
 def _unplaced(gold: GoldPassages, reasons: Counter[str]) -> Iterator[bytes]:
-    """Yields a line for each proof that no passage holds, and counts the reasons."""
+    """Writes a line for each proof that no passage holds, and counts the reasons."""
     for place, reason in gold.unplaced():
         reasons[reason] += 1
         yield unplaced_line(place, reason)

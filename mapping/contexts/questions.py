@@ -1,4 +1,4 @@
-"""Reads the questions that are exported with their passages, and where their proofs stand.
+"""Reads the questions that are exported with their passages, and the locations of their proofs.
 
 Questions come from a release of kbsource or from the files that QAMPARI publishes. In published files, a proof is a
 text and the URL of a page, without a location.
@@ -81,7 +81,7 @@ class ReleaseQuestions:
 
 
 def proof_places(drawn: Question) -> Iterator[ProofPlace]:
-    """Yields the locations of the sentences of a question's proofs; nothing for a question that was not drawn."""
+    """Locates the sentences of a question's proofs; a question that was not drawn has none."""
     if drawn.qid is None:
         return
     for number, answer in enumerate(drawn.answers):
@@ -191,7 +191,7 @@ class _Proofs(ScratchFile):
         self._database.execute("INSERT INTO proofs VALUES (?, ?, ?, ?)", (pid, qid, url, text))
 
     def by_page(self) -> Iterator[tuple[str, str, str, str]]:
-        """Yields the proofs, grouped by URL, in the order of their addition."""
+        """Reads the proofs grouped by URL, in the order in which they were added."""
         yield from self._database.execute("SELECT pid, qid, url, text FROM proofs ORDER BY url, rowid")
 
 

@@ -182,7 +182,7 @@ def signals(aligned: Alignment) -> dict[str, float | None]:
 
 
 def questions(aligned: Alignment, search: PageSearch, *, n_sentences: int) -> Iterator[EntailmentQuestion]:
-    """Yields the premises to be judged for a piece of evidence: its span first, then the sentences that may replace
+    """Makes the premises to be judged for a piece of evidence: its span first, then the sentences that may replace
     it."""
     if aligned.span is not None:
         premise = span_premise(search.page, aligned.span)

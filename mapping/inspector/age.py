@@ -17,7 +17,7 @@ _BY = {"dataset": "dataset", "infobox": "first infobox of the page", "size": "si
 
 
 def about_age(opened: Opened) -> Iterator[Section]:
-    """Half-lives, of all evidence and by group."""
+    """Shows half-lives, of all evidence and by group."""
     report = stored_report(opened)
     dates = [release["dump_date"] for release in report["releases"]]
     for every in report["groups"]["all"]:

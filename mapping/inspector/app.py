@@ -245,8 +245,8 @@ def _measures(opened: Opened) -> Iterator[Section]:
 
 
 def _together(measured: Iterable[Section], others: Iterable[Section]) -> Iterator[Section]:
-    """Yields the sections of measures, then the other sections. Two sections with the same title are joined, the
-    measures last."""
+    """Puts the sections of measures before the others. Two sections with the same title are joined; the measures come
+    last."""
     left = {section.title: section for section in others}
     for section in measured:
         own = left.pop(section.title, None)

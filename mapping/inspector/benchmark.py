@@ -1,4 +1,4 @@
-"""Benchmarks: what systems score on datasets beside the figures of the papers."""
+"""Views of benchmarks: the scores of systems on datasets, next to the figures of the papers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PAPERS_SAID = "The figures of the papers are of their systems on their snapshot
 
 
 def about_benchmark(opened: Opened) -> Iterator[Section]:
-    """The scores of all systems, beside the figures of the papers."""
+    """Shows the scores of all systems, next to the figures of the papers."""
     from mapping.retrieval.benchmark import Dataset, score_rows  # needs what metrics need
 
     scores = [msgspec.convert(row, Score) for row in BENCHMARK.rows(opened.path, opened.manifest, "scores")]

@@ -38,8 +38,8 @@ def folded_title(text: str) -> str:
 
 
 def write_title_order(index: TitleIndex, folder: str, on_progress: OnProgress) -> None:
-    """Writes the titles that lead to an article in alphabetical order. ``on_progress`` is called with the titles
-    done."""
+    """Writes the titles that resolve to an article, in alphabetical order. ``on_progress`` is called with the number of
+    titles written so far."""
     n_titles, n_done = len(index), 0
     with connected(writes=[folder], memory_mb=ORDER_MB, threads=1, scratch=folder) as db:
         db.execute("create table titles (key varchar, number integer)")

@@ -148,7 +148,7 @@ def wants_json(request: Request) -> bool:
 
 
 def redirected(request: Request, url: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Returns an answer that leads to another view; a request for JSON is led to that view as JSON."""
+    """Redirects to another view; a request for JSON is redirected to that view as JSON."""
     return RedirectResponse(json_address(url) if wants_json(request) else url, 303, headers)
 
 
@@ -317,7 +317,7 @@ async def _body_of(receive: Receive) -> bytes | None:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Returns a receiver that yields the body that was read, and then what follows it."""
+    """Returns a receiver that first returns the body that was read, then the messages after it."""
     read = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_again() -> Message:

@@ -73,10 +73,10 @@ class KindViews:
     """Views of a kind of release, in addition to those of every kind."""
 
     about: Callable[[Opened], Iterable[Section]] = lambda _: ()
-    """What its measures do not tell of one, without reading rows. A section with the title of one of theirs is put in
-    front of what that shows."""
-    measured: Callable[[Opened], Iterable[Section]] | None = None  #: likewise, what its rows say
-    apart: Collection[str] = ()  #: names in manifests of what is told elsewhere
+    """Builds the sections of the overview that its measures do not show, without reading rows. If a section has the
+    title of a measures' section, the two are joined, and this one comes first."""
+    measured: Callable[[Opened], Iterable[Section]] | None = None  #: likewise, for sections that need rows
+    apart: Collection[str] = ()  #: names of manifest values that are shown elsewhere
     listings: dict[str, Listing]  #: how its tables are listed; those that it names have a tab
     views: Sequence[View] = ()
     tabs: Sequence[Tab] = ()
@@ -570,7 +570,7 @@ async def run_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Respons
 
 
 def _queried(opened: Opened) -> dict[str, list[str]]:
-    """The files of the tables that a query may read, by table."""
+    """Returns the files of the tables that a query may read, by table."""
     return {name: table.files for name, table in opened.tables.items() if table.files}
 
 

@@ -1,4 +1,4 @@
-"""Releases of pages: whether their counts agree, and how their tables are listed."""
+"""Views of releases of pages: whether their counts agree, and how their tables are listed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mapping.inspector.page_view import PAGE_VIEWS
 
 
 def about_pages(opened: Opened) -> Iterator[Section]:
-    """Yields the section that shows whether the counts of the manifest agree."""
+    """Shows whether the counts of the manifest agree."""
     assert isinstance(opened.manifest, PagesManifest)
     faults = PAGES_RELEASE.count_faults(opened.manifest)
     said = [Paragraph(f"The counts do not add up: {fault}.", is_warning=True) for fault in faults]

@@ -26,13 +26,13 @@ PARTS = ("head", "tail")
 _KEYS = {GOLD: ("name", "qids"), "predictions": ("id", "output")}
 _RANK = re.compile(r"@(\d+)")
 BIN_PERCENT, N_BINS = 20, 5
-"""The last bin includes every gap above 100 %."""
+"""Width and number of the bins of gaps in popularity. The last bin includes every gap above 100 %."""
 _NO_RANK = 1 << 62
 
 
 class GoldQuery(NamedTuple):
-    """A query: ids of its gold pages, ids of the other entities' pages except these, and its answers. ``answers`` is a
-    label if ``is_claim``."""
+    """A query: ids of its gold pages, ids of the other entities' pages (without gold pages), and its answers. If
+    ``is_claim``, ``answers`` is a label."""
 
     query_id: str
     pages: frozenset[str]
@@ -111,19 +111,19 @@ class AmberScores(Scores):
         return rounded
 
     def counts(self) -> Iterator[tuple[str, int]]:
-        """Yields the numbers of sets, of queries, and of queries without a prediction."""
+        """Lists the numbers of sets, of queries, and of queries without a prediction."""
         yield "sets", self.sets
         yield "queries", len(self.hits[1])
         yield "without predictions", self.without_predictions
 
     def remarks(self) -> Iterator[str]:
-        """Yields how much better heads are answered than tails."""
+        """Lists by how much heads are answered better than tails."""
         labels, rows = self.gap_chart().table.columns, self.gap_chart().table.rows
         shown = ((label, points) for label, points in rows if points is not None)
         yield from (f"{f'{labels[0]} {label}':<28}{points:>+8.2f} {labels[1]}" for label, points in shown)
 
     def groups(self) -> Iterator[Sequence[str]]:
-        """Yields the metrics at the requested ranks, each with its parts."""
+        """Lists the metrics at the requested ranks, each with its parts."""
         there = (name for name, column in self.columns.items() if column.n)
         shown = [name for name in there if "@" not in name or int(_RANK.findall(name)[0]) in self.ks]
         for _, names in groupby(shown, key=lambda name: name.partition(" ")[0].partition("@")[0]):
@@ -280,7 +280,7 @@ def _page_ids(record: Json, key: str) -> list[str]:
 def _scored(
     query: GoldQuery, given: AmberPrediction | None, ks: set[int], *, has_answers: bool
 ) -> Iterator[tuple[str, float]]:
-    """Yields the metrics that a query counts for, with their values."""
+    """Computes the metrics that a query counts for."""
     pages, answer = (given.pages, given.answer) if given else ((), None)
     gold, other = _rank(query.pages, pages), _rank(query.others, pages)
     for k in sorted(ks):

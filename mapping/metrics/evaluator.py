@@ -90,7 +90,7 @@ class Scores(ABC):
         return self.columns[name].mean if name in self.columns else None
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yields the id of every item and its values for the metrics that it counts for."""
+        """Iterates over the items: the id of each, and its values for the metrics that it counts for."""
         positions = dict.fromkeys(self.columns, 0)
         for number, item_id in enumerate(self.ids):
             row: dict[str, Any] = {"id": item_id}
@@ -114,15 +114,15 @@ class Scores(ABC):
         """Returns the counts besides the metrics: label and number."""
 
     def remarks(self) -> Iterator[str]:
-        """Yields remarks about the scores."""
+        """Lists remarks about the scores."""
         yield from ()
 
     def table(self) -> Iterator[str]:
-        """Yields the lines of a table for subsets of the questions."""
+        """Prints a table for subsets of the questions, line by line."""
         yield from ()
 
     def groups(self) -> Iterator[Sequence[str]]:
-        """Yields the metrics to print, in groups."""
+        """Lists the metrics to print, in groups."""
         yield tuple(self.columns)
 
 
@@ -347,7 +347,7 @@ class _Lines:
     def read(
         self, path: str, role: str, fits: Callable[[Json], bool], expected: str
     ) -> Iterator[tuple[RawRecord, Json]]:
-        """Yields the records of a file of JSON Lines or one JSON array, plain or compressed.
+        """Reads the records of a file that contains JSON Lines or one JSON array, plain or compressed.
 
         Raises:
             SetupError: it cannot be read, or none of its first records has the ``expected`` format.

@@ -48,7 +48,7 @@ def write_submission(
         output: a .zip with a file for each file of questions, or the predictions for a single one as JSON Lines.
 
     Raises:
-        SetupError: an input is no file of questions or predictions, or they have no id in common.
+        SetupError: an input is not a file of questions or predictions, or they have no id in common.
     """
     tasks, missing = task_files(files) if files.all_tasks else ([files], [])
     if not output.lower().endswith(_ZIP):
@@ -82,7 +82,7 @@ def _opener(target: BinaryIO, *, is_zip: bool) -> Iterator[Callable[[str], Any]]
     with ZipFile(target, "w") as archive:
 
         def member(name: str) -> Any:
-            info = ZipInfo(name)  # its time is that of the form's beginning, 1980
+            info = ZipInfo(name)  # without a time, which is the start of 1980
             info.compress_type = ZIP_DEFLATED
             return archive.open(info, "w", force_zip64=True)
 
@@ -96,7 +96,7 @@ class SubmissionCounts(KiltScores):
     empty_answers: int = 0  # predictions without an answer, which score 0
 
     def counts(self) -> Iterator[tuple[str, int]]:
-        """Yields the number of records, and of those without a prediction or with an empty answer."""
+        """Lists the numbers of records, and of records without a prediction or with an empty answer."""
         yield from super().counts()
         if self.empty_answers:
             yield "with an empty answer, which scores 0", self.empty_answers

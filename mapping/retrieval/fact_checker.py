@@ -32,8 +32,8 @@ from mapping.retrieval.reader_models import check_head, read_config
 from mapping.retrieval.system_options import ReaderOptions, backend_of
 
 ANSWERS = {"entailment": "SUPPORTS", "contradiction": "REFUTES", "neutral": "REFUTES"}
-"""The label of each class where claims are supported or refuted. The first one wins if classes are equally frequent and
-probable."""
+"""The label of each class for claims that are supported or refuted. If classes are equally frequent and probable, the
+first one in this order is chosen."""
 
 
 class FactChecker:
@@ -92,7 +92,7 @@ def checked(
     pages: PageLookup | None = None,
     n_sentences: int | None = None,
 ) -> Iterator[bytes | RecordError]:
-    """Yields the prediction for each claim, as a line in the format of its benchmark, or the reason for a missing
+    """Predicts a label for each claim, as a line in the format of its benchmark, or returns the reason why there is no
     prediction.
 
     Args:

@@ -72,7 +72,7 @@ class PaperTable(NamedTuple):
 
 
 def layouts() -> Iterator[Layout]:
-    """Yields the layouts, paper by paper."""
+    """Iterates over the layouts, paper by paper."""
     for number, metric, what in ((3, "downstream", "answers"), (4, "Rprec", "pages"), (5, "KILT-downstream", "both")):
         columns = tuple(MetricColumn(label, key, metric) for key, label in _KILT.items())
         yield Layout(f"KILT, table {number}: {what}", f"KILT (2021), table {number}", columns)
@@ -179,7 +179,7 @@ def _own_value(
 
 
 def _published_rows(layout: Layout) -> Iterator[tuple[str | float | None, ...]]:
-    """Yields the rows of the paper, in its order."""
+    """Lists the rows of the paper's table, in its order."""
     figures: dict[tuple[int, str], dict[int, PublishedScore]] = {}
     for place, column in enumerate(layout.columns):
         dataset, metric, source = column.figures or (column.dataset, column.metric, layout.source)

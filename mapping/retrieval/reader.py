@@ -229,8 +229,8 @@ def answered(
     top: int,
     find_page: FindPage | None = None,
 ) -> Iterator[bytes | RecordError]:
-    """Yields the prediction for each question, as a line in the format of its benchmark; or the reason why there is
-    none.
+    """Predicts an answer to each question, as a line in the format of its benchmark, or returns the reason why there is
+    no prediction.
 
     Args:
         find_page: returns the provenance of a linked mention; without it, the provenance is the passages that were

@@ -119,7 +119,7 @@ def column(text: str) -> str:
 
 
 def provenance_of(record: Json, key: str = "ctxs") -> list[Json]:
-    """Returns the places of a prediction, best first, or the passages of a question with ``ctxs``.
+    """Returns the locations of a prediction, best first, or the passages of a question with ``ctxs``.
 
     Raises:
         RecordError: ``missing_field`` or ``wrong_type``.
@@ -218,8 +218,8 @@ def is_run(path: str) -> bool:
 def searched_queries(
     path: str, reject: Reject, *, search: Callable[[Sequence[Query]], Iterable[list[Hit]]], n_queries: int = 1024
 ) -> Iterator[tuple[RawRecord, str, tuple[Query, list[Hit]]]]:
-    """Yields the position of each query in a file, its id, and the query with its hits; rejects records without a
-    query. ``n_queries`` are searched for together."""
+    """Searches for the queries of a file, ``n_queries`` together. Iterates over the position of each query, its id, and
+    the query with its hits; records without a query are rejected."""
     records = _parsed(path, reject, lambda raw: queries_of(raw.parse()))
     asked = ((raw, query) for raw, queries in records for query in queries)
     while group := list(islice(asked, n_queries)):
@@ -228,7 +228,7 @@ def searched_queries(
 
 
 def of_queries(queries: Iterable[tuple[RawRecord, str, Q]], reject: Reject, make: Callable[[str, Q], T]) -> Iterator[T]:
-    """Yields the result of ``make`` for each query; rejects queries that cannot be used or are repeated."""
+    """Calls ``make`` for each query and rejects queries that cannot be used or are repeated."""
     seen: set[str] = set()
     for raw, query_id, found in queries:
         with raw.told(reject):

@@ -204,8 +204,8 @@ def answer_span(
 def extracted(
     questions: Sequence[Query], model: SpanReader, *, prompt: Prompt, top: int, find_page: FindPage | None = None
 ) -> Iterator[bytes | RecordError]:
-    """Yields the prediction for each question, as a line in the format of its benchmark; or the reason why there is
-    none."""
+    """Predicts an answer to each question, as a line in the format of its benchmark, or returns the reason why there is
+    no prediction."""
     refused: dict[int, RecordError] = {}
     pairs: list[QuestionPassage] = []
     for place, asked in enumerate(questions):

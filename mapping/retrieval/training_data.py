@@ -188,7 +188,7 @@ def _examples(
     output: str,
     written: _Output,
 ) -> Iterator[TrainingExample]:
-    """Yields the examples of all datasets, and writes lines, counts and rejected questions."""
+    """Makes the examples of all datasets, and writes lines, counts and rejected questions."""
     names: set[str] = set()
     for number, folder in enumerate(datasets):
         with ExitStack() as stack:

@@ -109,7 +109,7 @@ class SearchSettings(NamedTuple):
     accept_fuzzy: float | None = None
     """Minimum similarity, 0 to 100, of a title that is used in place of a missing one; None to never use one."""
     rescue_sentences: int = 0
-    """How many sentences of the page a model may be asked about where the words of a span differ."""
+    """Maximum number of sentences of the page that a model judges if the words of a span differ from the evidence."""
 
 
 def is_blank(text: str) -> bool:

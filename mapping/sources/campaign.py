@@ -61,7 +61,7 @@ _EXPECTED = (
 
 
 def judgement_rows(path: str) -> Iterator[RawRecord]:
-    """Yields flat objects: the question with ``worker_id``, ``label``, ``highlight`` and ``free_text``.
+    """Reads annotations as flat objects: the question with ``worker_id``, ``label``, ``highlight`` and ``free_text``.
 
     A task of a Label Studio export yields a row for each highlight of each annotation, or one row without a highlight;
     cancelled annotations are skipped. A record that cannot be interpreted is yielded unchanged.
@@ -85,7 +85,7 @@ def judgement_rows(path: str) -> Iterator[RawRecord]:
 
 
 def _annotation_rows(task: Json) -> Iterator[Json]:
-    """Yields the rows of a task. Source: the task format of Label Studio, https://labelstud.io/guide/task_format, seen
+    """Reads the rows of a task. Source: the task format of Label Studio, https://labelstud.io/guide/task_format, seen
     November 2026."""
     for annotation in task["annotations"]:
         if annotation.get("was_cancelled"):

@@ -55,7 +55,7 @@ class Origin:
 
 
 def read_record(origin: Origin, convert: Callable[[Origin], Example], tally: Tally) -> Iterator[Example | BadRecord]:
-    """Yields a record's lost evidence and its example, or the reason for skipping it, and counts them."""
+    """Builds a record's example and lists its lost evidence, or the reason for skipping the record, and counts them."""
     try:
         example = convert(origin)
     except (ExclusionError, RecordError) as error:
@@ -161,7 +161,7 @@ class RecordSource(Source[Options]):
     scratch: Scratch
     form: ClassVar[str]  # contents of a file, for messages; {keys} is replaced by the keys that a record has
     keys: ClassVar[frozenset[str]]  # required in each record
-    answer_keys: ClassVar[frozenset[str]] = frozenset()  # likewise, except in records of test
+    answer_keys: ClassVar[frozenset[str]] = frozenset()  # also required, except in records of test
 
     @abstractmethod
     def id_of(self, record: Json) -> str:
@@ -193,7 +193,7 @@ class RecordSource(Source[Options]):
 
     @property
     def expected(self) -> str:
-        """The contents of a file, for messages."""
+        """Returns a description of a file's contents, for messages."""
         return self.form.format(keys=", ".join(sorted(self._needed_keys)))
 
     @property

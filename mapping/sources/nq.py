@@ -145,7 +145,7 @@ def _yes_no(annotation: Json) -> str:
 
 
 def _short_answers(spans: list[list[NqToken]], page: PageKey, options: NqOptions) -> Iterator[Output]:
-    """Yields one output for each distinct short answer; long ones have no provenance."""
+    """Makes one output for each distinct short answer; long answers have no provenance."""
     n_tokens = {
         joined_tokens(tokens, strips_html=options.nq_strip_html): sum(not token.is_html for token in tokens)
         for tokens in spans
@@ -163,7 +163,7 @@ def _short_answers(spans: list[list[NqToken]], page: PageKey, options: NqOptions
 def _long_answers(
     annotations: list[Json], choices: list[str], document: NqDocument, *, page: PageKey, options: NqOptions
 ) -> Iterator[Output]:
-    """Yields one output for each distinct long answer, with the meta of its first annotator.
+    """Makes one output for each distinct long answer, with the meta of its first annotator.
 
     With the option for null long answers, they are included, with empty text.
     """
@@ -193,8 +193,8 @@ class NqDocument:
     """The tokens of a record's page, full (``document_tokens``) or simplified (``document_text``).
 
     With ``splits_anywhere``, any white space separates tokens, and a token of only white space is dropped, as in the
-    authors' code. The token numbers of the record then point to other tokens, and numbers after the last token yield
-    nothing.
+    authors' code. The token numbers of the record then point to other tokens, and numbers after the last token are
+    ignored.
 
     Raises:
         RecordError: ``missing_field``, ``wrong_type``.

@@ -127,8 +127,7 @@ class Joined(ScratchFile):
         return None if row is None else row[0]
 
     def without_question(self, kind: str) -> Iterator[tuple[str, RawRecord]]:
-        """Yields question id and position of the lines whose question is not among the gold questions, in file
-        order."""
+        """Finds the lines whose question is not among the gold questions: question id and position, in file order."""
         statement = """
             SELECT qid, file, line, start FROM joined
             WHERE kind = ? AND qid NOT IN (SELECT qid FROM gold) ORDER BY rowid

@@ -255,7 +255,7 @@ class Triples(NamedTuple):
 
     @property
     def record_id(self) -> str:
-        """Id of the record for these triples."""
+        """Returns the id of the record for these triples."""
         return stable_uuid("trex", self.subject, self.relation)
 
     def well_founded(self) -> tuple[frozenset[str], frozenset[str]]:
@@ -317,7 +317,7 @@ class FactIndex(Scratch):
         self._database.execute("DROP TABLE mentions")
 
     def triples(self) -> Iterator[Triples]:
-        """Yields the mentions of each record, in the order of the draw."""
+        """Reads the mentions of each record, in the order of the draw."""
         rows = self._database.execute("SELECT * FROM ordered ORDER BY rowid")
         for (subject, relation), group in groupby(rows, key=itemgetter(1, 2)):
             yield Triples(subject, relation, [StatedFact(*row[1:]) for row in group])
@@ -470,7 +470,7 @@ class Trex(Source[TrexOptions]):
             self.facts.add_mentions(document, mentions, file=raw.file, line=raw.line)
 
     def _chosen(self, tally: Tally | None) -> Iterator[tuple[Triples, frozenset[str]]]:
-        """Yields the records that the rules keep, with the objects of their facts; reports excluded mentions to a
+        """Selects the records that the rules keep, with the objects of their facts; counts excluded mentions in a
         tally."""
         pool = None if self.split == "train" else self.options.sample_pool
         n_records = 0

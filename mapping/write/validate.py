@@ -61,7 +61,7 @@ class KiltFinding(NamedTuple):
 class Validation:
     """The counts of what was checked, and the findings."""
 
-    is_empty: bool = False  # the file has no line; only its manifest can tell whether that is correct
+    is_empty: bool = False  # the file has no line; only its manifest shows whether that is correct
     # how many were checked
     records: int = 0
     outputs: int = 0

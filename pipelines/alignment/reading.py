@@ -34,7 +34,7 @@ from mapping.sources.source import HypothesisKind, Inputs, Source, SourceOptions
 CHUNK_CHARS = 16 << 20
 """Maximum characters of a chunk; a chunk ends here even if it has few records."""
 _LEFT_OUT_CHARS = 100
-"""The outcome of a record that is not an example."""
+"""Size that is assumed for the outcome of a record that is not an example."""
 _ROWS_AT_ONCE = 1_000
 _BATCH_CHARS = 1 << 20
 _REJECTED_ROWS = 50_000

@@ -322,7 +322,7 @@ def _answers(record: Mapping[str, Any]) -> set[str]:
 
 
 def _groups(rows: Sequence[Any], row: type[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yields rows as groups of a table with some of their columns."""
+    """Groups rows into a table with some of their columns."""
     for start in range(0, len(rows), GROUP_ROWS):
         yield batch_of(rows[start : start + GROUP_ROWS], row).select(schema.names)
 

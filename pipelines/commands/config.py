@@ -71,7 +71,7 @@ class ConfigFile:
         return str(node.value)
 
     def typed(self, argument: Argument, key: str, item: ConfigItem) -> Iterator[str]:
-        """Yields an option as command-line arguments."""
+        """Writes an option as command-line arguments."""
         flag, metavar = f"--{key}", argument.parameter.metavar
         if argument.hint is bool:
             value = self.text(item.value, key)

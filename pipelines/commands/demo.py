@@ -29,7 +29,7 @@ class DemoStep(NamedTuple):
     arguments: (
         str  #: arguments of ``kbsource``; ``@NAME`` is a file of the mini-wiki, ``%NAME`` a path in the output folder
     )
-    made: tuple[str, ...] = ()  #: paths in the output folder that it needs
+    made: tuple[str, ...] = ()  #: paths in the output folder that earlier steps must have made
 
 
 STEPS = (

@@ -119,14 +119,14 @@ def check_text(snapshot: Annotated[Files, Parameter(metavar="SNAPSHOT")], /, *, 
     """Compare the text made of wikitext with what readers see.
 
     Reads the HTML and the wikitext of each article of a snapshot that holds both. Counts the words and links of the
-    page that the text made of its wikitext has, words in order, and the words of that text that are not on the page:
-    in total, for the pages that differ most, and for the templates that the missing words come from. Templates are
-    rendered by rules alone, because records bring no definitions. Titles, tables and infoboxes are not compared. Exit
-    code 1 if there is nothing to compare.
+    page that the text made of its wikitext has, words in order, and the words of that text that are not on the page: in
+    total, for the pages that differ most, and for the templates that the missing words come from. Templates are
+    rendered only by rules, because the records contain no definitions. Titles, tables and infoboxes are not compared.
+    Exit code 1 if there is nothing to compare.
 
     Args:
         snapshot: the files of a single snapshot of HTML, or patterns; put patterns in quotes.
-        limit: most pages, and most templates, to list.
+        limit: maximum number of pages, and of templates, to list.
 
     Examples:
         kbsource check-text enwiki_namespace_0.tar.gz
@@ -241,7 +241,7 @@ def build_summary(made: BuildSummary) -> Summary:
     ]
     rows += [("not selected", findings["not_selected"])] if findings.get("not_selected") else []
     rows += [
-        *([("pages taken over", made.taken_over)] if made.taken_over is not None else []),
+        *([("pages reused", made.taken_over)] if made.taken_over is not None else []),
         ("anchors", findings.get("anchors", 0)),
         ("  resolved", findings.get("anchors_resolved", 0)),
         ("disambiguation pages", findings.get("disambiguation_pages", 0)),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _SHA_CHARS = 12
 _MOST_ROWS = 24
-"""Most tables, files or inputs that are printed; the manifest lists all of them."""
+"""Maximum number of tables, files or inputs that are printed; the manifest lists all of them."""
 
 
 def info(release: Release, /) -> Summary:
@@ -135,7 +135,7 @@ def verify(
             them again.
         old: for a diff, together with --new: the older release, to compare pages and texts with it.
         new: for a diff, together with --old: the newer release, to compare pages and texts with it.
-        memory: most memory that checking the invariants may use; what needs more is written to disk.
+        memory: maximum memory for checking the invariants; data beyond it is written to disk.
 
     Examples:
         kbsource verify releases/enwiki-20261001
@@ -235,7 +235,7 @@ def templates(release: Release, /, *, limit: AtLeast1 = 50, all: bool = False) -
 
     Args:
         release: folder of a release of pages.
-        limit: most templates to list.
+        limit: maximum number of templates to list.
         all: also list templates that are dropped on purpose.
 
     Examples:
@@ -286,7 +286,7 @@ def diff(
         old: folder of the older release.
         new: folder of the newer release, of the same wiki.
         output: local folder for the diff; must not exist yet.
-        memory_mb: most memory that the joins of both releases may use, in MB; the rest is written to disk.
+        memory_mb: maximum memory for joining the two releases, in MB; data beyond it is written to disk.
         threads: threads for these joins; by default one per core.
         reverse: compare backwards: OLD is the later release, and NEW the earlier one.
 

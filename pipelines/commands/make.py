@@ -58,7 +58,7 @@ def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions
     rows: list[Row] = [
         ("pages", counts["pages"]),
         ("  without running text", counts["pages_without_text"]),
-        *(("  taken over", n) for n in made.report.values()),
+        *(("  reused", n) for n in made.report.values()),
         ("passages", counts["passages"]),
         ("  of one longer sentence", counts["long_passages"]),
         ("tokens" if options.cut.unit.startswith("tokens") else "words", counts["words"]),
@@ -95,7 +95,7 @@ def vectors(options: Annotated[VectorsOptions, FLAT], *, run: Run = RunOptions()
             if query_encoder
         ),
         ("passages", counts["passages"]),
-        *(("  with a vector taken over", n) for n in made.report.values()),
+        *(("  with a reused vector", n) for n in made.report.values()),
         (f"  cut, of more than {encoder['max_tokens']} tokens", counts["cut"]),
         ("numbers of a vector", encoder["dimension"]),
         ("files", size(sum(sizes.values()))),
@@ -278,7 +278,7 @@ def amber(options: Annotated[AmberJobOptions, FLAT], *, run: Run = RunOptions())
 
 
 def _collection_rows(report: Mapping[str, Any]) -> Iterable[Row]:
-    """Yields the outcomes of a collection's names, and its statistics beside the paper's."""
+    """Prints the outcomes of a collection's names, and its statistics beside the paper's."""
     yield from ((f"names: {outcome}", n) for outcome, n in report["names"].items() if n)
     for name, statistic in report["statistics"].items():
         if name != "shares":

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 Q = TypeVar("Q")
 TOP, _SHOWN = 100, 10
-"""Most documents of a query from a file, and of a query on the command line."""
+"""Maximum number of documents for a query from a file, and for a query on the command line."""
 
 
 def search(
@@ -78,7 +78,7 @@ def search(
         queries: file of queries instead of QUERY: records in KILT's format, AmbER sets, or questions of QAMPARI, JSON
             Lines.
         output: file for the results of --queries; appears when it is complete.
-        top: most passages or pages for a query; by default 100 for a file, 10 for a QUERY.
+        top: maximum number of passages or pages for a query; by default 100 for a file, 10 for a QUERY.
         form: kilt: predictions for KILT; trec: a TREC run; ctxs: questions with passages, as QAMPARI, DPR and
             Fusion-in-Decoder use them. By default ctxs for QAMPARI, else kilt.
 
@@ -259,10 +259,10 @@ def training_data(
 ) -> Summary:
     """Write training data for retrievers and readers.
 
-    Writes examples for training the retrievers and readers of KILT, QAMPARI and AmbER: questions with
-    passages that contain evidence, passages that do not, and targets. The examples are written as a table, and as JSON
-    Lines in the format that each trainer reads. Questions that give no example and lines of a run that cannot be used
-    are rows of the table rejected, with the reason.
+    Writes examples for training the retrievers and readers of KILT, QAMPARI and AmbER: questions with passages that
+    contain evidence, passages that do not, and targets. The examples are written as a table, and as JSON Lines in the
+    format that each trainer reads. Questions without an example, and lines of a run that cannot be used, are rows of
+    the table rejected, with the reason.
 
     Args:
         datasets: folders that kbsource map wrote, each for one dataset and split, or QAMPARI releases.

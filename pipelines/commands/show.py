@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mapping.document import TextPiece
 
 _LABEL = 18
-"""Most characters before the value of a fact."""
+"""Maximum number of characters before the value of a fact."""
 _PARAGRAPHS = 3
 _FIELDS = 12
 _MISSES = {
@@ -104,7 +104,7 @@ def show(
 
 _MOST_FOUND = 1_000
 _ROWS_SHOWN = 20
-"""Most rows of a table that are found, and most that are shown; --json has all that were found."""
+"""Maximum numbers of rows of a table that are found and that are shown; --json contains all rows found."""
 
 
 def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) -> Summary:
@@ -139,8 +139,8 @@ def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) ->
 def _matching_rows(
     path: str, kind: Kind[Any], manifest: Manifest, asked: str
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yields the matching rows of each table, from the first of its columns that has a match; if no table has any,
-    those of each file of JSON Lines.
+    """Finds the matching rows of each table, by the first of its columns that has a match; if no table has a match,
+    the matching lines of each file of JSON Lines.
     """
     from kbsource.numerals import read_int
 
@@ -173,14 +173,14 @@ def _is_lines(file: FileEntry) -> bool:
 
 
 def _ids(row: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the values of the fields that are ids: ``id``, ``qid``, ``passage_id``."""
+    """Reads the fields that are ids: ``id``, ``qid``, ``passage_id``."""
     for name, value in row.items():
         if name.endswith("id") and isinstance(value, str | int):
             yield str(value)
 
 
 def _releases_in(path: str, kind: Kind[Any], manifest: Manifest) -> Iterator[tuple[Kind[Any], str, Manifest]]:
-    """Yields the releases in the folders of a release, each with its kind and manifest."""
+    """Lists the releases in the folders of a release, each with its kind and manifest."""
     if kind.parts is not None:
         for part in manifest.parts:
             folder = join(path, part.folder)
@@ -188,7 +188,7 @@ def _releases_in(path: str, kind: Kind[Any], manifest: Manifest) -> Iterator[tup
 
 
 def _row_facts(row: Mapping[str, Any]) -> Iterator[Row]:
-    """Yields the values of a row, shortened to fit a terminal; null and empty values are skipped."""
+    """Shortens the values of a row to fit a terminal; null and empty values are skipped."""
     for name, value in row.items():
         if isinstance(value, bytes):
             yield name, f"{len(value):,} bytes"
@@ -254,7 +254,7 @@ def _section_cells(change: Mapping[str, Any]) -> tuple[str, ...]:
 def _changed_lines(
     row: Mapping[str, Any], spans: Sequence[Mapping[str, Any]], manifest: Manifest, old: str, new: str, *, full: bool
 ) -> Iterator[str]:
-    """Yields the text of both versions line by line, with changed words between [- -] and {+ +}."""
+    """Prints the text of both versions line by line, with changed words between [- -] and {+ +}."""
     from kbsource.lookup import KnowledgeSource
     from mapping.inspector.beside import collapsed_runs, lines_of
 

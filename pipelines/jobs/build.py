@@ -62,9 +62,11 @@ from pipelines.transforms.wikipedia import (
 
 _HASHES = "hashes.json"
 STORE = "store"
-_TAKEN = ("pages", "traces", "refs", "ref_uses", "definitions")
+_TAKEN = ("pages", "dependencies", "refs", "ref_uses", "definitions")
 # Options that decide which pages are included, but do not affect how a page is parsed.
-_FREE = frozenset("as_of only_titles limit_pages max_rejects max_fallbacks allow_truncated range_bytes traces".split())
+_FREE = frozenset(
+    "as_of only_titles limit_pages max_rejects max_fallbacks allow_truncated range_bytes record_dependencies".split()
+)
 
 
 # Findings that are not errors if truncated dumps are allowed: every truncated file has them.
@@ -213,8 +215,10 @@ def check_base(options: BuildOptions, site: Site) -> PagesManifest:
     """
     base = str(options.base)
     manifest = PAGES_RELEASE.read(base)
-    if "traces" not in manifest.tables:
-        raise SetupError(f"{base} has no traces, so no page can be taken over; build it with --traces.")
+    if "dependencies" not in manifest.tables:
+        raise SetupError(
+            f"{base} has no table of dependencies, so no page can be reused. Build it with --record-dependencies."
+        )
     own = {name: value for name, value in options.data_options().items() if name not in _FREE}
     old = {
         "code": manifest.code,
@@ -303,7 +307,7 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
             has_lua=options.templates == "lua",
             has_items=options.page_props is not None or options.wikidata is not None or are_stated,
             has_references=options.references,
-            has_traces=options.traces,
+            has_dependencies=options.record_dependencies,
             base=base,
             parser=options.parser if inputs.content == "wikitext" else HTML_PARSER,
             folder=join(staging, "pages"),
@@ -312,7 +316,7 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
             beats=beats,
         )
     )
-    tables = {"has_references": options.references, "has_traces": options.traces}
+    tables = {"has_references": options.references, "has_dependencies": options.record_dependencies}
     # The final step does not need the parts that grow with the dump.
     needed = replace(inputs, ranges=(), titles=None, hashed={})
     _ = (
@@ -373,9 +377,9 @@ def _commit(
             inputs=inputs.files,
             options=options.data_options(),
             wikidata=None if wikidata is None else WikidataTables.open(wikidata),
-            code={**code_facts(), "sha256": installed()["sha256"]} if options.traces else None,
+            code={**code_facts(), "sha256": installed()["sha256"]} if options.record_dependencies else None,
             definitions=local_index(join(staging, STORE))
-            if options.traces and has_definitions(options, inputs.content)
+            if options.record_dependencies and has_definitions(options, inputs.content)
             else None,
         )
         commit(PAGES_RELEASE, manifest, output)

@@ -45,8 +45,8 @@ QUERIES_TOGETHER = 8
 """Number of questions that a worker reranks at once. With a hundred passages each, this takes a small model some
 seconds on one core."""
 QUESTIONS_TOGETHER = 16
-"""Number of questions that a worker reads at once. Batches contain only these, so that answers depend on nothing
-else."""
+"""Number of questions that a worker reads at once. A batch contains only these, so their answers depend on no other
+questions."""
 _FOUND = "found"
 
 
@@ -171,7 +171,7 @@ def _open(options: ReadOptions, opener: Callable[[ReaderOptions], Any]) -> _Open
 
 
 def _questions(options: ReadOptions, reject: Reject) -> Iterator[Query]:
-    """Reads the questions of a file with their passages; memory holds one question."""
+    """Reads the questions of a file with their passages. Memory: one question."""
     with Joined() as joined:
         for raw in iter_records(options.retrieved) if options.retrieved else ():
             with raw.told(reject):

@@ -264,7 +264,7 @@ def _do_group(
 
 
 def value_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    """Yields the values of rows, in column order. Memory holds one batch."""
+    """Iterates over the values of rows, in column order. Memory: one batch."""
     for batch in batches:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 

@@ -33,7 +33,7 @@ def packed(make: Any) -> str:
 
 @lru_cache(maxsize=1)
 def _make(make: str, given: tuple[Any, ...]) -> ChunkFunction:
-    # This is not external data: the parent process wrote it a moment ago.
+    # Unpickling is safe here: the parent process wrote this text a moment ago.
     function: ChunkFunction = pickle.loads(base64.b64decode(make))(*given)  # noqa: S301
     return function
 

@@ -1,7 +1,8 @@
 """Presets for clusters: the Beam flags for Spark, Flink and Dataflow, and checks of their requirements.
 
-Processes next to Beam's Python workers do the heavy work, and all their output is in files. So workers must be able to
-access the dump and the output folder under the same paths as the driver, and need the same installation of kbsource.
+Processes next to Beam's Python workers do the heavy work, and all their output is in files. Workers must therefore be
+able to access the dump and the output folder under the same paths as the driver, and need the same installation of
+kbsource.
 """
 
 from __future__ import annotations

@@ -115,7 +115,8 @@ def import_local_beam(*names: str) -> None:
         for name in ("apache_beam", *names):
             importlib.import_module(name)
     leave_out_pandas()
-    # With each transform, Beam imports it to learn whether this is a notebook, whose process has imported it.
+    # For each transform, Beam imports IPython to find out whether this is a notebook; in a notebook it is imported
+    # already.
     sys.modules.setdefault("IPython", None)  # type: ignore[arg-type]
 
 

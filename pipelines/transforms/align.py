@@ -94,7 +94,7 @@ def _outputs(part: int, files: EvidenceFiles, folder: str) -> Iterator[Any]:
 
 
 def _or_fault(part: int, made: Iterator[Any]) -> Iterator[Any]:
-    """Yields the outputs of a dataset, or its fault as output ``faults``."""
+    """Reads the outputs of a dataset, or reports its fault as output ``faults``."""
     try:
         with named_faults():
             yield from made

@@ -45,8 +45,8 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         has_lua: run the modules that definitions call; this needs ``kbsource[lua]`` on all workers that parse pages.
         has_items: the index maps pages to items.
         has_references: output pages are ``kbsource.wikitext.reference_rows.NotedPage``, with their references.
-        has_traces: output pages also have a column ``trace`` of ``kbsource.records.Trace``.
-        base: folder of a release with traces. Pages that would be parsed to the same result are copied from it;
+        has_dependencies: output pages also have a column ``dependencies`` of ``kbsource.records.PageDependencies``.
+        base: folder of a release with dependencies. Pages that would be parsed to the same result are copied from it;
             ``index`` must then come from ``FindChanges``.
         parser: ``module:class`` of the parser, constructed with the site; see ``kbsource.pages.articles.Parser``.
         folder, timeout_s, memory_bytes, beats: see ``GuardedMap``; the timeout applies to one article.
@@ -61,7 +61,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         has_lua: bool = False,
         has_items: bool = False,
         has_references: bool = False,
-        has_traces: bool = False,
+        has_dependencies: bool = False,
         base: str | None = None,
         parser: str = PARSER,
         folder: str | None = None,
@@ -73,7 +73,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         if index is None and definitions is not None:
             raise SetupError("Definitions are used together with an index; give one from BuildTitleIndex.")
         self._parse = GuardedMap(
-            MakePages(site, parser, has_items, has_lua, has_references, has_traces, base),
+            MakePages(site, parser, has_items, has_lua, has_references, has_dependencies, base),
             given=tuple(beam.pvalue.AsSingleton(folder) for folder in (index, definitions) if folder is not None),
             folder=folder,
             timeout_s=timeout_s,

@@ -32,7 +32,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_pages_links_and_redirects_are_as_of_a_dump(release: Path) -> None:
     manifest = json.loads((release / "manifest.json").read_bytes())
-    assert (manifest["format"], manifest["dump"]["content"]) == ("kbsource-release-2", "html")
+    assert (manifest["format"], manifest["dump"]["content"]) == ("kbsource-release-3", "html")
     assert manifest["totals"] == {
         "articles": 2,
         "other_namespaces": 0,
@@ -132,7 +132,7 @@ def test_references_are_tables_of_the_release(tmp_path: Path) -> None:
     )
     noted = {**LANTERN}
     noted["article_body"] = {"html": LANTERN["article_body"]["html"].replace("</section>", f"{note}</section>", 1)}
-    make(tmp_path / "r", write_lines(tmp_path / "a.ndjson", [noted, PORT]), references=True, traces=True)
+    make(tmp_path / "r", write_lines(tmp_path / "a.ndjson", [noted, PORT]), references=True, record_dependencies=True)
     (ref,), (use,) = rows(tmp_path / "r", "refs"), rows(tmp_path / "r", "ref_uses")
     assert (ref["page_id"], ref["text"], ref["url"]) == (57, "A page", "https://a.example/b")
     assert (use["element"], use["offset"], use["section"]) == (1, 74, [])

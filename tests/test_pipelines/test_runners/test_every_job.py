@@ -39,10 +39,10 @@ pytestmark = pytest.mark.slow
 PRISM = os.environ.get("KBSOURCE_PRISM")
 JOBS = {
     "wikidata": "wikidata @miniwikidata-20260101-all.json.bz2 --max-rejects 0.01",
-    "base": "build @miniwiki-20260101-pages-articles.xml --traces --references --limit-pages 60 "
+    "base": "build @miniwiki-20260101-pages-articles.xml --record-dependencies --references --limit-pages 60 "
     f"--page-props @miniwiki-20260101-page_props.sql.gz --max-rejects {mini_wiki.MAX_REJECTS}",
     "build": "build @miniwiki-20260101-pages-articles-multistream.xml.bz2 --wikidata %wikidata --range-bytes 10000 "
-    "--traces --references --base %base "
+    "--record-dependencies --references --base %base "
     f"--page-props @miniwiki-20260101-page_props.sql.gz --max-rejects {mini_wiki.MAX_REJECTS}",
     "pageviews": "pageviews @miniviews-202512-user --site miniwiki",
     "map": "map jsonl %build --input %records.jsonl --max-rejects 0.1 --chunk-records 50 --model %nli --backend onnx "
