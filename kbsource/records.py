@@ -173,7 +173,9 @@ class TemplateRow(Row):
     uses: Annotated[int, "number of uses in all articles"]
     pages: Annotated[int, "number of articles that use it"]
     shown_chars: Annotated[int, "visible characters shown by its uses outside other templates"]
-    lost_chars: Annotated[int, "visible characters of its arguments that were not carried over"]
+    lost_chars: Annotated[
+        int, "visible characters of its arguments, or in HTML of its output, that were not carried over"
+    ]
     example_title: Annotated[str | None, "first article that loses characters"]
     example: Annotated[str | None, "the use in that article, shortened"]
 
@@ -182,7 +184,9 @@ class ShownUse(Row):
     """How much text a template shows and loses on a page."""
 
     shown_chars: Annotated[int, "visible characters shown by its uses outside other templates"]
-    lost_chars: Annotated[int, "visible characters of its arguments that were not carried over"]
+    lost_chars: Annotated[
+        int, "visible characters of its arguments, or in HTML of its output, that were not carried over"
+    ]
     example: Annotated[str | None, "first use that loses characters, shortened"]
 
 

@@ -72,6 +72,13 @@ def test_the_release_keeps_every_invariant(release: Path) -> None:
     assert broken(release) == set()
 
 
+def test_templates_are_listed_with_what_they_show_and_lose(release: Path) -> None:
+    (row,) = rows(release, "templates")
+    assert (row["name"], row["outcome"], row["uses"]) == ("Infobox ship", "expanded", 1)
+    assert (row["shown_chars"], row["lost_chars"]) == (len("31m") + len("PortSellicktoFennick"), len("Lantern"))
+    assert (row["example_title"], row["example"]) == ("Lantern (ferry)", "{{Infobox ship|length=31 m}}")
+
+
 def test_the_bytes_do_not_depend_on_workers_and_forms(release: Path, tmp_path: Path) -> None:
     path = write_tar(tmp_path / "enwiki_namespace_0.tar.gz", [RECORDS[:1], RECORDS[1:]])
     make(tmp_path / "r", path, workers=2)
@@ -90,7 +97,9 @@ def test_of_a_page_that_comes_twice_the_highest_version_is_kept(tmp_path: Path) 
     # what only the older version lists still leads to the page
     assert page["redirects"] == ["L", "Lantern ferry", "The Lantern"]
     rejected = [(row["reason"], row["key"]) for row in rows(tmp_path / "r", "rejected")]
-    assert rejected == [("duplicate_page_id", "57"), ("duplicate_page_id", "Lantern ferry")]
+    assert rejected == [("duplicate_page_id", "57")]
+    totals = json.loads((tmp_path / "r" / "manifest.json").read_bytes())["totals"]
+    assert (totals["pages_read"], totals["redirects"]) == (7, 4)  # "Lantern ferry" is listed twice, and counts once
     assert broken(tmp_path / "r") == set()
 
 
@@ -108,13 +117,33 @@ def test_redirect_pages_and_records_that_cannot_be_used_are_accounted_for(tmp_pa
     totals = made.manifest.totals
     assert (totals.articles, totals.redirects, totals.other_namespaces, totals.rejected) == (
         2,
-        5,
+        4,
         1,
         {"text_deleted": 1},
     )
-    found = {(row["title"], row["page_id"]) for row in rows(tmp_path / "s", "redirects")}
-    assert {("Old port", 9), ("Sellick", 10), ("Sellick", None)} <= found
+    found = [(row["title"], row["page_id"]) for row in rows(tmp_path / "s", "redirects")]
+    # "Sellick" is listed too, and has one row
+    assert found == [("Lantern ferry", None), ("Old port", 9), ("Sellick", 10), ("The Lantern", None)]
     assert broken(tmp_path / "s") == set()
+
+
+def test_a_redirect_with_a_record_of_its_own_is_one_redirect_wherever_it_is_listed(tmp_path: Path) -> None:
+    own = record(10, "Sellick", '<link rel="mw:PageProp/redirect" href="./Port_Sellick#Quay"/>')
+    listing = record(11, "Quay", "<p>a</p>", revision=900, redirects=[{"name": "Sellick"}, {"name": "Lantern (ferry)"}])
+    for number, records in enumerate(([own, *RECORDS, listing], [listing, *RECORDS, own])):
+        made = make(tmp_path / str(number), write_lines(tmp_path / f"{number}.ndjson", records), range_bytes=700)
+        found = [
+            (row["title"], row["page_id"], row["final_title"]) for row in rows(tmp_path / str(number), "redirects")
+        ]
+        assert found == [
+            ("Lantern ferry", None, "Lantern (ferry)"),
+            ("Sellick", 10, "Port Sellick"),
+            ("The Lantern", None, "Lantern (ferry)"),
+        ]
+        totals = made.manifest.totals
+        assert (totals.pages_read, totals.articles, totals.redirects, totals.rejected) == (6, 3, 3, {})
+        assert made.manifest.findings["duplicate_titles"] == 0  # nor is an article that is listed as a redirect two
+        assert broken(tmp_path / str(number)) == set()
 
 
 def test_a_page_whose_html_is_too_deep_is_extracted_in_the_simplest_way(tmp_path: Path) -> None:
