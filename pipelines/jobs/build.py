@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -43,10 +44,12 @@ from kbsource.runtime.chunks import ChunkKey
 from kbsource.site import Site
 from kbsource.titles import normalise_title
 from kbsource.wikidata.kind import WikidataTables
+from pipelines.jobs.build_sample import sample_build
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options.build import BuildOptions
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Done, Progress, beats_in
+from pipelines.runners.presets import LOCAL, beam_flags
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
 from pipelines.runners.workers import do, installed
 from pipelines.transforms.pages import ParseWikitext
@@ -253,10 +256,11 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
     if options.base is not None:
         job["base"] = check_base(options, inputs.site).facts()
     with ReleaseFolder(output, kind=PAGES_RELEASE, job=job) as out:
-        write_hashes(inputs.hashed, join(out.staging, _HASHES))
         _build(pipeline, options, inputs, output=output, staging=out.staging)
         with progress.stage("build", _poll(inputs, out.staging)):
-            steps = run_pipeline(pipeline, "build", counts=(counts := Counter[str]()))
+            is_partial = options.limit_pages is not None or inputs.titles is not None or options.base is not None
+            sample = None if is_partial else partial(sample_build, partial(_build_part, options, inputs), inputs.ranges)
+            steps = run_pipeline(pipeline, "build", counts=(counts := Counter[str]()), sample=sample)
     missing: tuple[str, ...] = ()
     if inputs.titles is not None:
         titles = TitleIndex.open(local_index(join(output, INDEX)))
@@ -275,6 +279,7 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
     """Constructs the pipeline that writes the release into a folder that is marked as unfinished."""
     beats = join(staging, "beats")
     hashes = join(staging, _HASHES)
+    write_hashes(inputs.hashed, hashes)
     are_stated = inputs.content == "html"
     items = Items(inputs.site, _absolute(options.page_props), _absolute(options.wikidata), hashes, are_stated)
     selection = Selection(options.limit_pages, inputs.titles, has_definitions(options, inputs.content))
@@ -328,6 +333,16 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
         | "written" >> CollectSorted()
         | "release" >> do(_commit, AsSingleton(index), inputs=needed, output=output, **rejects)
     )
+
+
+def _build_part(
+    options: BuildOptions, inputs: BuildInputs, ranges: Sequence[DumpRange], output: str, staging: str
+) -> dict[str, float]:
+    """Builds ranges with one worker, whatever is rejected, and returns the seconds of each step."""
+    pipeline = new_pipeline(beam_flags(LOCAL, workers=1, beam_args=()))
+    tolerant = replace(options, max_rejects=1.0, max_fallbacks=1.0)
+    _build(pipeline, tolerant, replace(inputs, ranges=tuple(ranges)), output=output, staging=staging)
+    return run_pipeline(pipeline, "sample")
 
 
 def _check_scan(_: object, *, options: BuildOptions, undated: set[str], n_ranges: int, staging: str) -> Iterator[None]:

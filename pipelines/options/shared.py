@@ -72,7 +72,8 @@ class RunOptions(Checked):
     workers: Threads | None = None
     """Number of worker processes on this machine; by default one per core for large inputs, and one for small ones."""
     dry_run: bool = False
-    """Check the inputs and the output location, construct the pipeline, print its size, and stop."""
+    """Check the inputs and the output location, construct the pipeline, print its size, and stop. A local build also
+    estimates its time and disk."""
     beam_args: Annotated[tuple[str, ...], Parameter(parse=False)] = ()
 
     def flags(self) -> list[str]:
