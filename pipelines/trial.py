@@ -83,7 +83,7 @@ def dry_run(job: Callable[[], object], arguments: Mapping[str, Any]) -> Summary:
         ("copied to each machine", _text(n_copied)),
         ("memory of a working process", n_allocated and f"at most {_text(n_allocated)}"),
         ("time, estimated", estimate and f"{clock(estimate.seconds)} with {counted(run.workers, 'worker')}"),
-        ("disk while it runs, estimated", estimate and _text(estimate.staging_bytes + estimate.release_bytes)),
+        ("disk while it runs, estimated", estimate and _text(estimate.peak_bytes)),
         ("size of the release, estimated", estimate and _text(estimate.release_bytes)),
     ]
     title = "A dry run: nothing was run, and nothing is left behind."

@@ -31,6 +31,7 @@ from kbsource.runtime.chunks import (
     ChunkKey,
     Report,
     chunk_path,
+    drop_rows,
     read_chunk_report,
     read_rows,
     read_stored,
@@ -116,7 +117,7 @@ def write_page_shard(
     """Writes one file of pages from its chunks, which ``PageChunks`` made, and returns the shard's report, which is
     written too.
 
-    A shard that is already finished is reused.
+    A shard that is already finished is reused. The rows of its chunks are dropped.
     """
     if Folder.of(shard_file(staging, shard.number)).exists():
         return read_shard(staging, shard.number)[1]
@@ -167,6 +168,8 @@ def write_page_shard(
     parts = [rows.slice(start, _ROWS_AT_ONCE) for start in range(0, rows.num_rows, _ROWS_AT_ONCE)]
     done = Report(rejected=records, facts=asdict(shard_report))
     write_chunk(parts, schema_of(TemplateRow), done, path=shard_file(staging, shard.number))
+    for _, stored in shard.chunks:
+        drop_rows(stored)
     return shard_report
 
 

@@ -319,6 +319,7 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
             timeout_s=options.page_timeout_s,
             memory_bytes=options.worker_memory_bytes,
             beats=beats,
+            removes_input=True,
         )
     )
     tables = {"has_references": options.references, "has_dependencies": options.record_dependencies}

@@ -49,7 +49,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         base: folder of a release with dependencies. Pages that would be parsed to the same result are copied from it;
             ``index`` must then come from ``FindChanges``.
         parser: ``module:class`` of the parser, constructed with the site; see ``kbsource.pages.articles.Parser``.
-        folder, timeout_s, memory_bytes, beats: see ``GuardedMap``; the timeout applies to one article.
+        folder, timeout_s, memory_bytes, beats, removes_input: see ``GuardedMap``; the timeout applies to one article.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         timeout_s: float | None = 60.0,
         memory_bytes: int | None = 4 << 30,
         beats: str | None = None,
+        removes_input: bool = False,
     ) -> None:
         super().__init__()
         if index is None and definitions is not None:
@@ -79,6 +80,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             timeout_s=timeout_s,
             memory_bytes=memory_bytes,
             beats=beats,
+            removes_input=removes_input,
         )
 
     def expand(self, chunks: Any) -> Any:

@@ -33,7 +33,7 @@ def test_a_dump_that_is_sampled_whole_has_the_size_of_its_release(
     build_mini(tmp_path / "release", page_props=None)
     n_bytes = sum(path.stat().st_size for path in (tmp_path / "release").rglob("*") if path.is_file())
     assert found["release_bytes"] == pytest.approx(n_bytes, rel=0.02)
-    assert found["staging_bytes"] > 0
+    assert found["peak_bytes"] > 0
     assert found["seconds"] > 0
 
 
