@@ -4,17 +4,20 @@ pages."""
 from __future__ import annotations
 
 import hashlib
+import importlib
 import math
 import re
 import string
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from kbsource.runtime.imports import without_type_checks
 from mapping.amber.records import (
     ITEM,
     QUANTITY,
@@ -144,6 +147,13 @@ def _item(value: AmberValue, known: Mapping[str, AmberEntity]) -> FullValue | No
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
+@cache
+def _inflect() -> Any:
+    """Imports inflect without its type checks, which take two seconds; ``_NUMBER`` checks the only argument."""
+    with without_type_checks():
+        return importlib.import_module("inflect")  # here, because command options are read without it
+
+
 def number_in_words(amount: str) -> tuple[str, ...]:
     """Returns a number in English words, as in the authors' code; empty for more than 36 digits, or if it is not a
     number.
@@ -151,10 +161,9 @@ def number_in_words(amount: str) -> tuple[str, ...]:
     >>> number_in_words("12"), number_in_words("1001.5"), number_in_words("1" + "0" * 40)
     (('twelve',), ('one thousand and one point five',), ())
     """
-    import inflect  # command options are read without it
-
     if _NUMBER.fullmatch(amount) is None:
         return ()
+    inflect = _inflect()
     try:
         return (str(inflect.engine().number_to_words(amount)),)
     except inflect.NumOutOfRangeError:
