@@ -310,6 +310,35 @@ def test_templates_lists_what_loses_most_text_with_the_first_use(
     assert main(["templates", str(tmp_path / "release"), "--limit", "0"]) == 2
 
 
+def test_templates_with_pairs(release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def use(number: int, name: str, shown: str) -> str:
+        data = json.dumps({"parts": [{"template": {"target": {"wt": name}, "params": {"1": {"wt": "so"}}}}]})
+        return f"<p>x <i about='#mwt{number}' typeof='mw:Transclusion' data-mw='{data}'>{shown}</i> y</p>"
+
+    body = use(1, "seen", "a " * 30) + use(2, "nowrap", "so")
+    snapshot = str(write_lines(tmp_path / "a.ndjson", [record(1, "Ada", body), record(2, "Bo", "")]))
+
+    assert main(["templates", snapshot, "--pairs"]) == 0
+    said = capsys.readouterr().out
+    assert "     1     1      1  Seen\n     0     1      1  Nowrap\n" in said
+    assert f"   1  unknown  {'a ' * 24}a…  so          {{{{seen|so}}}}\n" in said
+    assert "1 record rejected. The first of them:\n  html_empty: a.ndjson, Bo" in said
+    assert "1 of 2 uses differ from the page; so do some uses of 1 of 2 templates." in said
+
+    assert main(["templates", snapshot, "--pairs", "--limit", "1", "--calls", "1", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["pages"], result["uses"], result["differing"]) == (1, 2, 1)
+    (row,) = result["templates"]
+    assert (row["template"], row["calls"][0]["shown"]) == ("Seen", " ".join("a" * 30))
+
+    assert main(["templates", snapshot, "--pairs", "--all"]) == 2
+    assert "--all is for a release; leave it out with --pairs." in capsys.readouterr().err
+    assert main(["templates", str(release), "--calls", "2"]) == 2
+    assert "--calls is the number of uses to list with --pairs" in capsys.readouterr().err
+    empty = str(write_lines(tmp_path / "b.ndjson", [record(1, "Ada", "<p>x</p>")]))
+    assert main(["templates", empty, "--pairs"]) == 1
+
+
 def test_export_kilt_into_a_folder_is_refused_at_once(
     release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
