@@ -187,6 +187,30 @@ def test_check_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert result["templates"] == [{"template": "Day", "kind": "unknown", **loss}]
 
 
+def test_check_text_writes_a_page_with_both_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    same = "".join(f"<p>Same {number}.</p>" for number in range(5))
+    ada = paired(
+        f"{same}<p>It fell on <b>a Sunday</b> &lt;so&gt;.</p>",
+        "Same 0.\n\nSame 1.\n\nSame 2.\n\nSame 3.\n\nSame 4.\n\nIt fell <nowiki><so></nowiki>.\n\nAlone.",
+    )
+    bo = paired("<p>x</p>", "x", page_id=2, title="Bo")
+    snapshot = str(write_lines(tmp_path / "a.ndjson", [ada, bo]))
+    page = tmp_path / "a.html"
+    assert main(["check-text", snapshot, "--html", str(page)]) == 0
+    assert f"page                             {page}" in capsys.readouterr().out
+    said = page.read_text()
+    assert "<h2>Ada</h2>" in said
+    assert "<h2>Bo</h2>" not in said
+    assert "It fell <mark>on a Sunday</mark> &lt;so&gt;." in said
+    assert "4 lines with the same words" in said
+    assert ">Same 4.<" in said
+    assert ">Same 3.<" not in said
+    assert "<mark>Alone.</mark>" in said
+    assert main(["check-text", snapshot, "--html", str(tmp_path / "b.html")]) == 0
+    assert (tmp_path / "b.html").read_bytes() == page.read_bytes()
+    assert main(["check-text", snapshot, "--html", str(tmp_path / "a.json")]) == 2
+
+
 def test_check_text_fails_where_nothing_can_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     snapshot = write_lines(tmp_path / "a.ndjson", [record(3, "Cy", "<p>x</p>")])
     assert main(["check-text", str(snapshot)]) == 1
