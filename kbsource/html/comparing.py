@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappush, heappushpop
 from itertools import groupby
 from operator import itemgetter
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 from kbsource.html.common_words import common_words
 from kbsource.html.paired_pages import PairedPage, RecordCounts, process_pairs, processed
+from kbsource.html.side_by_side import LinePair, side_by_side
 from kbsource.html.text_runs import HtmlRunReader, TextRun
 from kbsource.records import Element
 from kbsource.runtime.beat import Beat
@@ -99,6 +101,7 @@ class PageComparison:
     links_found: int
     own_links: int  #: links of the text made of the wikitext
     missing: tuple[Missing, ...] = ()  #: in order
+    lines: tuple[LinePair, ...] = ()  #: both texts, if requested
 
     @property
     def differing(self) -> int:
@@ -107,9 +110,17 @@ class PageComparison:
 
 
 def compare_page(
-    title: str, page: ParsedText, runs: Sequence[TextRun], own: ParsedText, *, has_formulas: bool = False
+    title: str,
+    page: ParsedText,
+    runs: Sequence[TextRun],
+    own: ParsedText,
+    *,
+    has_formulas: bool = False,
+    with_lines: bool = False,
 ) -> PageComparison:
     """Compares the content of a page, read from its HTML, with the content read from its wikitext.
+
+    ``with_lines`` adds both texts, side by side.
 
     Raises:
         RecordError: as for ``common_words``.
@@ -129,6 +140,11 @@ def compare_page(
     ]
     undefined = [at for at, name in enumerate(templates) if kinds[name] in UNDEFINED]
     links, own_links = _links_of(page, title), _links_of(own, title)
+    lines: Iterable[LinePair] = ()
+    if with_lines:
+        split = partial(words_of, has_formulas=has_formulas)
+        texts = ([element.text for element in text.elements[1:]] for text in (page, own))
+        lines = side_by_side(*texts, pairs, split, has_formulas=has_formulas)
     return PageComparison(
         title=title,
         words=len(words),
@@ -140,6 +156,7 @@ def compare_page(
         links_found=(links & own_links).total(),
         own_links=own_links.total(),
         missing=tuple(missing),
+        lines=tuple(lines),
     )
 
 
@@ -253,8 +270,9 @@ _CALL = itemgetter(0, 1)  # of Missing
 class PageComparer:
     """Compares the HTML and the wikitext of a wiki's pages. It holds caches; create one per process."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, *, with_lines: bool = False) -> None:
         self._html, self._wikitext = HtmlRunReader(site), WikitextParser(site)
+        self._with_lines = with_lines
 
     def compare(self, paired: PairedPage) -> PageComparison:
         """Returns the comparison of a page.
@@ -265,7 +283,8 @@ class PageComparer:
         title = paired.title
         page, runs = self._html.parse(paired.html, title=title)
         own = self._wikitext.parse(paired.wikitext, title=title, timestamp=paired.timestamp)
-        return compare_page(title, page, runs, own, has_formulas=has_formulas(paired.html))
+        formulas = has_formulas(paired.html)
+        return compare_page(title, page, runs, own, has_formulas=formulas, with_lines=self._with_lines)
 
 
 def has_formulas(html: str) -> bool:
@@ -273,13 +292,15 @@ def has_formulas(html: str) -> bool:
     return _HAS_FORMULAS.search(html) is not None
 
 
-def check_text(paths: Sequence[str], *, n_worst: int, **limits: Any) -> TextCheck:
+def check_text(paths: Sequence[str], *, n_worst: int, with_lines: bool = False, **limits: Any) -> TextCheck:
     """Compares the wikitext and the HTML of every article in the files of a snapshot.
 
-    ``limits`` are further arguments of ``process_pairs``, whose errors are raised.
+    ``with_lines`` keeps both texts of the worst pages. ``limits`` are further arguments of ``process_pairs``, whose
+    errors are raised.
     """
     check = TextCheck(n_worst)
-    pages = process_pairs(paths, f"{__name__}:compare_task", PageComparison, counts=check.counts, **limits)
+    task = "compare_lines_task" if with_lines else "compare_task"
+    pages = process_pairs(paths, f"{__name__}:{task}", PageComparison, counts=check.counts, **limits)
     for page in pages:
         check.add(page)
     return check
@@ -292,3 +313,12 @@ def compare_task(task: dict[str, Any], beat: Beat) -> Any:
 
 def _comparer(site: Site) -> Callable[[PairedPage], PageComparison]:
     return PageComparer(site).compare
+
+
+def compare_lines_task(task: dict[str, Any], beat: Beat) -> Any:
+    """Does the same with both texts."""
+    return processed(task, beat, _line_comparer)
+
+
+def _line_comparer(site: Site) -> Callable[[PairedPage], PageComparison]:
+    return PageComparer(site, with_lines=True).compare

@@ -1,5 +1,5 @@
-"""Processes the pages of a snapshot that have both HTML and wikitext, each in a guarded process: a page that hangs,
-crashes or exhausts memory costs its own row only.
+"""Processes the articles of a snapshot, with HTML and wikitext, each in a guarded process: a page that hangs, crashes
+or exhausts memory costs its own row only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DETAIL_CHARS = 1000
 
 
 class PairedPage(msgspec.Struct, frozen=True):
-    """A page with its rendered HTML and the wikitext of the same revision."""
+    """A page with its rendered HTML and the wikitext of the same revision, which may be empty."""
 
     title: str
     timestamp: str  #: of the revision, as in ``records.RawPage``
@@ -66,18 +66,21 @@ def process_pairs(
     result: type[T],
     *,
     counts: RecordCounts,
+    needs_wikitext: bool = True,
     page_timeout_s: float | None = PAGE_TIMEOUT_S,
     memory_bytes: int | None = MEMORY_BYTES,
     on_progress: Callable[[int], None] | None = None,
 ) -> Iterator[T]:
     """Iterates over what a function makes of every article in the files of a snapshot, which are read in order.
 
-    A page that is no article, or lacks HTML or wikitext, is skipped. A record that cannot be used is rejected.
+    A page that is no article, or lacks HTML, or wikitext if it is needed, is skipped. A record that cannot be used is
+    rejected.
 
     Args:
         function: ``module:name`` of a function of (task, Beat) that calls ``processed``.
         result: type of its results, as ``msgspec.convert`` makes them.
         counts: what became of the records is added to it.
+        needs_wikitext: skip pages without wikitext.
         page_timeout_s: maximum seconds per page; None for no limit.
         memory_bytes: maximum memory of the process; None for no limit.
         on_progress: receives the number of bytes read.
@@ -103,7 +106,7 @@ def process_pairs(
                     continue
                 record, offset = found
                 try:
-                    page = _pair_of(record, counts)
+                    page = _pair_of(record, counts, needs_wikitext=needs_wikitext)
                     made = None if page is None else _guarded(guard, {"site": site, "page": msgspec.to_builtins(page)})
                 except RecordError as error:
                     detail = error.detail[:_DETAIL_CHARS]
@@ -128,7 +131,7 @@ def _site_of(paths: Sequence[str]) -> Site:
     return headers[paths[0]].site
 
 
-def _pair_of(record: ArticleRecord, counts: RecordCounts) -> PairedPage | None:
+def _pair_of(record: ArticleRecord, counts: RecordCounts, *, needs_wikitext: bool) -> PairedPage | None:
     """Returns the page of a record; None if it is skipped, which is counted.
 
     Raises:
@@ -137,7 +140,7 @@ def _pair_of(record: ArticleRecord, counts: RecordCounts) -> PairedPage | None:
     body = record.article_body
     if record.namespace.identifier:
         counts.skipped["other_namespace"] += 1
-    elif not body.wikitext.strip() or not body.html.strip():
+    elif not body.html.strip() or (needs_wikitext and not body.wikitext.strip()):
         counts.skipped["no_wikitext" if body.html.strip() else "no_html"] += 1
     else:
         check_article_record(record)

@@ -14,7 +14,7 @@ from kbsource.errors import counted
 from kbsource.files import base_name
 from kbsource.release.manifest import FileEntry
 from kbsource.release.pages.kind import fallback_remarks
-from mapping.options import FLAT, AtLeast1, Files, Seconds
+from mapping.options import FLAT, AtLeast1, Files, NewFile, Seconds, check_ending
 from pipelines.options.build import BuildOptions
 from pipelines.options.pageviews import PageviewsOptions
 from pipelines.options.shared import USUAL_MEMORY, Memory, RunOptions
@@ -121,6 +121,7 @@ def check_text(
     /,
     *,
     limit: AtLeast1 = 20,
+    html: NewFile | None = None,
     page_timeout_s: Annotated[Seconds, Parameter("--page-timeout")] = 60.0,
     worker_memory_bytes: Memory = USUAL_MEMORY,
 ) -> Summary:
@@ -135,21 +136,30 @@ def check_text(
     Args:
         snapshot: the files of a single snapshot of HTML, or patterns; put patterns in quotes.
         limit: maximum number of pages, and of templates, to list.
+        html: file for a self-contained page with both texts of these pages side by side, and what differs marked.
         page_timeout_s: maximum time for one page. A page that takes longer is rejected.
 
     Examples:
         kbsource check-text enwiki_namespace_0.tar.gz
         kbsource check-text 'snapshots/dewiki_namespace_0_*.ndjson' --limit 200 --json
+        kbsource check-text dewiki_namespace_0_chunk_0.tar.gz --html differences.html
     """
     from kbsource.dump.ranges import expand_inputs, size_of
     from kbsource.html.comparing import COMPARED, TEXT
     from kbsource.html.comparing import check_text as check
+    from kbsource.release.output import output_file
+    from mapping.inspector.saved import environment, saved_page
+    from mapping.inspector.text_check import text_check_document
 
+    if html is not None:
+        check_ending("--html", html, "HTML", fitting=["html"])
+        environment()  # fail here rather than after the comparison
     paths = expand_inputs(snapshot)
     with Progress().adding("compare", size_of(paths)) as add:
         report = check(
             paths,
             n_worst=limit,
+            with_lines=html is not None,
             page_timeout_s=page_timeout_s,
             memory_bytes=worker_memory_bytes,
             on_progress=add,
@@ -188,6 +198,12 @@ def check_text(
             f"{_share(n_found, n_words)} of the words on {counted(counts.pages, 'pages')} are found in order; "
             f"{_share(n_own - n_found, n_own)} of the words made of the wikitext are not on the pages."
         )
+    if html is not None:
+        rows.append(("page", html))
+        document = text_check_document(report, [base_name(path) for path in paths], n_templates=limit)
+        text = saved_page(document)
+        with output_file(html) as file:
+            file.write(text.encode())
     return Summary(
         title=styled(title, "green" if counts.pages else "red"),
         rows=rows,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from kbsource.html.comparing import NOT_SEEN, TEXT, Missing, PageComparer, PageC
 from kbsource.html.paired_pages import PairedPage, RecordCounts, process_pairs
 from kbsource.html.text_runs import HtmlRunReader
 from kbsource.site import Site
-from tests.support.real_data import real_path
+from tests.support.real_data import ROOT, real_path
 from tests.support.snapshots import document, paired, record, write_lines, write_tar
 
 EN = Site(lang="en", dbname="enwiki")
@@ -196,6 +197,32 @@ def test_a_dump_and_other_wikis_are_refused(tmp_path: Path) -> None:
     dump.write_text("<mediawiki><page></page></mediawiki>")
     with pytest.raises(SetupError, match="has no HTML to compare with"):
         check_text([str(dump)], n_worst=1)
+
+
+_ROW = re.compile(
+    r"\| (\w+) \| (\d+) \| ([\d,]+) of ([\d,]+) \([\d.]+%\) \| [\d.]+% "
+    r"\| ([\d,]+) of ([\d,]+)[^|]*\| ([\d,]+) of ([\d,]+) \|"
+)
+"""A row of the table in docs/limitations.md: wiki, articles, words found, words not on the page, links found."""
+
+
+def test_the_figures_in_the_documentation_are_those_of_the_command() -> None:
+    rows = _ROW.findall((ROOT / "docs/limitations.md").read_text("utf-8"))
+    assert len(rows) == 6
+    for wiki, *figures in rows:
+        check = check_text([str(real_path(f"html/enterprise-articles/{wiki}.ndjson.gz"))], n_worst=1)
+        sums = check.sums
+        n_found, n_own = sums["found"], sums["own_words"]
+        expected = (
+            check.counts.pages,
+            n_found,
+            sums["words"],
+            n_own - n_found,
+            n_own,
+            sums["links_found"],
+            sums["links"],
+        )
+        assert tuple(int(figure.replace(",", "")) for figure in figures) == expected, wiki
 
 
 @pytest.mark.parametrize("wiki", ["simplewiki", "ruwiki", "enwikiversity"])
