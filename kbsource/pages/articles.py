@@ -297,7 +297,7 @@ class MakePages:
     #: ``module:class`` of the parser, which is created with the site, and with the definitions if there are any
     parser: str = PARSER
     has_items: bool = False  #: the index contains the items of pages
-    has_lua: bool = False  #: run Lua modules that definitions call
+    has_lua: bool = True  #: run Lua modules that definitions call
     has_references: bool = False  #: produce ``NotedPage`` rows
     has_dependencies: bool = False  #: record dependencies
     base: str | None = None  #: folder of a release whose pages are reused; the index lists what has changed since

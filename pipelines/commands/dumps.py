@@ -316,7 +316,7 @@ def build_summary(made: BuildSummary) -> Summary:
     if manifest.dump.content == "wikitext" and manifest.options["templates"] != "rules" and not n_definitions:
         remarks.append("No template is defined (namespace 10) in what was read: templates without a rule show nothing.")
     if n_modules and manifest.options["templates"] == "definitions":
-        remarks.append("Definitions call Lua modules, which --templates lua runs.")
+        remarks.append("Definitions call Lua modules, which are not run with --templates definitions.")
     return _release_summary(
         made,
         rows,

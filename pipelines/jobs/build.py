@@ -121,8 +121,7 @@ def read_inputs(options: BuildOptions, *, progress: Progress) -> BuildInputs:
     assert report.header is not None  # a dump without a readable header has an error
     site = report.header.site
     content = "wikitext" if report.header.form == "xml" else "html"
-    if content == "html" and options.templates == "lua":
-        raise SetupError("The dump is a snapshot of HTML, whose templates are already rendered; leave out --templates.")
+    _check_templates(options, content)
     _check_same_wiki("--page-props", props, database, site)
     if options.siteinfo is not None:
         siteinfo = read_siteinfo_json(options.siteinfo)
@@ -145,6 +144,22 @@ def read_inputs(options: BuildOptions, *, progress: Progress) -> BuildInputs:
         files=_files(report, options, wikidata, hashed),
         hashed=hashed,
     )
+
+
+def _check_templates(options: BuildOptions, content: str) -> None:
+    if content == "html":
+        if options.templates != "lua":
+            raise SetupError(
+                "The dump is a snapshot of HTML, whose templates are already rendered; leave out --templates."
+            )
+    elif options.templates == "lua":
+        try:
+            importlib.import_module("lupa.lua51")  # fail here rather than when the first module is called
+        except ImportError as error:
+            raise SetupError(
+                "lupa with Lua 5.1, which runs the Lua modules of templates, is not installed: pip install "
+                "'kbsource[build]', or build without modules by --templates definitions."
+            ) from error
 
 
 def finding_line(finding: DumpFinding) -> str:
@@ -242,11 +257,8 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
         BadDumpError: the dump has errors.
         DataError: too much of the dump cannot be used, or an invariant is violated.
         SetupError: a file, an option or the output folder is wrong.
-        ModuleNotFoundError: Lua modules are needed, but ``kbsource[lua]`` is not installed.
     """
     started = time.monotonic()
-    if options.templates == "lua":
-        importlib.import_module("lupa")  # fail here rather than when the first module is called
     pipeline = new_pipeline(flags)  # before anything else, because the flags configure access to stores
     output = absolute(options.output.rstrip("/") or "/")
     check_paths(flags, *options.dump, options.output)

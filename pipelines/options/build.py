@@ -36,9 +36,9 @@ class BuildOptions(Checked):
         Parameter(metavar="TIME", validator=Like(_TIME, "2019-08-01T00:00:00Z")),
     ] = None
     """Use the newest revision of each page that is not after TIME, like 2019-08-01T00:00:00Z."""
-    templates: Literal["definitions", "lua", "rules"] = "definitions"
-    """How templates are rendered: definitions: by their definitions in the dump, or else by rules; lua: also by the Lua
-    modules that definitions call (needs kbsource[lua]); rules: by rules only."""
+    templates: Literal["lua", "definitions", "rules"] = "lua"
+    """How templates are rendered: lua: by their definitions in the dump and the Lua modules that these call, or else by
+    rules; definitions: the same without modules, which is faster; rules: by rules only."""
     references: bool = False
     """Write tables of references and of their positions in the text. A build takes about 1.6 times as long."""
     record_dependencies: bool = False

@@ -42,7 +42,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             ids.
         definitions: PCollection of one element, from ``BuildDefinitions``, for a wiki with an index; without it,
             templates are rendered only by the rules.
-        has_lua: run the modules that definitions call; this needs ``kbsource[lua]`` on all workers that parse pages.
+        has_lua: run the Lua modules that definitions call.
         has_items: the index maps pages to items.
         has_references: output pages are ``kbsource.wikitext.reference_rows.NotedPage``, with their references.
         has_dependencies: output pages also have a column ``dependencies`` of ``kbsource.records.PageDependencies``.
@@ -58,7 +58,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         index: Any = None,
         *,
         definitions: Any = None,
-        has_lua: bool = False,
+        has_lua: bool = True,
         has_items: bool = False,
         has_references: bool = False,
         has_dependencies: bool = False,

@@ -11,9 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("lupa")
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

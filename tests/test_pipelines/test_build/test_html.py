@@ -171,7 +171,7 @@ def test_references_are_tables_of_the_release(tmp_path: Path) -> None:
 def test_options_that_html_has_no_use_for_are_refused(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.ndjson", RECORDS)
     with pytest.raises(SetupError, match="leave out --templates"):
-        make(tmp_path / "r", path, templates="lua")
+        make(tmp_path / "r", path, templates="definitions")
 
 
 def test_pages_have_the_items_that_their_records_name(tmp_path: Path) -> None:

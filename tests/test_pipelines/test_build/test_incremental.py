@@ -29,9 +29,9 @@ from tests.support.real_data import real_path
 from tests.support.verified import seal, verified
 
 WAYS: dict[str, dict[str, Any]] = {
-    "definitions": {},
-    "lua": {"templates": "lua"},
-    "lua with references": {"templates": "lua", "references": True},
+    "lua": {},
+    "lua with references": {"references": True},
+    "definitions": {"templates": "definitions"},
     "rules with references": {"templates": "rules", "references": True},
 }
 
@@ -39,8 +39,6 @@ WAYS: dict[str, dict[str, Any]] = {
 def follow_edits(folder: Path, seed: str, n_edits: int, **options: Any) -> Counter[str]:
     """Builds a wiki after each of some edits, in full and from the release before, and compares; gives how many pages
     were made again, by the kind of edit, and ``all``."""
-    if options.get("templates") == "lua":
-        pytest.importorskip("lupa", reason="needs kbsource[lua]")
     wiki = EditedWiki(seed)
     parsed: Counter[str] = Counter()
     base = None
@@ -77,7 +75,7 @@ def test_after_each_of_many_edits_the_bytes_are_those_of_a_full_build(tmp_path: 
 
 
 REAL: dict[str, tuple[str, dict[str, Any]]] = {
-    "ltg": ("dumpsterdive_smallwiki-pages-articles.xml.gz", {"templates": "lua"}),
+    "ltg": ("dumpsterdive_smallwiki-pages-articles.xml.gz", {}),
     "fr": ("totocptbgn_frwiki10000.xml.gz", {}),
     "nl": ("semanticizest_nlwiki-20140927-sample.xml.gz", {"references": True}),
     "et": ("andresmit_wiki.xml.gz", {"templates": "rules"}),
@@ -112,8 +110,6 @@ def a_month_later(xml: bytes) -> bytes:
 @pytest.mark.parametrize("name", REAL)
 def test_of_two_real_dumps_the_second_is_made_from_the_first(tmp_path: Path, name: str) -> None:
     file, options = REAL[name]
-    if options.get("templates") == "lua":
-        pytest.importorskip("lupa", reason="needs kbsource[lua]")
     path = real_path(f"dumps/{file}")
     xml = (bz2 if path.suffix == ".bz2" else gzip).decompress(path.read_bytes())
     old, new = tmp_path / "old.xml", tmp_path / "new.xml"
@@ -206,7 +202,10 @@ def test_a_base_that_was_made_otherwise_is_refused(tmp_path: Path, base: Path) -
         "has no table of dependencies, so no page can be reused. Build it with --record-dependencies",
         base=str(tmp_path / "plain"),
     )
-    refused("made with a different option templates .'definitions', here 'rules'.*leave out --base", templates="rules")
+    refused(
+        "made with a different option templates .'lua', here 'definitions'.*give the same option, or leave out --base",
+        templates="definitions",
+    )
     refused("made with a different option references .False, here True", references=True)
     dump = tmp_path / "wiki.xml"
     dump.write_bytes(
@@ -297,8 +296,7 @@ def _props(path: Path, rows: list[make_demo.PropRow]) -> str:
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_this_process")
 def test_exactly_the_pages_that_rest_on_what_changed_are_made_again(tmp_path: Path) -> None:
-    pytest.importorskip("lupa", reason="needs kbsource[lua]")
-    given: dict[str, Any] = {"record_dependencies": True, "templates": "lua", "references": True}
+    given: dict[str, Any] = {"record_dependencies": True, "references": True}
     item = make_demo.PropRow(1, "wikibase_item", "Q1", None)
     props = _props(tmp_path / "page_props.sql.gz", [item])
     build_mini(tmp_path / "base", dump=_asking_dump(tmp_path / "base.xml", {}, _HEADER), page_props=props, **given)
