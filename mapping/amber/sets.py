@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import math
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from itertools import chain
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -28,62 +26,12 @@ from mapping.amber.records import (
     AmberValue,
     Collection,
     FullValue,
-    GapScale,
     PageRef,
     SetEntity,
 )
 
 LEAST_GAP = 0.1
 """Source: section 3.2 of the paper, https://aclanthology.org/2021.acl-long.345."""
-
-
-class Bearer(NamedTuple):
-    """An entity that has a name."""
-
-    item: int
-    views: int
-    is_member: bool  # whether it is of a type of the collection
-
-
-def choose_members(
-    bearers: Iterable[Bearer], options: AmberOptions
-) -> tuple[str | None, Iterator[tuple[Bearer, bool]]]:
-    """Decides which entities with a name a collection uses. Memory: two bearers, regardless of their number.
-
-    Args:
-        bearers: all entities with the name, by views descending, then by number.
-
-    Returns:
-        The reason for using none (``too_few_members``, ``small_gap``, or ``no_members`` if none of them is in the
-            collection); None if the name is used. And an iterator, to be read once, over the members used, each with
-            whether it is a head.
-    """
-    rows = iter(bearers)
-    most_views, first, second = 0, None, None
-    for row in rows:
-        if row.is_member or options.head_scope == "all":
-            most_views = max(most_views, row.views)
-        if row.is_member:
-            if first is not None:
-                second = row
-                break
-            first = row
-    if first is None or second is None:
-        return "no_members" if first is None else "too_few_members", iter(())
-    if gap(first.views, second.views, options.gap_on) < LEAST_GAP:
-        return "small_gap", iter(())
-    members = chain((first, second), (row for row in rows if row.is_member))
-    return None, ((member, member.views == most_views) for member in members)
-
-
-def gap(most: int, next_most: int, scale: GapScale) -> float:
-    """Returns the difference of two numbers of views divided by their mean; 0 if the mean is 0.
-
-    >>> round(gap(100_000, 31_623, "log10"), 3), gap(3, 1, "views"), gap(1, 1, "log10")
-    (0.105, 1.0, 0.0)
-    """
-    high, low = (math.log10(most), math.log10(next_most)) if scale == "log10" else (float(most), float(next_most))
-    return (high - low) / ((high + low) / 2) if high + low else 0.0
 
 
 INSTANCE_OF = "P31"

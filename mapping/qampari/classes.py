@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kbsource.columns import required as required  # read from here, too
 from kbsource.errors import DataError, SetupError
 
 Numbers = npt.NDArray[np.int64]
@@ -22,11 +23,6 @@ _BITS = 64
 N_WORDS = 2
 N_TYPES = N_WORDS * _BITS
 """Maximum number of distinct types; the relations of QAMPARI have 105."""
-
-
-def required(*names: str, of: pa.DataType | None = None) -> list[pa.Field]:
-    """Returns columns without nulls, of integers if no type is given."""
-    return [pa.field(name, of or pa.int64(), nullable=False) for name in names]
 
 
 def labelled_items(batch: pa.RecordBatch, labels: Sequence[str]) -> list[tuple[str, str]]:

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -52,7 +51,7 @@ from kbsource.runtime.chunks import (
     write_chunk,
 )
 from kbsource.runtime.database import ordered_batches
-from kbsource.runtime.regroup import whole_runs
+from kbsource.runtime.regroup import one_run_each
 from kbsource.runtime.warehouse import StoredTable, warehouse
 from mapping.entity_linking.aliases import ALIAS_ROWS
 from mapping.entity_linking.kind import ENTITY_LINKING
@@ -224,7 +223,7 @@ def draw_links(keys: _Chunks, *, plan: LinkingPlan) -> Iterator[Any]:
                 "duplicates": sum(BatchRef(*stored).n_rows for _, stored in keys) - n_distinct,
             }
             query = CHOSEN_LINKS.format(n_dev_buckets=n_dev_buckets, train=plan.sampling.train, dev=plan.sampling.dev)
-            of_ranges = one_range_each(ordered_batches(db, query, CHOSEN))
+            of_ranges = one_run_each(ordered_batches(db, query, CHOSEN), "place")
             write_chunk(of_ranges, CHOSEN, Report(facts=counts), path=path)
 
     chosen = keep_chunk(plan.folder("chosen"), ChunkKey(0, 0), make)
@@ -237,14 +236,6 @@ def draw_links(keys: _Chunks, *, plan: LinkingPlan) -> Iterator[Any]:
 
 def _stored(schema: pa.Schema, chunks: _Chunks) -> StoredTable:
     return StoredTable(schema, [BatchRef(*stored) for _, stored in chunks])
-
-
-def one_range_each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Cuts rows of CHOSEN, in order, into one batch for each range."""
-    for batch in whole_runs(batches, ["place"]):
-        edges = np.flatnonzero(np.diff(batch["place"].to_numpy())) + 1
-        for start, end in pairwise([0, *edges.tolist(), batch.num_rows]):
-            yield batch.slice(start, end - start)
 
 
 def cut_lines(element: tuple[int, BatchRef], *, plan: LinkingPlan) -> Iterator[tuple[ChunkKey, BatchRef]]:

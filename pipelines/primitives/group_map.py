@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.columns import batch_of
+from kbsource.columns import value_rows as value_rows  # read from here, too
 from kbsource.files import Folder, join
 from kbsource.rows import Row
 from kbsource.runtime.chunks import BatchRef, ChunkKey, chunk_path, once_json, read_chunk_report, rows_batch
@@ -261,12 +262,6 @@ def _do_group(
     for output, value in {**made, COUNTS: done["counts"]}.items():
         if (told_as := step.names.get(output)) is not None:
             yield beam.pvalue.TaggedOutput(TOLD, (ChunkKey(step.number, group), (told_as, value)))
-
-
-def value_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    """Iterates over the values of rows, in column order. Memory: one batch."""
-    for batch in batches:
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def groups_for(n_statements: int) -> int:
