@@ -156,14 +156,15 @@ def shortened(line: str, columns: int | None) -> str:
 
 
 _COLOURS = "|".join(map(str, (0, *_CODES.values())))
-_CONTROL = re.compile(rf"(?!\x1b\[(?:{_COLOURS})m)[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Control characters, and those that turn the direction of the text after them.
+_CONTROL = re.compile(rf"(?!\x1b\[(?:{_COLOURS})m)[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def harmless(text: str) -> str:
     r"""Returns a text without effects of control characters on a terminal. Line breaks, tabs and our own colours stay.
 
-    >>> harmless("a\tb\x1b]0;title\x07, \x9b2J")
-    'a\tb\\x1b]0;title\\x07, \\x9b2J'
+    >>> harmless("a\tb\x1b]0;title\x07, \x9b2J, \u202egnp.exe")
+    'a\tb\\x1b]0;title\\x07, \\x9b2J, \\u202egnp.exe'
     """
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
