@@ -143,8 +143,8 @@ def compare_page(
     lines: Iterable[LinePair] = ()
     if with_lines:
         split = partial(words_of, has_formulas=has_formulas)
-        texts = ([element.text for element in text.elements[1:]] for text in (page, own))
-        lines = side_by_side(*texts, pairs, split, has_formulas=has_formulas)
+        shown, made = ([element.text for element in text.elements[1:]] for text in (page, own))
+        lines = side_by_side(shown, made, pairs, split, has_formulas=has_formulas)
     return PageComparison(
         title=title,
         words=len(words),

@@ -8,7 +8,7 @@ from itertools import groupby
 from kbsource.errors import counted
 from kbsource.html.comparing import TEXT, PageComparison, TextCheck
 from kbsource.html.side_by_side import LinePair, Pieces
-from mapping.document import Document, Facts, Marked, Paragraph, Section, TableSection, TextPiece, share
+from mapping.document import Block, Document, Facts, Marked, Section, TableSection, TextPiece, share
 
 _NEAR = 1
 """Lines that are the same shown before and after each line that differs."""
@@ -42,12 +42,12 @@ def text_check_document(check: TextCheck, files: Sequence[str], *, n_templates: 
             for name, kind, loss in check.losses()[:n_templates]
         ),
     )
-    overview = [Facts(facts), *(table for table in (kinds, templates) if table.rows)]
+    overview: list[Block] = [Facts(facts), *(table for table in (kinds, templates) if table.rows)]
     pages = [Section(page.title, tuple(_page_blocks(page))) for page in check.worst()]
     return Document("The text made of wikitext, and what readers see", (Section("All pages", tuple(overview)), *pages))
 
 
-def _page_blocks(page: PageComparison) -> Iterator[Facts | TableSection | Paragraph]:
+def _page_blocks(page: PageComparison) -> Iterator[Block]:
     yield Facts(
         (
             ("words on the page", page.words),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from kbsource.lookup import KnowledgeSource
 from pipelines.jobs.build import BuildSummary, build
 from pipelines.options.build import BuildOptions
 from tests.support.builds import contents, rows, run_job
+from tests.support.killing import run_and_kill
 from tests.support.snapshots import LANTERN, PORT, RECORDS, record, write_lines, write_tar
 from tests.support.verified import broken
 
@@ -85,6 +87,23 @@ def test_the_bytes_do_not_depend_on_workers_and_forms(release: Path, tmp_path: P
     assert contents(tmp_path / "r") == contents(release)
     make(tmp_path / "lines", write_lines(tmp_path / "a.ndjson", RECORDS), range_bytes=700)
     assert rows(tmp_path / "lines", "pages") == rows(release, "pages")
+
+
+@pytest.mark.slow
+def test_a_build_that_was_killed_is_resumed_with_the_same_bytes(tmp_path: Path) -> None:
+    others = [record(number, f"Page {number}", f"<p>Words {number}.</p>" * 40) for number in range(1000, 1060)]
+    lines = write_lines(tmp_path / "enwiki_namespace_0.ndjson", [*RECORDS, *others])
+    make(tmp_path / "whole", lines, range_bytes=20_000)
+    whole = contents(tmp_path / "whole")
+    for number, n_files in enumerate((4, 12)):
+        output = tmp_path / f"killed-{number}"
+        arguments = ["build", str(lines), "--output", str(output), "--range-bytes", "20000"]
+        arguments += ["--runner", "local-multi", "--workers", "2"]
+        code, _ = run_and_kill(arguments, temporary=tmp_path / "tmp", who="driver", output=output, n_files=n_files)
+        assert code == -signal.SIGKILL
+        assert not (output / "manifest.json").exists()
+        make(output, lines, range_bytes=20_000)
+        assert contents(output) == whole
 
 
 def test_of_a_page_that_comes_twice_the_highest_version_is_kept(tmp_path: Path) -> None:
