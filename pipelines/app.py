@@ -21,7 +21,7 @@ from mapping.hub import allow_downloads
 from mapping.options import (
     DEFAULTS,
     LONGEST_PATH,
-    WRITTEN_PLACES,
+    OUTPUT_FOLDERS,
     Short,
     check_new,
     paths_of,
@@ -81,7 +81,7 @@ def make_app() -> App:
     return app
 
 
-class Typed(NamedTuple):
+class ParsedCommand(NamedTuple):
     """A parsed command line: a command with its arguments."""
 
     function: Callable[..., Summary]
@@ -128,14 +128,14 @@ def run_command(given: Sequence[str]) -> int:
 def _local_bytes(arguments: Mapping[str, Any]) -> int:
     """Returns the size of the local files and folders that a command reads."""
     places = [place for option in arguments.values() if is_dataclass(option) for place in paths_of(option)]
-    named = [path for name, path in places if name not in WRITTEN_PLACES]
+    named = [path for name, path in places if name not in OUTPUT_FOLDERS]
     folders = [Folder.of(path) for path in dict.fromkeys(named) if is_local(path)]
     return sum(folder.size(file) for folder in folders for file in folder.files()) + sum(
         folder.size() for folder in folders if os.path.isfile(folder.url)
     )
 
 
-def parse_command(given: Sequence[str]) -> Typed | None:
+def parse_command(given: Sequence[str]) -> ParsedCommand | None:
     """Returns the parsed command line; None for ``--help``, which is printed.
 
     Raises:
@@ -147,7 +147,7 @@ def parse_command(given: Sequence[str]) -> Typed | None:
         raise SetupError(parse_fault(error)) from error
 
 
-def _parsed(given: Sequence[str]) -> Typed | None:
+def _parsed(given: Sequence[str]) -> ParsedCommand | None:
     app = make_app()
     names, apps, rest = app.parse_commands([token for token in given if token not in HELP])
     command = apps[-1]
@@ -184,7 +184,7 @@ def _parsed(given: Sequence[str]) -> Typed | None:
     for flag, path in written if not common.force else ():
         if path is not None:
             check_new(flag, path)
-    return Typed(function, bound, common.as_json, options)
+    return ParsedCommand(function, bound, common.as_json, options)
 
 
 def _chosen(function: Callable[..., Any], tokens: list[str]) -> list[str]:
