@@ -147,7 +147,7 @@ class EvidenceResult(NamedTuple):
 
 def fates_of(
     dataset: str,
-    found: Sequence[EvidenceResult],
+    results: Sequence[EvidenceResult],
     pages: Sequence[KnownPage | None],
     dates: Sequence[str],
     *,
@@ -157,16 +157,16 @@ def fates_of(
     """Determines the fate of a piece of evidence in every release.
 
     Args:
-        found: its outcome in each release, in order.
+        results: its outcome in each release, in order.
         pages: its page in each release; None if the page is missing.
         dates: dates of the releases.
         question: the question of its record.
         elsewhere: by release, its outcome in the page that its text was moved to.
     """
-    first = next((outcome.aligned for outcome in found if outcome.fate in ("exact", "near")), None)
+    first = next((outcome.aligned for outcome in results if outcome.fate in ("exact", "near")), None)
     known = next((page for page in pages if page is not None), None)
     stood, last_title = False, None
-    for number, (own, page) in enumerate(zip(found, pages, strict=True)):
+    for number, (own, page) in enumerate(zip(results, pages, strict=True)):
         moved = (elsewhere or {}).get(number)
         is_followed = own.fate in LOST and moved is not None and moved.fate in ("exact", "near", "near_changed")
         found_here = moved if is_followed and moved is not None else own
@@ -215,7 +215,8 @@ def first_with(pages: Sequence[KnownPage | None], number: int) -> int:
 
 
 def size_class(n_chars: int) -> str:
-    """
+    """Returns the range of sizes that a page belongs to, as text.
+
     >>> size_class(4999)
     '1,000–5,000 characters'
     """
@@ -361,11 +362,12 @@ def _groups(db: DuckDBPyConnection, sql: str, years: Sequence[float]) -> Iterato
         }
 
 
-def said_half_life(values: Mapping[str, Any] | None) -> str:
-    """
-    >>> said_half_life({"years": 7.4, "low": 6.0, "high": 9.31})
+def half_life_text(values: Mapping[str, Any] | None) -> str:
+    """Returns a half-life with its bounds, as text.
+
+    >>> half_life_text({"years": 7.4, "low": 6.0, "high": 9.31})
     '7.4 years (6.0–9.3)'
-    >>> said_half_life({"years": None, "low": 3, "high": None})
+    >>> half_life_text({"years": None, "low": 3, "high": None})
     'more than 3.0 years'
     """
     if values is None:

@@ -28,7 +28,7 @@ def _shown(value: Any) -> str | None:
 DEFAULTS = Parameter(negative=(), consume_multiple=True, show_default=_shown)
 """Default for every flag: it has no negative form, and several values may follow one flag or be given with one flag
 each."""
-KEPT = Parameter(negative=None, negative_bool="no-")
+ON_BY_DEFAULT = Parameter(negative=None, negative_bool="no-")
 """For options that are on by default: ``--no-…`` turns them off."""
 FLAT = Parameter(name="*")
 """For a field that is itself a dataclass of options: its fields appear beside the others."""
@@ -247,17 +247,18 @@ def flat_options(type_: type, options: Any = None) -> Iterator[tuple[str, str, A
             yield name, flag_of(name, hint), value
 
 
-def check_choices(options: Any, taken: As | None, choices: Choices) -> None:
+def check_choices(options: Any, chosen: As | None, choices: Choices) -> None:
     """Checks that options agree with those that ``--as`` implies.
 
     Raises:
         SetupError: one of them differs; the message names it.
     """
-    wanted = {} if taken is None else choices[taken]
+    wanted = {} if chosen is None else choices[chosen]
     for name, flag, value in flat_options(type(options), options):
         if name in wanted and value != wanted[name]:
             raise SetupError(
-                f"--as {taken} sets {flag} to {_typed(wanted[name])}, not to {_typed(value)}: leave out {flag} or --as."
+                f"--as {chosen} sets {flag} to {_typed(wanted[name])}, not to {_typed(value)}: "
+                f"leave out {flag} or --as."
             )
 
 
@@ -271,7 +272,7 @@ def with_choices(tokens: Sequence[str], type_: type, choices: Choices) -> list[s
     return [*tokens, *(flag if value is True else f"{flag}={value}" for flag, value in further if value is not False)]
 
 
-WRITTEN_PLACES = ("output", "scratch")
+OUTPUT_FOLDERS = ("output", "scratch")
 """Names of the options of jobs that name a folder to write to."""
 
 

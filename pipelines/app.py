@@ -21,7 +21,7 @@ from mapping.hub import allow_downloads
 from mapping.options import (
     DEFAULTS,
     LONGEST_PATH,
-    WRITTEN_PLACES,
+    OUTPUT_FOLDERS,
     Short,
     check_new,
     names_model,
@@ -85,7 +85,7 @@ def make_app() -> App:
     return app
 
 
-class Typed(NamedTuple):
+class ParsedCommand(NamedTuple):
     """A parsed command line: a command with its arguments."""
 
     function: Callable[..., Summary]
@@ -148,7 +148,7 @@ def _are_large(arguments: Mapping[str, Any]) -> bool:
     What is in buckets is not measured, as that takes a request for each file.
     """
     places = [place for option in arguments.values() if is_dataclass(option) for place in paths_of(option)]
-    named = [path for name, path in places if name not in WRITTEN_PLACES]
+    named = [path for name, path in places if name not in OUTPUT_FOLDERS]
     folders = [Folder.of(path) for path in dict.fromkeys(named) if is_local(path)]
     n_bytes = sum(folder.size(file) for folder in folders for file in folder.files()) + sum(
         folder.size() for folder in folders if os.path.isfile(folder.url)
@@ -156,7 +156,7 @@ def _are_large(arguments: Mapping[str, Any]) -> bool:
     return n_bytes >= WORTH_WORKERS_BYTES or any(path.startswith(("http://", "https://")) for path in named)
 
 
-def parse_command(given: Sequence[str]) -> Typed | None:
+def parse_command(given: Sequence[str]) -> ParsedCommand | None:
     """Returns the parsed command line; None for ``--help``, which is printed.
 
     Raises:
@@ -168,7 +168,7 @@ def parse_command(given: Sequence[str]) -> Typed | None:
         raise SetupError(parse_fault(error)) from error
 
 
-def _parsed(given: Sequence[str]) -> Typed | None:
+def _parsed(given: Sequence[str]) -> ParsedCommand | None:
     app = make_app()
     names, apps, rest = app.parse_commands([token for token in given if token not in HELP])
     command = apps[-1]
@@ -205,7 +205,7 @@ def _parsed(given: Sequence[str]) -> Typed | None:
     for flag, path in written if not common.force else ():
         if path is not None:
             check_new(flag, path)
-    return Typed(function, bound, common.as_json, options)
+    return ParsedCommand(function, bound, common.as_json, options)
 
 
 def _chosen(function: Callable[..., Any], tokens: list[str]) -> list[str]:

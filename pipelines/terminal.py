@@ -68,7 +68,7 @@ class Summary:
             print_text(text)
         for fault in self.faults:
             named = fault if isinstance(fault, str) else f"{fault.file}, {fault.detail} ({fault.reason})"
-            print(told(named), file=sys.stderr)
+            print(printable(named), file=sys.stderr)
         if self.next and not as_json:
             # Never cut, even if a path contains spaces.
             print(harmless(f"{next_words(self.next)}: {styled(self.next, 'bold')}"))
@@ -178,12 +178,12 @@ def on_one_line(text: str) -> str:
     return text.replace("\n", "\\n")
 
 
-def told(message: str) -> str:
+def printable(message: str) -> str:
     """Returns a message for standard error. Quotations are cut in the middle, and control characters are made harmless.
 
     Further lines of a message are indented. Any other line break belongs to a quotation.
 
-    >>> told("no page a\\nb\\x1b[31m. Similar:\\n  Halvane"), len(told("9" * 5000))
+    >>> printable("no page a\\nb\\x1b[31m. Similar:\\n  Halvane"), len(printable("9" * 5000))
     ('no page a\\\\nb\\\\x1b[31m. Similar:\\n  Halvane', 200)
     """
     lines = re.split(r"\n(?= )", message)

@@ -17,7 +17,7 @@ from kbsource.errors import SetupError, counted
 from kbsource.files import Folder, glob, is_local
 from kbsource.release.layout import INDEX, MANIFEST
 from kbsource.release.output import trial
-from mapping.options import WRITTEN_PLACES, paths_of
+from mapping.options import OUTPUT_FOLDERS, paths_of
 from pipelines.progress import clock
 from pipelines.runners.clusters import DATAFLOW_RUNNER
 from pipelines.runners.presets import LOCAL
@@ -59,7 +59,7 @@ def dry_run(job: Callable[[], object], arguments: Mapping[str, Any]) -> Summary:
     options = [value for value in arguments.values() if is_dataclass(value)]
     named = [(name, value) for name, value in arguments.items() if isinstance(value, str)]
     named += [found for option in options for found in paths_of(option)]
-    reads = {path: _sizes(name, path) for name, path in named if name not in WRITTEN_PLACES}
+    reads = {path: _sizes(name, path) for name, path in named if name not in OUTPUT_FOLDERS}
     n_copied = sum(copied for _, copied in reads.values())
     run = arguments["run"]
     estimate = sample(run.workers) if sample is not None and run.runner == LOCAL else None
@@ -86,7 +86,7 @@ def dry_run(job: Callable[[], object], arguments: Mapping[str, Any]) -> Summary:
         ("disk while it runs, estimated", estimate and _text(estimate.peak_bytes)),
         ("size of the release, estimated", estimate and _text(estimate.release_bytes)),
     ]
-    title = "A dry run: nothing was run, and nothing is left behind."
+    title = "A dry run: nothing was run, and no files remain."
     return Summary(title=title, rows=[row for row in rows if row[1]], values=values)
 
 

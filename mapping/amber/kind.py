@@ -134,8 +134,8 @@ def _sets(checking: Checking[ListingManifest], file: str) -> Iterator[AmberSet]:
 class _LineError(DataError):
     """A line that is not a valid record of its file."""
 
-    def __init__(self, file: str, said: str) -> None:
-        super().__init__(said)
+    def __init__(self, file: str, message: str) -> None:
+        super().__init__(message)
         self.file = file
 
 

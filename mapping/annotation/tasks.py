@@ -362,13 +362,13 @@ def read_annotations(
     for path in paths:
         check_shape(path, judgement_rows(path), fits, expected=expected)
 
-    def said() -> Iterator[T]:
+    def answers() -> Iterator[T]:
         for raw in (raw for path in paths for raw in judgement_rows(path)):
-            with raw.told(reject, stage=stage):
+            with raw.rejecting(reject, stage=stage):
                 if (found := read(raw.parse())) is not None:
                     yield found
 
-    return said()
+    return answers()
 
 
 MIN_COMMON = 10

@@ -108,7 +108,7 @@ class _ContextsChecks:
                 gold = stack.enter_context(GoldPassages())
                 sources[0].add_places(gold)
                 gold.find(sources[1])
-                for split, record in sources[0].asked():
+                for split, record in sources[0].read():
                     if (line := next(lines[split], None)) is None:
                         self._found.add(contexts_path(split), "context_differs", f"{record['qid']} is not there")
                     else:

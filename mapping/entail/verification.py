@@ -193,7 +193,7 @@ def questions(aligned: Alignment, search: PageSearch, *, n_sentences: int) -> It
             # By itself, so that its neighbours are not judged; pronouns on a page usually refer to its title.
             head = f"{ended(search.page.title)} "
             span = Span(number, start, number, end, search.score(aligned.evidence_text or "", text), RESCUED)
-            yield EntailmentQuestion(head + text, len(head), len(head) + len(text), **search.standing(span))
+            yield EntailmentQuestion(head + text, len(head), len(head) + len(text), **search.location_columns(span))
 
 
 def with_verdict(

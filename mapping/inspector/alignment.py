@@ -102,7 +102,7 @@ def changed_texts(old: str, new: str) -> tuple[Marked, Marked]:
 
 
 def _report(opened: Opened) -> dict[str, Any]:
-    found: dict[str, Any] = opened.kept("report", lambda: stored_report(opened))
+    found: dict[str, Any] = opened.cached("report", lambda: stored_report(opened))
     return found
 
 
@@ -128,7 +128,7 @@ def _became(opened: Opened, report: Mapping[str, Any]) -> Iterator[tuple[Cell, .
     for row in report_rows(report):
         label = "\u2003" * row.depth + row.name
         said = Link(label, opened.url("tables/records", **row.query)) if row.query and row.n else label
-        meaning = "; ".join(filter(None, (row.meaning, row.beside)))
+        meaning = "; ".join(filter(None, (row.meaning, row.paper_text)))
         yield said, row.n, None if row.total is None else share(row.n, row.total), meaning or None
 
 
@@ -289,13 +289,13 @@ def _lines(part: Opened) -> KiltLines | None:
     file."""
     files = [entry for entry in part.manifest.files if entry.file.endswith("-kilt.jsonl")]
     entry = min(files, key=lambda file: ("_id" in file.file, "_without_answers" in file.file), default=None)
-    return None if entry is None else part.kept("lines", lambda: KiltLines(part.path, entry))
+    return None if entry is None else part.cached("lines", lambda: KiltLines(part.path, entry))
 
 
 def add_inputs(opened: Opened, rows: list[Row]) -> None:
     """Adds to each row ``kilt``, the record as written in its file, or None if it is not written; sets ``input`` to the
     question of a written record."""
-    written: dict[int, int] = opened.kept("written", lambda: dict(_written_before(opened)))
+    written: dict[int, int] = opened.cached("written", lambda: dict(_written_before(opened)))
     files = ", ".join(sorted({str(row["_file_number"]) for row in rows if row["outcome"] == "written"}))
     places = {
         (file, row): written[file] + at

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kbsource.errors import DataError
-from mapping.amber.measures import RANKS_SAID
+from mapping.amber.measures import RANKS_TEXT
 from mapping.amber.records import OUTCOMES, TASKS
 from mapping.document import Block, Chart, Charts, Section, TableSection, bars, flat_values
 from mapping.inspector.about import stored_report
@@ -76,7 +76,7 @@ def _of_tuples(opened: Opened, report: Mapping[str, Any]) -> Iterator[Block]:
 def _popularity_chart(views: Mapping[int, int]) -> Charts:
     rows = tuple((f"{rank:,}", math.log10(n)) for rank, n in views.items())
     table = TableSection("Page views of all entities, by rank", ("rank", "decimal logarithm of the views"), rows)
-    return Charts((Chart(table=table, about=RANKS_SAID),))
+    return Charts((Chart(table=table, about=RANKS_TEXT),))
 
 
 def ranks(n: int) -> Iterator[int]:

@@ -96,13 +96,13 @@ def paging(request: Request, total: int, *, n_rows: int = ROWS_A_PAGE) -> Paging
     Raises:
         HTTPException: this is not the number of a row.
     """
-    start = number_asked(request, "from") or 0
+    start = query_number(request, "from") or 0
     if start and start >= total:
         raise HTTPException(404, f"There is no row {start:,}: the list has {counted(total, 'rows')}.")
     return Paging(start, n_rows, total)
 
 
-def number_asked(request: Request, name: str) -> int | None:
+def query_number(request: Request, name: str) -> int | None:
     """Returns a number from the query, or None if it is missing.
 
     Raises:
@@ -116,7 +116,7 @@ def number_asked(request: Request, name: str) -> int | None:
     return int(given)
 
 
-def bound_asked(request: Request, name: str) -> float | None:
+def query_bound(request: Request, name: str) -> float | None:
     """Returns a numeric bound from the query, or None if it is missing or empty.
 
     Raises:
@@ -147,7 +147,7 @@ def wants_json(request: Request) -> bool:
     return request.url.path.endswith(".json")
 
 
-def redirected(request: Request, url: str, headers: Mapping[str, str] | None = None) -> Response:
+def redirect_to(request: Request, url: str, headers: Mapping[str, str] | None = None) -> Response:
     """Redirects to another view; a request for JSON is redirected to that view as JSON."""
     return RedirectResponse(json_address(url) if wants_json(request) else url, 303, headers)
 

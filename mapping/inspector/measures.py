@@ -45,7 +45,7 @@ class _Answer:
 
     columns: tuple[str, ...] = ()
     rows: Sequence[tuple[Any, ...]] = ()
-    said: str = ""
+    text: str = ""
     is_cut: bool = False
 
     def by(self, column: str) -> dict[str, _Answer]:
@@ -68,7 +68,7 @@ class _Asking:
     def answer(self, measure: Measure) -> _Answer:
         """Returns the result of a measure's query."""
         if not all(self._has(table) for table in measure.needs):
-            return _Answer(said=measure.if_missing)
+            return _Answer(text=measure.if_missing)
         db = self._connection
         for name, query in measure.derived.items():
             self._make("table", name, query)
@@ -76,8 +76,8 @@ class _Asking:
         result = db.execute(measure.query, named)
         columns = tuple(column[0] for column in result.description or ())
         rows = result.fetchmany(MOST_ROWS + 1)
-        said = "" if rows else measure.if_empty
-        return _Answer(columns, rows[:MOST_ROWS], said, len(rows) > MOST_ROWS)
+        text = "" if rows else measure.if_empty
+        return _Answer(columns, rows[:MOST_ROWS], text, len(rows) > MOST_ROWS)
 
     def close(self) -> None:
         """Drops the shared tables."""
@@ -109,20 +109,20 @@ class _Asking:
 
 
 def _manifest_json(opened: Opened) -> str:
-    found: str = opened.kept(
+    found: str = opened.cached(
         "manifest",
         lambda: orjson.dumps({name: value for name, value in opened.values.items() if name not in _FILES}).decode(),
     )
     return found
 
 
-def _sections(heading: str, asked: Sequence[tuple[Measure, _Answer]], opened: Opened) -> Iterator[Section]:
+def _sections(heading: str, answers: Sequence[tuple[Measure, _Answer]], opened: Opened) -> Iterator[Section]:
     """Builds a section of measures, or a section for each value of their column ``by``."""
-    if not any(measure.by for measure, _ in asked):
-        if blocks := tuple(_joined(block for measure, answer in asked for block in _blocks(measure, answer, opened))):
-            yield Section(heading, blocks, is_folded=all(measure.is_folded for measure, _ in asked))
+    if not any(measure.by for measure, _ in answers):
+        if blocks := tuple(_joined(block for measure, answer in answers for block in _blocks(measure, answer, opened))):
+            yield Section(heading, blocks, is_folded=all(measure.is_folded for measure, _ in answers))
         return
-    parts = [(measure, answer.by(measure.by)) for measure, answer in asked]
+    parts = [(measure, answer.by(measure.by)) for measure, answer in answers]
     for value in dict.fromkeys(value for _, by_value in parts for value in by_value):
         blocks = tuple(
             _joined(
@@ -154,8 +154,8 @@ def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
 def _blocks(measure: Measure, answer: _Answer, opened: Opened) -> Iterator[Block]:
     """Builds the blocks that show the result of a measure."""
     if not answer.rows:
-        if answer.said:
-            yield Paragraph(answer.said)
+        if answer.text:
+            yield Paragraph(answer.text)
         return
     if measure.form == "text":
         yield Paragraph(str(answer.rows[0][0]))

@@ -143,7 +143,7 @@ class Opened:
         """Returns a connection to its tables. Each table has ``_part``, ``_file`` and ``_row``."""
         return self.database.of(self)
 
-    def kept(self, key: Any, make: Any) -> Any:
+    def cached(self, key: Any, make: Any) -> Any:
         """Returns the cached value of a key. ``make`` computes it at first use; a release does not change."""
         if key not in self._kept:
             self._kept[key] = make()

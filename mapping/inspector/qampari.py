@@ -19,7 +19,7 @@ from mapping.qampari.selection import KEPT
 from mapping.write.kind import REPORT
 
 _ANSWERS_A_PAGE = 20
-_SAID = {"questions", "funnel", "types", "types_without_class"}
+_SHOWN_ELSEWHERE = {"questions", "funnel", "types", "types_without_class"}
 """Values of the report that are not repeated, because the measures show them or because they are long."""
 
 
@@ -37,7 +37,7 @@ def about_questions(opened: Opened) -> Iterator[Section]:
     """Shows the counts in the report of the release that no measure shows."""
     if any(entry.file == REPORT for entry in opened.manifest.files):
         report = stored_report(opened)
-        others = {name: value for name, value in report.items() if name not in _SAID}
+        others = {name: value for name, value in report.items() if name not in _SHOWN_ELSEWHERE}
         table = TableSection("Counts of the job", ("name", "value"), tuple(flat_values(others)))
         yield Section("Other counts", (table,), is_folded=True)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from mapping.document import Paragraph, Section
-from mapping.inspector.frame import Tab, redirected
+from mapping.inspector.frame import Tab, redirect_to
 from mapping.inspector.listing import KindViews, Listing
 from mapping.inspector.opened import Opened
 from mapping.inspector.page_view import PAGE_VIEWS
@@ -31,7 +31,7 @@ PAGES_VIEWS = KindViews(
             facets=("parse_status", "is_disambiguation"),
             searched=("title",),
             led_by="title",
-            card=lambda request, opened, card: redirected(request, opened.page_url(card.row["page_id"])),
+            card=lambda request, opened, card: redirect_to(request, opened.page_url(card.row["page_id"])),
         ),
         "redirects": Listing(
             label="Redirects",

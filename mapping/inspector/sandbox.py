@@ -245,8 +245,8 @@ def answer(task: Mapping[str, Any], beat: Beat) -> dict[str, Any]:
         }
 
 
-def _fault(said: str) -> dict[str, Any]:
-    return {"columns": [], "rows": [], "fault": said}
+def _fault(message: str) -> dict[str, Any]:
+    return {"columns": [], "rows": [], "fault": message}
 
 
 def _plain(value: Any) -> Any:

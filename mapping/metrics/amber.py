@@ -19,7 +19,7 @@ from kbsource.errors import RecordError
 from mapping.document import Chart, TableSection
 from mapping.metrics.answers import answer_form
 from mapping.metrics.evaluation import AmberEvaluation, AmberFiles
-from mapping.metrics.evaluator import GOLD, Evaluated, Given, Metrics, Reject, Scores, evaluated
+from mapping.metrics.evaluator import GOLD, Evaluated, Metrics, Reject, Scores, SystemOutput, evaluated
 from mapping.sources.raw_records import Json, digits_or_text, object_at, objects_at, text_at
 
 PARTS = ("head", "tail")
@@ -189,11 +189,11 @@ class AmberMetrics(Metrics[tuple[str, Sequence[GoldEntity]], AmberScores]):
     def id_of(self, record: Json) -> str:
         return digits_or_text(record, "id")
 
-    def kept(self, role: str, record: Json) -> Any:
+    def stored_values(self, role: str, record: Json) -> Any:
         return tuple(parse_amber_prediction(record))
 
-    def look_at(self, role: str, kept: Any, reject: Callable[[RecordError], None]) -> None:
-        self._has_answers |= AmberPrediction(*kept).answer is not None
+    def check_stored(self, role: str, stored: Any, reject: Callable[[RecordError], None]) -> None:
+        self._has_answers |= AmberPrediction(*stored).answer is not None
 
     def questions(self, record: Json) -> Iterator[str]:
         for entity in object_at(record, "qids").values():
@@ -203,7 +203,7 @@ class AmberMetrics(Metrics[tuple[str, Sequence[GoldEntity]], AmberScores]):
     def parse(self, record: Json) -> tuple[str, Sequence[GoldEntity]]:
         return text_at(record, "name"), parse_set(record)
 
-    def score(self, ids: Sequence[str], question: tuple[str, Sequence[GoldEntity]], given: Given) -> None:
+    def score(self, ids: Sequence[str], question: tuple[str, Sequence[GoldEntity]], given: SystemOutput) -> None:
         (name, entities), scores, hits = question, self.scores, self.scores.hits
         for entity in entities:
             for query in entity.queries:

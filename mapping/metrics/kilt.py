@@ -17,7 +17,7 @@ from kbsource.files import Folder, base_name, glob, join
 from kbsource.lookup import KnowledgeSource
 from mapping.metrics.answers import NOTHING, AnswerScores, score_answer, stripped
 from mapping.metrics.evaluation import PAGE, KiltEvaluation, KiltFiles
-from mapping.metrics.evaluator import Evaluated, Given, Metrics, Reject, Scores, evaluated, percent
+from mapping.metrics.evaluator import Evaluated, Metrics, Reject, Scores, SystemOutput, evaluated, percent
 from mapping.metrics.ranks import (
     Provenance,
     Span,
@@ -301,11 +301,11 @@ class KiltMetrics(Metrics[GoldRecord, KiltScores]):
     def id_of(self, record: Json) -> str:
         return id_of(record)
 
-    def kept(self, role: str, record: Json) -> Any:
+    def stored_values(self, role: str, record: Json) -> Any:
         return tuple(parse_kilt_prediction(record))
 
-    def look_at(self, role: str, kept: Any, reject: Callable[[RecordError], None]) -> None:
-        prediction = KiltPrediction(*kept)
+    def check_stored(self, role: str, stored: Any, reject: Callable[[RecordError], None]) -> None:
+        prediction = KiltPrediction(*stored)
         if prediction.provenance is None:
             reject(RecordError("several_provenances", "provenance in several outputs"))
         if prediction.answer is None:
@@ -320,7 +320,7 @@ class KiltMetrics(Metrics[GoldRecord, KiltScores]):
     def parse(self, record: Json) -> GoldRecord:
         return parse_kilt_gold(record)
 
-    def score(self, ids: Sequence[str], question: GoldRecord, given: Given) -> None:
+    def score(self, ids: Sequence[str], question: GoldRecord, given: SystemOutput) -> None:
         (record_id,) = ids
         kept = given.get("predictions", record_id)
         self.scores.without_prediction += kept is None

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 from kbsource.errors import RecordError, SetupError
 from mapping.metrics.answers import READER_METRICS, GoldNames, answer_form, is_exact, score_list
 from mapping.metrics.evaluation import EvidenceMatch, QampariEvaluation, QampariFiles
-from mapping.metrics.evaluator import DECIMALS, Evaluated, Given, Metrics, Reject, Scores, evaluated, percent
+from mapping.metrics.evaluator import DECIMALS, Evaluated, Metrics, Reject, Scores, SystemOutput, evaluated, percent
 from mapping.metrics.ranks import RetrievedPassage, answer_ranks, ranks_by_id, ranks_by_text
 from mapping.sources.raw_records import (
     FAULTS,
@@ -395,7 +395,7 @@ class QampariMetrics(Metrics[GoldQuestion, QampariScores]):
     def id_of(self, record: Json) -> str:
         return record_qid(record)
 
-    def kept(self, role: str, record: Json) -> Any:
+    def stored_values(self, role: str, record: Json) -> Any:
         if role == "predictions":
             return kept_predictions(record)
         if role == "extended":
@@ -406,7 +406,7 @@ class QampariMetrics(Metrics[GoldQuestion, QampariScores]):
         match = self._options.evidence_match if self.scores.ks else None
         return parse_qampari_gold(record, match, repeats="evidence_mean" in self._options.quirks)
 
-    def score(self, ids: Sequence[str], question: GoldQuestion, given: Given) -> None:
+    def score(self, ids: Sequence[str], question: GoldQuestion, given: SystemOutput) -> None:
         scores, (qid,) = self.scores, ids
         predictions, passages, further = (
             given.get(role, qid) if role in self.given else None for role in ("predictions", "retrieved", "extended")

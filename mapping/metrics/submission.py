@@ -18,7 +18,7 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import base_name
 from kbsource.release.output import output_file
 from mapping.metrics.evaluation import KiltEvaluation, KiltFiles
-from mapping.metrics.evaluator import GOLD, Given, Reject, evaluate
+from mapping.metrics.evaluator import GOLD, Reject, SystemOutput, evaluate
 from mapping.metrics.kilt import NO_PREDICTION, GoldRecord, KiltMetrics, KiltPrediction, KiltScores, task_files
 from mapping.metrics.plausible import check_plausible
 from mapping.options import check_ending
@@ -118,16 +118,16 @@ class _Submission(KiltMetrics):
     def fits(self, role: str, record: Json) -> bool:
         return "id" in record if role == GOLD else super().fits(role, record)
 
-    def look_at(self, role: str, kept: Any, reject: Callable[[RecordError], None]) -> None:
-        super().look_at(role, kept, reject)
-        provenance = KiltPrediction(*kept).provenance or ()
+    def check_stored(self, role: str, stored: Any, reject: Callable[[RecordError], None]) -> None:
+        super().check_stored(role, stored, reject)
+        provenance = KiltPrediction(*stored).provenance or ()
         if any(span.get("wikipedia_id") is None for span in provenance):
             reject(RecordError("missing_field", "a span without wikipedia_id, which is left out"))
 
     def parse(self, record: Json) -> GoldRecord:
         return GoldRecord("", (), (), ())
 
-    def score(self, ids: Sequence[str], question: GoldRecord, given: Given) -> None:
+    def score(self, ids: Sequence[str], question: GoldRecord, given: SystemOutput) -> None:
         (record_id,) = ids
         kept = given.get("predictions", record_id)
         self.scores.new_item(record_id)

@@ -124,7 +124,7 @@ def _dataset(path: str, name: str) -> Dataset:
     return Dataset(name, path, form, key, MENTIONS if is_linking else QUESTIONS, task)
 
 
-def measured(dataset: Dataset, predictions: str, *, most: int, reject: Reject) -> dict[str, Sequence[float]]:
+def metric_values(dataset: Dataset, predictions: str, *, most: int, reject: Reject) -> dict[str, Sequence[float]]:
     """Returns the values that the means of a dataset's metrics are computed from, by metric.
 
     Args:
@@ -186,7 +186,7 @@ class PublishedScore(NamedTuple):
 
 
 @cache
-def published() -> Mapping[tuple[str, str], Sequence[PublishedScore]]:
+def published_scores() -> Mapping[tuple[str, str], Sequence[PublishedScore]]:
     """Returns the figures of ``published.toml`` by dataset and metric."""
     text = (resources.files("mapping.retrieval") / "published.toml").read_text("utf-8")
     found: defaultdict[tuple[str, str], list[PublishedScore]] = defaultdict(list)
@@ -244,14 +244,14 @@ def score_rows(datasets: Sequence[Dataset], systems: Sequence[str], scores: Iter
     pools = (Dataset(QUESTIONS, "", "kilt", "", ""), Dataset(MENTIONS, "", "kilt", "", "", "accuracy"))
     for dataset in (*datasets, *pools):
         tasks = (dataset.task,) if dataset.task else DOWNSTREAM
-        beside = (name for name in (*DOWNSTREAM, *KILT) if (dataset.key, name) in published())
+        beside = (name for name in (*DOWNSTREAM, *KILT) if (dataset.key, name) in published_scores())
         for shown in (*_SHOWN[dataset.form], *(beside if dataset.form == "kilt" else ())):
             for metric in dict.fromkeys(shown.replace(_DOWNSTREAM, task) for task in tasks):
                 found = tuple(by_place.get((dataset.name, metric, system)) for system in systems)
                 sizes = sorted({score.n for score in found if score is not None})
                 if sizes:
                     n = ", ".join(f"{size:,}" for size in sizes)
-                    yield ScoreRow(dataset.name, metric, n, found, published().get((dataset.key, shown), ()))
+                    yield ScoreRow(dataset.name, metric, n, found, published_scores().get((dataset.key, shown), ()))
 
 
 def score_text(score: Score | None) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from mapping.document import Block, Document, Paragraph, Section, TableSection, to_markdown
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, TABLE_COMPOSITION, TABLE_SIMPLE
-from mapping.retrieval.benchmark import Dataset, PublishedScore, published
+from mapping.retrieval.benchmark import Dataset, PublishedScore, published_scores
 from mapping.retrieval.benchmark_kind import Score
 
 _SPLIT = re.compile(r"(?:^|[/_-])(train|dev|test)(?:[/_-]|$)")
@@ -183,7 +183,7 @@ def _published_rows(layout: Layout) -> Iterator[tuple[str | float | None, ...]]:
     figures: dict[tuple[int, str], dict[int, PublishedScore]] = {}
     for place, column in enumerate(layout.columns):
         dataset, metric, source = column.figures or (column.dataset, column.metric, layout.source)
-        for figure in published().get((dataset, metric), ()):
+        for figure in published_scores().get((dataset, metric), ()):
             if figure.source == source:
                 figures.setdefault((figure.row, figure.system), {})[place] = figure
     for (_, system), own in sorted(figures.items()):

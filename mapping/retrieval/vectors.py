@@ -84,7 +84,10 @@ def check_precision(precision: VectorPrecision, encoder: Mapping[str, Any]) -> N
             "count; leave it out."
         )
     if precision == "bits" and encoder["dimension"] % 8:
-        raise SetupError(f"--precision bits packs 8 numbers; {encoder['name']} gives {encoder['dimension']}.")
+        raise SetupError(
+            f"--precision bits packs 8 numbers into a byte, and vectors of {encoder['name']} have "
+            f"{encoder['dimension']} numbers; choose float16 or int8."
+        )
 
 
 def check_known(vectors: str, passages: str, facts: Mapping[str, Any]) -> None:

@@ -129,5 +129,5 @@ def _search(page: TokenisedPage, ids: list[int], units: list[tuple[int, WindowUn
         visited.append(hits)
     for hits in visited:
         offer_long(hits, grams, best)
-    best.settle()
+    best.break_ties()
     return best

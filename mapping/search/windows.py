@@ -214,7 +214,7 @@ class Best:
             self.score, self._product, self._ties = score, product, []
             self.first, self.end = first, first + n_span
 
-    def settle(self) -> None:
+    def break_ties(self) -> None:
         """Chooses among units that tie: the shortest span, and the earliest of those."""
         if self._ties:
             n_span, self.first = min(hits.shortest(self._product, self._grams) for hits in self._ties)

@@ -176,7 +176,7 @@ class Request(Struct, frozen=True, forbid_unknown_fields=True):
     of_passages: ClassVar[bool] = False
 
     @classmethod
-    def said(cls) -> str:
+    def description(cls) -> str:
         """Returns the description of the operation, for people and models."""
         return " ".join((cls.__doc__ or "").split())
 
@@ -341,7 +341,7 @@ class Check(Request, frozen=True):
 
     def answer(self, served: Served) -> Json:
         if (self.start_char is None) != (self.end_char is None) or (self.element is None and self.end_char is not None):
-            raise RecordError("bad_span", "give element, start_char and end_char together, or the element alone")
+            raise RecordError("bad_span", "give element, start_char and end_char together, or only element")
         page = served.page(self.page)
         found = self._there(page) or _elsewhere(self.quote, page)
         if found is None and not is_blank(self.quote):

@@ -180,7 +180,7 @@ class Kilt(RecordSource[KiltOptions]):
         """
         written = objects_at(record, "output") if "output" in record else None
         if written == []:
-            raise RecordError("empty_output", "a record has at least one output, or no such key")
+            raise RecordError("empty_output", "output is an empty list; give at least one output, or leave the key out")
         meta = optional_object(record, "meta")
         return ReleasedExample(
             origin.key,

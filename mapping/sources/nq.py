@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Annotated, Literal, NamedTuple
 
 from kbsource.errors import RecordError
-from mapping.options import KEPT
+from mapping.options import ON_BY_DEFAULT
 from mapping.records import Evidence, Example, Output, PageKey
 from mapping.sources.campaign import CampaignSource, findings
 from mapping.sources.examples import ExclusionError, Origin
@@ -42,9 +42,9 @@ _TAG = re.compile(r"</?[A-Z][A-Za-z0-9]*(?:_.*)?/?>", re.DOTALL)
 class NqOptions(SourceOptions):
     """Options of Natural Questions. ``released`` follows the authors' code and the published files."""
 
-    nq_keep_long_short_answers: Annotated[bool, KEPT] = True
+    nq_keep_long_short_answers: Annotated[bool, ON_BY_DEFAULT] = True
     """Short answers of more than five tokens are kept, without provenance."""
-    nq_strip_html: Annotated[bool, KEPT] = True
+    nq_strip_html: Annotated[bool, ON_BY_DEFAULT] = True
     """HTML tokens are removed from answers and evidence; otherwise they lower the score of long answers."""
     nq_annotation_meta: Literal["own", "released"] = "own"
     """Which annotation a long answer takes its meta from: its own, or always the first."""
@@ -54,7 +54,7 @@ class NqOptions(SourceOptions):
     """Separator of tokens; released splits at any white space, which shifts spans."""
 
     @property
-    def places_nothing(self) -> bool:
+    def locates_empty(self) -> bool:
         """True if evidence without text is located before the title."""
         return self.nq_null_long_answers == "released"
 

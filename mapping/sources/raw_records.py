@@ -194,7 +194,7 @@ class RawRecord(NamedTuple):
         return BadRecord(stage, key or f"line {self.line}", error.reason, detail, self.file, self.offset)
 
     @contextmanager
-    def told(self, reject: Callable[[BadRecord], object], *, stage: str = "source") -> Iterator[None]:
+    def rejecting(self, reject: Callable[[BadRecord], object], *, stage: str = "source") -> Iterator[None]:
         """Reports an error of this record instead of raising it."""
         try:
             yield
@@ -203,7 +203,7 @@ class RawRecord(NamedTuple):
 
 
 @contextmanager
-def opened(path: str, *, member: str | None = None) -> Iterator[tuple[BinaryIO, bool]]:
+def open_decompressed(path: str, *, member: str | None = None) -> Iterator[tuple[BinaryIO, bool]]:
     """Opens a file for reading, decompressed; also returns whether offsets count the uncompressed bytes.
 
     ``member`` is the end of the path of the file to be read from a tar archive; None if archives are not accepted.
@@ -251,9 +251,9 @@ def _opened_member(file: BinaryIO, path: str, name: str | None) -> Iterator[Bina
 
 
 def iter_lines(path: str, *, keep_blank: bool = False) -> Iterator[RawRecord]:
-    """Reads the lines of a file without line ends; empty lines only on request. Raises as ``opened``."""
+    """Reads the lines of a file without line ends; empty lines only on request. Raises as ``open_decompressed``."""
     name = base_name(path)
-    with opened(path) as (file, counts_plainly):
+    with open_decompressed(path) as (file, counts_plainly):
         number = 0
         offset = file.tell()
         while data := file.readline(MAX_RECORD_BYTES + 1):
@@ -275,13 +275,13 @@ def iter_array(path: str, *, key: str | None = None, member: str | None = None) 
 
     Elements that are not valid JSON are yielded too. If brackets or quotes do not balance, the element ends at the next
     position where another object can follow. With ``key``, the file is one object that contains the array under this
-    key, preceded only by scalars; ``member`` as for ``opened``.
+    key, preceded only by scalars; ``member`` as for ``open_decompressed``.
 
     Raises:
-        SetupError: as ``opened``; the file is not an array.
+        SetupError: as ``open_decompressed``; the file is not an array.
     """
     name = base_name(path)
-    with opened(path, member=member) as (file, counts_plainly):
+    with open_decompressed(path, member=member) as (file, counts_plainly):
         buffer = bytearray()
         position = file.tell()  # offset of the buffer's first byte
         if key is not None:
@@ -388,9 +388,9 @@ def _is_json(data: bytes) -> bool:
 def iter_records(path: str, *, key: str | None = None) -> Iterator[RawRecord]:
     """Reads the records of a file that is a JSON array, an object with an array under a key, or JSON lines.
 
-    Raises as ``opened``.
+    Raises as ``open_decompressed``.
     """
-    with opened(path) as (file, _):
+    with open_decompressed(path) as (file, _):
         head = file.read(_PEEKED_BYTES).lstrip()
     if key is not None and array_start(head, key):
         return iter_array(path, key=key)
@@ -399,7 +399,7 @@ def iter_records(path: str, *, key: str | None = None) -> Iterator[RawRecord]:
 
 
 def readable_records(path: str) -> Iterator[Json]:
-    """Reads the records of a file; records that are not JSON objects are skipped. Raises as ``opened``."""
+    """Reads the records of a file; records that are not JSON objects are skipped. Raises as ``open_decompressed``."""
     for raw in iter_records(path):
         with suppress(RecordError):
             yield raw.parse()

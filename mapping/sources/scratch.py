@@ -60,7 +60,7 @@ class Scratch(ScratchFile):
     CREATE INDEX rows_by_key ON rows (key);
     """
 
-    def give(self, example_id: str, file: int) -> int | None:
+    def claim_id(self, example_id: str, file: int) -> int | None:
         """Records that an id occurs in the file with this number; returns the number of the file that already had it,
         or None."""
         cursor = self._database.execute("INSERT OR IGNORE INTO given VALUES (?, ?)", (example_id, file))

@@ -55,7 +55,7 @@ class SourceOptions(Checked):
         return None
 
     @property
-    def places_nothing(self) -> bool:
+    def locates_empty(self) -> bool:
         """True if evidence without text is located before the title."""
         return False
 
@@ -83,13 +83,13 @@ class Tally:
     rejected_references: Counter[str] = field(default_factory=Counter)
     statistics: Counter[str] = field(default_factory=Counter)  # further counts of a dataset
 
-    def give(self, example: Example) -> Example:
+    def count_example(self, example: Example) -> Example:
         """Counts an example and returns it."""
         self.examples += 1
         self.evidences += sum(1 for _ in iter_evidence(example))
         return example
 
-    def leave(self, left: RecordFate) -> None:
+    def count_skipped(self, left: RecordFate) -> None:
         """Counts a record that is not an example of its own."""
         if left.reason is None:
             self.merged += 1

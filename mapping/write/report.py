@@ -93,7 +93,7 @@ class ReportRow(NamedTuple):
     paper: float | None = None  # share that the KILT paper reports, or the number if there is no total
 
     @property
-    def beside(self) -> str:
+    def paper_text(self) -> str:
         """Returns what the KILT paper reports, as text; empty if it reports nothing."""
         if self.paper is None:
             return ""
@@ -145,7 +145,7 @@ def report_text(report: Mapping[str, Any]) -> str:
     """Returns the report as text."""
     records, counts = report["records"], report["counts"]
     lines = [
-        _row("  " * row.depth + row.name, row.n, row.total) + (row.beside and f"; {row.beside}")
+        _row("  " * row.depth + row.name, row.n, row.total) + (row.paper_text and f"; {row.paper_text}")
         for row in report_rows(report)
     ]
     if (share := report["dropped_by_threshold"]) is not None:

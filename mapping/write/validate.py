@@ -164,7 +164,7 @@ class _Checker:
 
         if not isinstance(example_id, str):
             broken("bad_type" if "id" in record else "missing_field", "id: expected a string")
-        elif self._index.give(example_id, 0) is not None:
+        elif self._index.claim_id(example_id, 0) is not None:
             broken("duplicate_id", example_id)
         if "input" in record and not isinstance(record["input"], str):
             broken("bad_type", "input: expected a string")

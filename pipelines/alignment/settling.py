@@ -122,7 +122,7 @@ def filter_records(chunk: AlignedChunk, options: FilterOptions, cuts: Cuts | Non
         yield AlignedRecord(ordinal, example, found, decision, written, record)
 
 
-def standing(chunks: Iterable[AlignedChunk], options: FilterOptions) -> Iterator[int]:
+def passing_records(chunks: Iterable[AlignedChunk], options: FilterOptions) -> Iterator[int]:
     """Finds the numbers of the records that pass the filter of dev and test, in order."""
     for chunk in chunks:
         for ordinal, example, found in _settled_records(chunk, options):

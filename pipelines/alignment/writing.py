@@ -126,7 +126,7 @@ def search_settings(options: MapOptions) -> SearchSettings:
     return SearchSettings(
         max_elements=options.max_elements,
         numbering=options.numbering,
-        places_nothing=options.choices.places_nothing,
+        locates_empty=options.choices.locates_empty,
         accept_fuzzy=options.accept_fuzzy,
         rescue_sentences=options.verify.rescue_sentences if options.verify is not None else 0,
     )

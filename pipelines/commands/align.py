@@ -51,7 +51,7 @@ _MEANINGS = {
     "near": "the page contains a similar text",
     "sentence": "the wording differs; a sentence of the page has all its names and most of its words",
     "weak": "nothing in the page is similar enough; this is the likeliest place",
-    "page_only": "the page is there; no text was asked for",
+    "page_only": "the page exists; no text was given",
     "page_missing": "the release has no such page",
     "page_ambiguous": "that is a disambiguation page",
     "empty_evidence": "there is no text to look for",

@@ -299,7 +299,7 @@ def age(options: Annotated[AgeOptions, FLAT], *, run: Run = RunOptions()) -> Sum
             --input fever-dev-kilt.jsonl --input nq-dev-kilt.jsonl --output ages/enwiki
         kbsource inspect ages/enwiki releases/enwiki-20190801 releases/enwiki-20261001
     """
-    from mapping.age import FATES, said_half_life
+    from mapping.age import FATES, half_life_text
     from pipelines.jobs.age import measure_age as look_in_all
 
     made = look_in_all(options, flags=run.flags(), progress=Progress())
@@ -311,7 +311,7 @@ def age(options: Annotated[AgeOptions, FLAT], *, run: Run = RunOptions()) -> Sum
         share = f"{100 * standing / every['evidence']:.1f} %"
         table.append((day, share, *(f"{own[fate]:,}" for fate in fates)))
     groups = [
-        (name, group["name"], f"{group['evidence']:,}", said_half_life(group["half_life_years"]))
+        (name, group["name"], f"{group['evidence']:,}", half_life_text(group["half_life_years"]))
         for name in ("dataset", "infobox", "size")
         for group in made.report["groups"][name][:_GROUPS_SHOWN]
     ]
@@ -322,7 +322,7 @@ def age(options: Annotated[AgeOptions, FLAT], *, run: Run = RunOptions()) -> Sum
     rows: list[Row] = [
         ("records rejected", made.manifest.facts["counts"]["rejected"]),
         ("pieces of evidence", every["evidence"]),
-        ("half-life", said_half_life(every["half_life_years"])),
+        ("half-life", half_life_text(every["half_life_years"])),
     ]
     return made_summary(made, rows, text="\n\n".join(parts), **made.report)
 

@@ -94,7 +94,7 @@ def search(
             --top 200 --output bm25-dev.jsonl
     """
     from mapping.retrieval.queries import Query
-    from mapping.retrieval.runs import found_line, searched_queries
+    from mapping.retrieval.runs import hits_line, searched_queries
     from mapping.retrieval.systems import open_system
 
     if (query is None) == (queries is None) or (queries is None) != (output is None):
@@ -117,7 +117,7 @@ def search(
                 next=command_line("search", passages, "--queries", "FILE", "--output", "PREDICTIONS"),
             )
         found = partial(searched_queries, queries, search=partial(opened.search, n_documents=top or TOP))
-        line, then = partial(found_line, form=form), _evaluated(queries, output, form)
+        line, then = partial(hits_line, form=form), _evaluated(queries, output, form)
         return _converted(found, lambda _, parts: line(*parts), output, then)
 
 
@@ -208,7 +208,7 @@ def link(release: Release, text: Text, /, *, options: Annotated[LinkerOptions, F
         for alias in (linked.alias for linked in found)
     ]
     return Summary(
-        text=table_text(rows) if found else "No mention of the alias table stands in the text.",
+        text=table_text(rows) if found else "The text contains no mention from the alias table.",
         values=[
             {
                 "start_char": found_mention.start_char,

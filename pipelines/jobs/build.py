@@ -51,7 +51,7 @@ from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Done, Progress, beats_in
 from pipelines.runners.presets import LOCAL, beam_flags
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
-from pipelines.runners.workers import do, installed
+from pipelines.runners.workers import do, installation_facts
 from pipelines.transforms.pages import ParseWikitext
 from pipelines.transforms.wikipedia import (
     BuildDefinitions,
@@ -243,7 +243,7 @@ def check_base(options: BuildOptions, site: Site) -> PagesManifest:
         "wiki's": {**manifest.dump.site, "generator": ""},
         "option": {name: manifest.options.get(name) for name in own},
     }
-    code = {**code_facts(), "sha256": installed()["sha256"]}
+    code = {**code_facts(), "sha256": installation_facts()["sha256"]}
     check_same_facts(base, old, {"code": code, "wiki's": {**site.to_json(), "generator": ""}, "option": own})
     # Nothing else checks reused pages.
     check_hashes(base, [*manifest.files, *(entry for name in _TAKEN for entry in manifest.tables.get(name, ()))])
@@ -405,7 +405,7 @@ def _commit(
             inputs=inputs.files,
             options=options.data_options(),
             wikidata=None if wikidata is None else WikidataTables.open(wikidata),
-            code={**code_facts(), "sha256": installed()["sha256"]} if options.record_dependencies else None,
+            code={**code_facts(), "sha256": installation_facts()["sha256"]} if options.record_dependencies else None,
             definitions=local_index(join(staging, STORE))
             if options.record_dependencies and has_definitions(options, inputs.content)
             else None,

@@ -26,7 +26,7 @@ from kbsource.runtime.chunks import (
 )
 from kbsource.runtime.guard import Guard, WorkerDiedError
 from kbsource.temporary import TemporaryFolder
-from pipelines.primitives.guarded_chunk import DO_CHUNK, packed
+from pipelines.primitives.guarded_chunk import DO_CHUNK, pickled_text
 from pipelines.runners.counters import count, count_rejected, timed
 from pipelines.runners.workers import WorkerDoFn
 
@@ -107,7 +107,7 @@ class _DoChunk(WorkerDoFn):
         **limits: Any,
     ) -> None:
         super().__init__()
-        self._make, self._folder, self._removes_input = packed(make), folder, removes_input
+        self._make, self._folder, self._removes_input = pickled_text(make), folder, removes_input
         self._prepare: Callable[..., None] | None = getattr(make, "prepare", None)
         self._limits, self._beats = limits, beats
         self._guard: Guard | None = None

@@ -110,7 +110,7 @@ def known_runners() -> list[str]:
 
 
 def import_local_beam(*names: str) -> None:
-    """Imports modules of Beam, or that import it, without what local runs do not use."""
+    """Imports Beam, and modules that import it, without the packages that local runs do not use."""
     with leaving_out(*_NOT_LOCAL):
         for name in ("apache_beam", *names):
             importlib.import_module(name)

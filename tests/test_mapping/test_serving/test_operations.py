@@ -227,7 +227,7 @@ def test_passages_of_another_release_are_refused(tmp_path: Path, folders: tuple[
 
 def test_every_parameter_is_bounded_and_said() -> None:
     for operation in (*OPERATIONS.values(), *SHAPES.values()):
-        assert operation.said().endswith(".")
+        assert operation.description().endswith(".")
         schema = operation.schema()
         assert schema["type"] == "object"
         assert schema["additionalProperties"] is False

@@ -13,7 +13,7 @@ import pytest
 from kbsource.errors import RecordError, SetupError
 from kbsource.records import BadRecord
 from mapping.entail.signal import Pair, Verdict
-from mapping.retrieval.fact_checker import checked
+from mapping.retrieval.fact_checker import check_claims
 from mapping.retrieval.page_lookup import PageLookup
 from mapping.retrieval.queries import Hit, Query
 from mapping.retrieval.reader import read_prompt
@@ -140,7 +140,7 @@ def test_the_first_sentences_of_pages_are_read_in_place_of_passages(release: Pat
     hits = tuple(Hit(f"{page}__{number}", str(page), "T", "x") for number, page in enumerate((12, 12)))
     model: Any = SeeingChecker()
     given: dict[str, Any] = {"prompt": read_prompt(None, "fact-checking"), "top": 9, "pages": pages, "n_sentences": 1}
-    (line,) = checked([Query("a", "Claim.", contexts=hits)], model, **given)
+    (line,) = check_claims([Query("a", "Claim.", contexts=hits)], model, **given)
     assert isinstance(line, bytes)
     first, two = pages.beginning("12", 1), pages.beginning("12", 2)
     assert first.text
@@ -149,7 +149,7 @@ def test_the_first_sentences_of_pages_are_read_in_place_of_passages(release: Pat
     page = {"wikipedia_id": "12", "title": "Halvane Isles", "text": first.text}
     assert json.loads(line)["output"] == [{"answer": "SUPPORTS", "provenance": [page]}]
     lost = Hit("999999__0", "999999", "T", "x")
-    (refused,) = checked([Query("b", "Claim.", contexts=(lost,))], model, **given)
+    (refused,) = check_claims([Query("b", "Claim.", contexts=(lost,))], model, **given)
     assert isinstance(refused, RecordError)
     assert (refused.reason, refused.detail) == ("unknown_page", "b: the release has no page '999999'")
 
@@ -197,7 +197,7 @@ def test_what_cannot_be_used_is_told_and_the_others_are_answered(tmp_path: Path)
 
 def test_a_run_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    real = job.answered
+    real = job.answer_questions
 
     def stopped(questions: Any, *given: Any, **options: Any) -> Any:
         asked.extend(question.query_id for question in questions)
@@ -205,7 +205,7 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
             raise SetupError("stopped")
         return real(questions, *given, **options)
 
-    monkeypatch.setattr(job, "answered", stopped)
+    monkeypatch.setattr(job, "answer_questions", stopped)
     told = io.StringIO()
     with pytest.raises(Exception, match="stopped"):
         _read(tmp_path, QUESTIONS, FOUND, told=told)

@@ -26,7 +26,7 @@ from apache_beam.utils.subprocess_server import JavaJarServer
 from kbsource.errors import DataError, SetupError
 from kbsource.stores import check_reachable
 from pipelines.app import parse_command
-from pipelines.flex_template import typed
+from pipelines.flex_template import form_command
 from pipelines.runners import job_server
 from pipelines.runners.job_server import beam_jar, check_java, given_jar
 from pipelines.runners.presets import PRESETS, beam_flags, n_cores, quiet_beam
@@ -205,7 +205,7 @@ def test_a_template_starts_its_job_as_the_command_line_does() -> None:
     given = ["--command=build", "--dump=gs://b/d.xml.bz2", "--output=gs://b/r", *CLOUD, "--job_name=j"]
     expected = beam_flags("dataflow", workers=None, beam_args=[*CLOUD, "--job_name=j"])
     for launched in (given, [*given, "--runner=DataflowRunner"]):
-        assert typed(launched).arguments.arguments["run"].flags() == expected
+        assert form_command(launched).arguments.arguments["run"].flags() == expected
 
 
 def test_dataflow_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -450,9 +450,11 @@ def test_the_document_shows_flags_that_kbsource_and_beam_know() -> None:
 
     runs = []
     for line in lines:
-        typed = parse_command(line)
-        assert typed is not None
-        runs += [run] if (run := typed.arguments.arguments.get("run")) is not None else []  # kbsource nli has none
+        form_command = parse_command(line)
+        assert form_command is not None
+        runs += (
+            [run] if (run := form_command.arguments.arguments.get("run")) is not None else []
+        )  # kbsource nli has none
     assert len(runs) > 3
     for run in runs:
         assert run.runner in PRESETS
