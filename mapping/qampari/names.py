@@ -243,11 +243,16 @@ class ValueNames:
         for kind, (_, value) in zip(kinds, values, strict=True):
             if kind == "item":
                 found.append(named[int(value[1:])])
-            elif kind == "year":
-                found.append(Name(None, year_names(int(value))))
             else:
-                found.append(Name(None, number_names(value) if kind == "number" else text_names(value)))
+                found.append(name_value(kind, value))
         return found
+
+
+def name_value(kind: ValueKind, value: str) -> Name:
+    """Returns the names of a value that is not an item."""
+    if kind == "year":
+        return Name(None, year_names(int(value)))
+    return Name(None, number_names(value) if kind == "number" else text_names(value))
 
 
 def property_kinds(tables: WikidataTables) -> dict[str, ValueKind]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ import pyarrow.compute as pc
 
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, keep_chunk, read_chunk_report, write_chunk
 from kbsource.runtime.database import ordered_batches
-from kbsource.runtime.warehouse import StoredTable, warehouse
+from kbsource.runtime.warehouse import warehouse
 from mapping.amber.names import (
     FACTS,
     ITEM_KIND,
@@ -29,18 +28,13 @@ from mapping.amber.records import Collection
 from mapping.amber.sets import BEARERS_OF_VALUES, INSTANCE_OF
 from mapping.qampari.classes import ItemSet, Numbers, item_numbers
 from pipelines.options.amber import AmberJobOptions
-from pipelines.primitives.lookup import read_item_set
+from pipelines.primitives.joins import ONLY, Chunks, stored_table
 from pipelines.primitives.page_texts import PagesPlan
-from pipelines.primitives.shuffle import CollectSorted
 from pipelines.runners.counters import count
-from pipelines.runners.workers import do, wired
 from pipelines.transforms.tables import ReadStatements, ReadTable
 
-Chunks = Sequence[tuple[ChunkKey, BatchRef]]
 VIEWS_POWER = "views_2^"
 """Prefix of the counts of entities by views: each class ranges from a power of two to the next."""
-ONLY = ChunkKey(0, 0)
-"""Key of the only chunk of a step with one worker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,40 +56,9 @@ _COLUMNS = {
 }
 
 
-@wired
-def select_rows(
-    pipeline: Any, table: str, paths: Mapping[str, tuple[str, ...]], function: Any, plan: AmberPlan, *needed: Any
-) -> Any:
-    """Pipeline -> all (key, ``BatchRef``) of the rows that a function selects from a table.
-
-    Args:
-        paths: paths of the files, by table.
-        needed: the path of a set of items, if the function expects one.
-    """
-    reader = ReadStatements if table == "statements" else ReadTable
-    batches = pipeline | "read" >> reader(paths[table], _COLUMNS[table])
-    return batches | "take" >> do(_take, *needed, table=table, function=function, plan=plan) | "all" >> CollectSorted()
-
-
-def _take(
-    element: tuple[ChunkKey, pa.RecordBatch],
-    *needed: str,
-    table: str,
-    function: Callable[..., pa.RecordBatch],
-    plan: AmberPlan,
-) -> Iterator[tuple[ChunkKey, BatchRef]]:
-    key, batch = ChunkKey(*element[0]), element[1]
-
-    def make(path: str) -> None:
-        rows = function(batch, *map(read_item_set, needed), plan=plan)
-        write_chunk([rows], rows.schema, Report(n_bytes=rows.nbytes), path=path)
-
-    yield key, keep_chunk(plan.folder(table), key, make)
-
-
-def stored(schema: pa.Schema, chunks: Chunks) -> StoredTable:
-    """Returns rows of chunks as a table for ``warehouse``."""
-    return StoredTable(schema, [BatchRef(*chunk) for _, chunk in chunks])
+def table_reader(name: str, paths: Mapping[str, tuple[str, ...]]) -> ReadTable:
+    """Returns the reader of a table; ``paths`` are the paths of its files, by table."""
+    return (ReadStatements if name == "statements" else ReadTable)(paths[name], _COLUMNS[name])
 
 
 def key_views(batch: pa.RecordBatch, *, plan: AmberPlan) -> pa.RecordBatch:
@@ -130,7 +93,7 @@ def join_views(views: Chunks, links: Chunks, *, plan: AmberPlan) -> Iterator[tup
     """All KEYED_VIEWS and KEYED_LINKS -> (key, ``BatchRef`` of VIEWED), with the counts in its report."""
 
     def make(path: str) -> None:
-        with warehouse({"views": stored(KEYED_VIEWS, views), "links": stored(KEYED_LINKS, links)}) as db:
+        with warehouse({"views": stored_table(KEYED_VIEWS, views), "links": stored_table(KEYED_LINKS, links)}) as db:
             counted = db.sql(VIEWS_COUNTS).to_arrow_table().to_pylist()[0]
             report = Report(Counter(counted))
             rows = ordered_batches(db, VIEWED_ITEMS.format(least=plan.options.min_views), VIEWED)

@@ -29,7 +29,6 @@ from kbsource.runtime.chunks import (
     write_chunk,
 )
 from kbsource.runtime.database import insert, ordered_batches
-from kbsource.runtime.regroup import one_run_each
 from kbsource.runtime.warehouse import warehouse
 from mapping.acceptance import read_rule
 from mapping.amber.names import FACTS, NAMES, TERMS, VIEWED, NamedSet, find_names, named_sets, used_values
@@ -41,7 +40,16 @@ from mapping.entail.verification import span_premise
 from mapping.search.page_search import align_evidence, matched_text
 from mapping.search.tokenised_page import TokenisedPage
 from mapping.search.tokens import Tokeniser
-from pipelines.amber.entities import ONLY, AmberPlan, Chunks, stored
+from pipelines.amber.entities import AmberPlan
+from pipelines.primitives.joins import (
+    ONLY,
+    Chunks,
+    row_batches,
+    stored_page_groups,
+    stored_table,
+    write_batch,
+    write_by_pages,
+)
 from pipelines.primitives.page_texts import PageTexts
 from pipelines.runners.counters import count
 
@@ -104,39 +112,32 @@ def choose_sets(terms: Chunks, facts: Chunks, viewed: Chunks, *, plan: AmberPlan
     rules = plan.options.rules
 
     def make(path: str) -> None:
-        tables = {"viewed": stored(VIEWED, viewed), "terms": stored(TERMS, terms), "facts": stored(FACTS, facts)}
+        tables = {
+            "viewed": stored_table(VIEWED, viewed),
+            "terms": stored_table(TERMS, terms),
+            "facts": stored_table(FACTS, facts),
+        }
         with warehouse(tables) as db:
             find_names(db, plan.collections, rules)
             insert(db, "outcomes", [], _OUTCOMES)
             rejected: list[tuple[int, str, str]] = []
-            insert(db, "wanted", _batches(_wanted(named_sets(db), rejected, plan), WANTED), WANTED)
-            insert(db, "outcomes", _batches(rejected, _OUTCOMES), _OUTCOMES)
+            insert(db, "wanted", row_batches(_wanted(named_sets(db), rejected, plan), WANTED), WANTED)
+            insert(db, "outcomes", row_batches(rejected, _OUTCOMES), _OUTCOMES)
             report = Report(Counter(db.sql(_TERM_COUNTS).to_arrow_table().to_pylist()[0]))
             if rules.false_objects == "wikidata":
                 report.facts["used"] = used_values(db, plan.collections)
             write_chunk(ordered_batches(db, _ALL_NAMES, NAMES), NAMES, report, path=names_path(plan))
             ordered = ordered_batches(db, _WANTED_ORDER, WANTED, n_rows=_ROWS_AT_ONCE)
-            grouped = (batch.append_column("group", pa.array(plan.pages.together(batch))) for batch in ordered)
-            of_pages = (batch.select(WANTED.names) for batch in one_run_each(grouped, "group"))
-            write_chunk(of_pages, WANTED, Report(), path=path)  # last, because it shows that the step is done
+            write_by_pages(ordered, WANTED, plan.pages, path=path)  # last, because it shows that the step is done
 
     wanted = keep_chunk(plan.folder("wanted"), ONLY, make)
     count(read_chunk_report(names_path(plan))[1].counts)
-    for number, batch in enumerate(read_stored(wanted, ["position"])):
-        yield ChunkKey(0, int(plan.pages.together(batch)[0])), wanted._replace(first_batch=number, n_batches=1)
+    yield from stored_page_groups(wanted, plan.pages)
 
 
 def names_path(plan: AmberPlan) -> str:
     """Returns the path of the NAMES of ``choose_sets``."""
     return chunk_path(plan.folder("names"), ONLY)
-
-
-def _batches(
-    rows: Iterable[tuple[Any, ...]], schema: pa.Schema, n_rows: int = _ROWS_AT_ONCE
-) -> Iterator[pa.RecordBatch]:
-    source = iter(rows)
-    while part := list(islice(source, n_rows)):
-        yield rows_batch(part, schema)
 
 
 def _wanted(
@@ -178,8 +179,7 @@ def align_pages(element: tuple[ChunkKey, BatchRef], *, plan: AmberPlan) -> Itera
             (signals, SIGNALS, signals_path),
             (aligned, WANTED, path),  # last, because it shows that the pages are done
         ):
-            batch = rows_batch(rows, schema)
-            write_chunk([batch], schema, Report(n_bytes=batch.nbytes), path=own_path)
+            write_batch(rows_batch(rows, schema), path=own_path)
 
     yield key, keep_chunk(plan.folder(OF_PAGES), key, make)
     yield beam.pvalue.TaggedOutput(OF_SIGNALS, (key, read_chunk_report(signals_path)[0]))
@@ -298,8 +298,10 @@ def settle_sets(searched: Chunks, signals: Chunks, answers: Chunks = (), *, plan
     def make(path: str) -> None:
         given = {"searched": (WANTED, searched), "signals": (_OWN_SIGNALS, signals), "answers": (ANSWERS, answers)}
         report = Report()
-        with warehouse({name: stored(*table) for name, table in given.items()}) as db:
-            write_chunk(_batches(_settled(db, report, plan), SETTLED, _SETS_AT_ONCE), SETTLED, report, path=path)
+        with warehouse({name: stored_table(*table) for name, table in given.items()}) as db:
+            write_chunk(
+                row_batches(_settled(db, report, plan), SETTLED, n_rows=_SETS_AT_ONCE), SETTLED, report, path=path
+            )
 
     yield ONLY, keep_chunk(plan.folder("settled"), ONLY, make)
 

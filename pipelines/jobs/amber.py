@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -32,11 +33,10 @@ from mapping.write.kind import REPORT, write_report
 from pipelines.amber.entities import (
     VIEWS_POWER,
     AmberPlan,
-    Chunks,
     join_views,
     key_links,
     key_views,
-    select_rows,
+    table_reader,
     take_facts,
     take_terms,
 )
@@ -52,6 +52,7 @@ from pipelines.amber.sets import (
 )
 from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
 from pipelines.options.amber import AmberJobOptions
+from pipelines.primitives.joins import Chunks, collect_rows
 from pipelines.primitives.lookup import write_item_set
 from pipelines.primitives.page_texts import ReleasePages
 from pipelines.primitives.shuffle import Checkpoint, CollectSorted
@@ -64,22 +65,25 @@ Given = beam.pvalue.AsSingleton
 
 
 def make_amber_release(
-    pipeline: Any, plan: AmberPlan, paths: Mapping[str, tuple[str, ...]], facts: Mapping[str, Any]
+    pipeline: Any, plan: AmberPlan, paths: Mapping[str, tuple[str, ...]], values: Mapping[str, Any]
 ) -> Any:
     """Applies all steps to a pipeline; returns the folder of the release, once it is complete.
 
     Args:
         paths: paths of the files ``pageviews``, ``sitelinks``, ``items`` and ``statements``.
-        facts: values of the manifest, except those that the last step writes.
+        values: values of the manifest, except those that the last step writes.
     """
-    views = pipeline | "views" >> select_rows("pageviews", paths, key_views, plan)
-    links = pipeline | "links" >> select_rows("sitelinks", paths, key_links, plan)
-    viewed = views | "join views" >> do(join_views, Given(links), plan=plan)
+
+    def rows(name: str, function: Any, *needed: Any) -> Any:
+        select = collect_rows(partial(function, plan=plan), plan.folder(name), *needed)
+        return pipeline | f"read {name}" >> table_reader(name, paths) | name >> select
+
+    links = Given(rows("sitelinks", key_links))
+    viewed = rows("pageviews", key_views) | "join views" >> do(join_views, links, plan=plan)
     needed = Given(viewed | "viewed" >> write_item_set(plan.folder("viewed.npy")))
-    terms = pipeline | "terms" >> select_rows("items", paths, take_terms, plan, needed)
-    statements = pipeline | "facts" >> select_rows("statements", paths, take_facts, plan, needed)
+    terms, facts = rows("items", take_terms, needed), Given(rows("statements", take_facts, needed))
     all_viewed = Given(viewed | "all viewed" >> CollectSorted())
-    wanted = terms | "choose" >> do(choose_sets, Given(statements), all_viewed, plan=plan)
+    wanted = terms | "choose" >> do(choose_sets, facts, all_viewed, plan=plan)
     align = do(align_pages, plan=plan).with_outputs(OF_SIGNALS, main=OF_PAGES)
     searched = wanted | "spread pages" >> beam.Reshuffle() | "align" >> align
     signals = searched[OF_SIGNALS]
@@ -99,11 +103,11 @@ def make_amber_release(
         | "all pages" >> CollectSorted()
         | "settle" >> do(settle_sets, Given(signals | "all signals" >> CollectSorted()), *answers, plan=plan)
     )
-    return settled | "commit" >> do(commit_sets, all_viewed, plan=plan, facts=facts)
+    return settled | "commit" >> do(commit_sets, all_viewed, plan=plan, values=values)
 
 
 def commit_sets(
-    element: tuple[ChunkKey, BatchRef], viewed: Chunks, *, plan: AmberPlan, facts: Mapping[str, Any]
+    element: tuple[ChunkKey, BatchRef], viewed: Chunks, *, plan: AmberPlan, values: Mapping[str, Any]
 ) -> Iterator[str]:
     """(key, ``BatchRef`` of SETTLED) -> the folder of the release. Writes all files, the manifest last.
 
@@ -161,7 +165,7 @@ def commit_sets(
         },
     }
     entries.append(write_report(report, output=plan.output))
-    commit(AMBER_SETS, AMBER_SETS.listing(entries, {**facts, "counts": report}), plan.output)
+    commit(AMBER_SETS, AMBER_SETS.listing(entries, {**values, "counts": report}), plan.output)
     yield plan.output
 
 
