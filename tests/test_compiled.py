@@ -22,8 +22,8 @@ pytestmark = [
 ]
 BUILD = (
     "from kbsource.wikitext import walk; from pipelines.console import start_command; "
-    "from pipelines.runners.workers import installed; "
-    "print(walk.__file__.rpartition('.')[2], sorted(installed().items()), flush=True); start_command()"
+    "from pipelines.runners.workers import installation_facts; "
+    "print(walk.__file__.rpartition('.')[2], sorted(installation_facts().items()), flush=True); start_command()"
 )
 
 

@@ -94,7 +94,7 @@ def statements_batch(columns: Columns) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-class TableRows:
+class TableBatches:
     """Columns of a table, passed on one row group at a time."""
 
     def __init__(
@@ -280,7 +280,7 @@ class EntityRange:
             "statements": self._statements_batch,
             "classes": partial(plain_batch, CLASS_EDGES),
         }
-        self._tables = {name: TableRows(name, batch_of, self._ready) for name, batch_of in batches.items()}
+        self._tables = {name: TableBatches(name, batch_of, self._ready) for name, batch_of in batches.items()}
         self._counts: Counter[str] = Counter()
         self._facts: Counter[str] = Counter()
         self._classes: set[int] = set()
@@ -473,7 +473,7 @@ def class_edges_path(staging: str, key: ChunkKey) -> str:
     return chunk_path(join(staging, "classes"), key)
 
 
-def _add_entity(entity: Entity, tables: Mapping[str, TableRows]) -> None:
+def _add_entity(entity: Entity, tables: Mapping[str, TableBatches]) -> None:
     label = entity.label
     terms = (
         label and label.text,

@@ -181,7 +181,7 @@ def signals(aligned: Alignment) -> dict[str, float | None]:
     }
 
 
-def questions(aligned: Alignment, search: PageSearch, *, n_sentences: int) -> Iterator[EntailmentQuestion]:
+def entailment_questions(aligned: Alignment, search: PageSearch, *, n_sentences: int) -> Iterator[EntailmentQuestion]:
     """Makes the premises to be judged for a piece of evidence: its span first, then the sentences that may replace
     it."""
     if aligned.span is not None:

@@ -18,7 +18,7 @@ from kbsource.columns import batch_of, rows_of, schema_of
 from kbsource.errors import DataError, RecordError
 from kbsource.records import Page
 from kbsource.runtime.chunks import Work
-from mapping.entail.verification import questions
+from mapping.entail.verification import entailment_questions
 from mapping.records import NOWHERE, SCORED, Alignment, Suggestion
 from mapping.search.page_search import PageSearch, SearchSettings, locate_nowhere
 from mapping.search.resolve import QUERIES_AT_ONCE, Resolved, Resolver, read_moves, suggest_titles
@@ -178,7 +178,7 @@ class Search:
                     yield found
                     continue
                 n_sentences = settings.rescue_sentences if found.outcome == SCORED else 0
-                yield replace(found, questions=tuple(questions(found, search, n_sentences=n_sentences)))
+                yield replace(found, questions=tuple(entailment_questions(found, search, n_sentences=n_sentences)))
         work.beat.done(pages=1, amount=len(group))
 
 

@@ -18,9 +18,9 @@ from mapping.entail.signal import Refused, Verdict
 from mapping.entail.verification import (
     LISTED,
     Hypothesis,
+    entailment_questions,
     likely_sentences,
     make_hypothesis,
-    questions,
     signals,
     span_premise,
     verdict_kind,
@@ -307,7 +307,7 @@ def test_a_sentence_stands_behind_its_title_which_ends_once() -> None:
     search = PageSearch(
         replace(city, elements=city.elements[1:]), Tokeniser("en"), SearchSettings(numbering="elements")
     )
-    found = list(questions(aligned("scored", hypothesis="It has rivers."), search, n_sentences=9))
+    found = list(entailment_questions(aligned("scored", hypothesis="It has rivers."), search, n_sentences=9))
     assert [premise.premise for premise in found] == [f"Arlin, A.C. {text}" for text in texts]
     assert (
         [premise.premise[premise.core_start : premise.core_end] for premise in found]
