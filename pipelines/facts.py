@@ -338,13 +338,9 @@ def _fact_batches(db: DuckDBPyConnection, plan: FactsPlan) -> Iterator[pa.Record
     wanted: dict[Side, list[tuple[Any, ...]]] = {side: [] for side in SIDES}
     number = 0
 
-    def flushed() -> pa.RecordBatch:
-        for side, rows in wanted.items():
-            insert(db, f"{side}_wanted", [rows_batch(rows, WANTED)], WANTED)
-            rows.clear()
-        batch = batch_of(facts, Fact)
-        facts.clear()
-        return batch
+    def insert_wanted(side: Side) -> None:
+        insert(db, f"{side}_wanted", [rows_batch(wanted[side], WANTED)], WANTED)
+        wanted[side].clear()
 
     for (subject, property_, *of_sides), (_, rows) in zip(pairs, groupby(answers, key=itemgetter(0, 1)), strict=True):
         subjects: dict[Side, _Subject] = {
@@ -363,13 +359,18 @@ def _fact_batches(db: DuckDBPyConnection, plan: FactsPlan) -> Iterator[pa.Record
             found[side].append(FactAnswer(key, name.item_id, next(iter(names), None), names, name.title))
             if names and subjects[side].position >= 0:
                 wanted[side].append((subjects[side].position, number, names, name.page_id, said))
+                if len(wanted[side]) == _ROWS_AT_ONCE:
+                    insert_wanted(side)
             number += 1
         old, new = with_common(found["old"], found["new"])
         outcome = compared(old, new)
         facts.append(with_values(fact, outcome=outcome, old_answers=old, new_answers=new))
         if len(facts) == _FACTS_AT_ONCE:
-            yield flushed()
-    yield flushed()
+            yield batch_of(facts, Fact)
+            facts.clear()
+    yield batch_of(facts, Fact)
+    for side in SIDES:
+        insert_wanted(side)
 
 
 class _Subject(NamedTuple):
