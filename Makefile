@@ -141,7 +141,7 @@ site: $(STAMP)
 # versions are those of constraints.txt; the address of the package index stays out of the file.
 lock: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9,<1'
-	$(BIN)/uv pip compile pyproject.toml --quiet --extra hadoop --extra lua --extra nli-onnx --extra serve \
+	$(BIN)/uv pip compile pyproject.toml --quiet --extra hadoop --extra nli-onnx --extra serve \
 	    --constraints constraints.txt --universal --python-version 3.11 --generate-hashes --no-annotate \
 	    --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --output-file locked.txt
 

@@ -13,6 +13,7 @@ EXTRAS: dict[str, str] = {
     "apache_beam": "build",
     "grpc": "build",
     "inflect": "align",
+    "lupa": "build",
     "lxml": "build",
     "mwparserfromhell": "build",
     "pytz": "build",
@@ -38,7 +39,6 @@ EXTRAS: dict[str, str] = {
     "starlette": "inspect",
     "uvicorn": "inspect",
     "mcp": "serve",
-    "lupa": "lua",
 }
 """The smallest extra that installs a module, by the module's top-level name."""
 
@@ -54,7 +54,6 @@ _WITHIN: dict[str, tuple[str, ...]] = {
     "inspect": ("verify",),
     "serve": ("inspect", "search"),
     "diff": ("verify",),
-    "lua": ("build",),
 }
 """Extras that an extra includes."""
 

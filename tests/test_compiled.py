@@ -45,7 +45,7 @@ def _compiled(folder: Path) -> Path:
 
 def _build(code: Path, output: Path) -> tuple[str, str, dict[str, bytes]]:
     """What a build with the code in a folder parses with, the identity of the code, and the bytes of the release."""
-    options = ("--templates", "lua", "--references", "--max-rejects", str(mini_wiki.MAX_REJECTS))
+    options = ("--references", "--max-rejects", str(mini_wiki.MAX_REJECTS))
     command = [sys.executable, "-c", BUILD, "build", str(mini_wiki.MULTISTREAM), *options, "--output", str(output)]
     env = {**os.environ, "PYTHONPATH": str(code)}
     ended = subprocess.run(command, cwd=code, env=env, capture_output=True, text=True)

@@ -11,7 +11,7 @@ import tomllib
 from tests.support.real_data import ROOT
 
 LOCKED = (ROOT / "locked.txt").read_text("utf-8")
-EXTRAS = ("hadoop", "lua", "nli-onnx", "serve")
+EXTRAS = ("hadoop", "nli-onnx", "serve")
 """Extras that ``make lock`` names."""
 
 

@@ -338,22 +338,25 @@ def canonical_json(value: object) -> bytes:
     return (json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode()
 
 
+_DISTRIBUTIONS = ("pyarrow", "mwparserfromhell", "lupa")
+
+
 @functools.cache
 def _code_facts() -> dict[str, str]:
     import platform
     from importlib import metadata  # takes a while to import, and readers do not need it
 
     found = {}
-    for distribution in ("pyarrow", "mwparserfromhell"):
+    for distribution in _DISTRIBUTIONS:
         with suppress(metadata.PackageNotFoundError):
             found[distribution] = metadata.version(distribution)
     python = ".".join(platform.python_version_tuple()[:2])
-    return {"kbsource": _version(), "python": python, "pyarrow": "none", "mwparserfromhell": "none", **found}
+    return {"kbsource": _version(), "python": python, **dict.fromkeys(_DISTRIBUTIONS, "none"), **found}
 
 
 def code_facts() -> dict[str, str]:
-    """Returns the versions of the code that made the release: kbsource, Python, pyarrow and mwparserfromhell,
-    ``none`` if not installed. The version of a checkout with uncommitted changes ends in ``+changed``.
+    """Returns the versions of the code that made the release: kbsource, Python, pyarrow, mwparserfromhell and
+    lupa, ``none`` if not installed. The version of a checkout with uncommitted changes ends in ``+changed``.
     """
     return dict(_code_facts())
 

@@ -225,9 +225,10 @@ def check_same_facts(folder: str, old: Mapping[str, Any], new: Mapping[str, Any]
         if isinstance(had, Mapping) and isinstance(has, Mapping):
             check_same_facts(folder, had, has, name=f"{name}{key} ")
         elif had != has:
+            remedy = "give the same option, or " if name == "option " else ""
             raise SetupError(
-                f"{folder} was made with a different {name}{key} ({had!r}, here {has!r}), so rows taken over from it "
-                "might differ from those that this run would write; leave out --base."
+                f"{folder} was made with a different {name}{key} ({had!r}, here {has!r}), so rows copied from it "
+                f"might differ from those that this run would write; {remedy}leave out --base."
             )
 
 

@@ -4,14 +4,18 @@ pages."""
 from __future__ import annotations
 
 import hashlib
+import importlib
 import re
 import string
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from math import inf
+from typing import Any
 
 from msgspec.structs import replace
 
+from kbsource.runtime.imports import without_type_checks
 from mapping.amber.records import (
     ITEM,
     QUANTITY,
@@ -91,6 +95,13 @@ def _item(value: AmberValue, known: Mapping[str, AmberEntity]) -> FullValue | No
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
+@cache
+def _inflect() -> Any:
+    """Imports inflect without its type checks, which take two seconds; ``_NUMBER`` checks the only argument."""
+    with without_type_checks():
+        return importlib.import_module("inflect")  # here, because command options are read without it
+
+
 def number_in_words(amount: str) -> tuple[str, ...]:
     """Returns a number in English words, as in the authors' code; empty for more than 36 digits, or if it is not a
     number.
@@ -98,10 +109,9 @@ def number_in_words(amount: str) -> tuple[str, ...]:
     >>> number_in_words("12"), number_in_words("1001.5"), number_in_words("1" + "0" * 40)
     (('twelve',), ('one thousand and one point five',), ())
     """
-    import inflect  # command options are read without it
-
     if _NUMBER.fullmatch(amount) is None:
         return ()
+    inflect = _inflect()
     try:
         return (str(inflect.engine().number_to_words(amount)),)
     except inflect.NumOutOfRangeError:

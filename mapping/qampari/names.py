@@ -106,7 +106,7 @@ class ItemPages:
 
     @cached_property
     def _by_page(self) -> tuple[Numbers, Numbers]:
-        """The order of the pages with items, and these pages in that order."""
+        """Returns the order that sorts the items' pages by id, and the pages in that order."""
         order = np.argsort(self._pages_of_items, kind="stable")
         return order, self._pages_of_items[order]
 
@@ -124,7 +124,7 @@ def _column(batches: Iterator[pa.RecordBatch], name: str) -> Numbers:
 
 
 def name_items(items: Numbers, terms: pa.Table, pages: ItemPages) -> Iterator[pa.RecordBatch]:
-    """Yields the names of items, as rows of NAMES in the order of ``items``.
+    """Collects the names of items, as rows of ``NAMES`` in the order of ``items``.
 
     The first name of an item is its label in English, in ``mul`` or in a variant of English, or else the title of its
     page. Its aliases follow.

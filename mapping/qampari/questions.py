@@ -179,7 +179,7 @@ class _Reader:
         plural = self._string(f"{place}.plural", entry["plural"]) if "plural" in entry else noun
         if plural is None and not types:
             if ask != "Who":
-                self._fail(place, "noun, plural or types, since the question does not begin with Who alone", ask)
+                self._fail(place, "noun, plural or types, since the question does not begin with only Who", ask)
             plural = _PERSONS
         predicate = self._template(f"{place}.predicate", entry.get("predicate"), {"entity"})
         claim = self._template(f"{place}.claim", entry["claim"], {"entity"}) if "claim" in entry else predicate

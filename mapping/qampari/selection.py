@@ -212,7 +212,7 @@ def draw_pool(candidates: Iterable[PoolQuestion], sizes: SampleSizes, seed: str)
     """
     hands: defaultdict[tuple[str, str], list[tuple[tuple[str, str], PoolQuestion]]] = defaultdict(list)
     for candidate in candidates:
-        # Everything that can be drawn is among the first of its hand.
+        # Only the first candidates of each group can be drawn.
         hand, most = (
             hands[candidate.subset, candidate.property_ids[0] if candidate.subset == SIMPLE else ""],
             sizes.pool[candidate.subset],
@@ -235,7 +235,7 @@ def _deal(hands: list[list[PoolQuestion]], n: int) -> list[PoolQuestion]:
 
 
 def draw_train(candidates: Iterable[PoolQuestion], sizes: SampleSizes) -> Iterator[PoolQuestion]:
-    """Yields the training questions: each candidate is taken if none of its relations has reached its maximum.
+    """Draws the training questions: each candidate is drawn unless one of its relations has reached its maximum.
 
     A question counts for every relation that it depends on. Questions about tables depend on no relation and are all
     taken.

@@ -211,7 +211,8 @@ def simple_answers(
     most: int,
     tally: Counter[str] | None = None,
 ) -> Iterator[tuple[SimpleQuery, Numbers]]:
-    """Yields the queries of enabled simple relations that have enough answers, with the numbers of these, ascending.
+    """Finds the queries of enabled simple relations that have enough answers, each with the numbers of its answers,
+    ascending.
 
     Each type of a typed relation makes a query for the subjects of this type. A subject can be in several queries, or
     in no query if it has none of the types. The limits apply to the typed query, with one exception: if there are too
@@ -258,8 +259,8 @@ def simple_answers(
 
 
 def pairs_of_queries(answers: Iterable[pa.RecordBatch], family_bits: int) -> Iterator[pa.RecordBatch]:
-    """Yields the subjects that answer two queries, as rows of PAIRS; each unordered pair occurs once, with ``first`` <
-    ``second``.
+    """Finds the subjects that answer two queries, as rows of ``PAIRS``; each unordered pair occurs once, with ``first``
+    < ``second``.
 
     Args:
         answers: rows of ANSWERS by subject and query; all rows of a subject are in the same batch.
@@ -285,8 +286,8 @@ def pairs_of_queries(answers: Iterable[pa.RecordBatch], family_bits: int) -> Ite
 
 
 def intersections(pairs: Iterable[pa.RecordBatch], *, least: int) -> Iterator[PairAnswers]:
-    """Yields the pairs of queries that share enough answers where neither has all answers of the other, by first and
-    second.
+    """Finds the pairs of queries that share enough answers and of which neither has all answers of the other, sorted by
+    first and second query.
 
     Args:
         pairs: rows of PAIRS by first, second and subject; all rows of a pair are in the same batch.
@@ -312,7 +313,7 @@ def values_of_queries(bases: pa.Table, values: pa.Table) -> pa.Table:
 
 
 def compositions(paired: Iterable[pa.RecordBatch], *, least: int) -> Iterator[ValueAnswers]:
-    """Yields the pairs of query and property whose answers have enough distinct values, by property and query.
+    """Finds the pairs of query and property whose answers have enough distinct values, by property and query.
 
     Args:
         paired: rows of PAIRED by property and query; all rows of a property and query are in the same batch.
@@ -329,7 +330,7 @@ def compositions(paired: Iterable[pa.RecordBatch], *, least: int) -> Iterator[Va
 
 
 def _runs(*keys: Numbers, least: int) -> Iterator[tuple[int, int]]:
-    """Yields the half-open runs of at least so many rows that are equal in all sorted columns."""
+    """Finds the half-open runs of at least so many rows that are equal in all sorted columns."""
     n_rows = len(keys[0])
     if n_rows:
         is_edge = np.any([key[1:] != key[:-1] for key in keys], axis=0)

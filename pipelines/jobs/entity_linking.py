@@ -1,9 +1,9 @@
 """Entity-linking data: one pipeline samples the links of a release as records and counts them in an alias table.
 
 Pages are read twice, range by range. The first pass hashes the record of every link and counts the meanings of its
-mention. One worker joins the hashes with SQL: of equal records it keeps the first, it draws the smallest hashes, and
-numbers them in the order of the release. Another one sums the counts by mention. The second pass extracts only the
-drawn links.
+mention. One worker joins the hashes with SQL: of equal records it keeps the first, it draws the smallest hashes, and it
+numbers the drawn records in the order of the release. Another worker sums the counts by mention. The second pass
+extracts only the drawn links.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class LinkingPlan(PagesPlan):
 
 
 def cut_ranges(file: int, *, plan: LinkingPlan) -> Iterator[int]:
-    """Yields the numbers of the ranges of a file of pages, after checking that the file has not changed."""
+    """Checks that a file of pages has not changed, and iterates over the numbers of its ranges."""
     with checked_pages(plan.pages.folder, plan.files[file]).open() as raw:
         metadata = pq.read_metadata(raw)
     first = n_bytes = 0

@@ -217,7 +217,7 @@ def map_groups(
         plain: outputs that are not compressed, for look-ups.
         rows_at_once: for outputs that receive single rows, the rows per batch, by output.
         sorted_by: number of columns to sort by, for outputs whose single rows are held and sorted.
-        step: outputs, including ``counts``, that are also returned under ``told``, for ``shuffle.Made``.
+        step: outputs, including ``counts``, that are also returned under ``TOLD``, for ``shuffle.StepCollector``.
     """
     rows, sent = send_rows(inputs, join(folder, "given"), by or {})
     pieces = tuple(rows.values())

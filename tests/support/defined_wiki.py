@@ -26,7 +26,7 @@ SHOWN = {
     "Moved": "See in German and in German, in German too.",
     "Lost": "Before and behind.",
     "Quiet": "Text of its own.",
-    "Counted": "It has gates.",
+    "Counted": "It has 5 gates.",
 }
 """The paragraph that a reader sees of each."""
 

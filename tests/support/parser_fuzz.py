@@ -58,7 +58,9 @@ http://x.y [//x.y [ftp:// [mailto:a@b.c [http://[::1]/ ht tp:// {{ }} {{{ }}} {{
 <includeonly> <onlyinclude> <code> </code> <timeline> &lt; &#91; &nbsp; &#0; &#13; &#10; &amp; & &#xD800; -{ }-
 -{zh-hans: __NOTOC__ __a__ ~~~~ ~~~ __ _ File:a.jpg| Category:b infobox {{Infobox| |a= {{Infobox·x|a=
 {{convert|5|km}} {{nowrap| {{nowrap|a}} {{lang|fr| {{!}} {{=}} {{(( {{#if: {{#if:a| {{#switch: {{#switch:a|a=
-{{#expr: 1+1 {{#tag:ref| {{#tag:ref|x}} {{#tag:nowiki| {{#invoke:M|f {{#invoke:M|f| {{Wrap| {{Wrap|a}} {{Twice|
+{{#expr: 1+1 {{#tag:ref| {{#tag:ref|x}} {{#tag:nowiki| {{#invoke:M|f {{#invoke:M|f| {{#invoke:M|echo|
+{{#invoke:M|each| {{#invoke:M|html| {{#invoke:M|unicode| {{#invoke:M|preprocess|
+{{#invoke:M|expand|Wrap| {{#invoke:M|expand|#tag:ref| {{#invoke:M|quote| {{Lua| {{Lua|a}} {{Wrap| {{Wrap|a}} {{Twice|
 {{Rows {{Self {{Loop {{Ref·it}} {{Bold| {{Box| {{cite·book| {{cite·book|title= |title= |url= |doi=10.1/ |id=
 |ref= {{cite·web|url= {{citation| {{ISSN| {{doi| {{sfn| {{sfn|A|2000}} {{harvnb|A|2000}} {{efn| {{efn|n}}
 {{refn| {{r|a}} {{r| {{rp|4}} {{rp| {{cn}} {{cn| {{dead·link}} {{dead·link|date=May·2010}} {{reflist}}
@@ -89,10 +91,39 @@ TEMPLATES = {
     "Ref it": "a<ref>b</ref>",
     "Bold": "'''{{{1|}}}''' [[{{{1|a}}}|b]]",
     "Box": '<div class="navbox">{{{1}}}</div>{{{2|c}}}',
+    "Lua": "{{#invoke:M|parent|{{{1|}}}}}",
 }
 MODULES = {
-    "M": "return {f = function(frame) local t = {} for k, v in pairs(frame.args) do t[#t + 1] = tostring(v) end "
-    "table.sort(t) return table.concat(t, ',') .. frame:preprocess('{{Wrap|x}}') end}"
+    "M": r"""
+        local p = {}
+        local function values(frame)
+            local t = {}
+            for k, v in pairs(frame.args) do t[#t + 1] = tostring(k) .. tostring(v) end
+            table.sort(t)
+            return t
+        end
+        function p.f(frame) return table.concat(values(frame), ',') .. frame:preprocess('{{Wrap|x}}') end
+        function p.echo(frame) return frame.args[1] end
+        function p.parent(frame) return (frame.args[1] or '') .. table.concat(values(frame:getParent()), '\n') end
+        function p.each(frame)
+            local out = {}
+            for word in (frame.args[1] or ''):gmatch('[^|%s]+') do out[#out + 1] = '* ' .. word end
+            return table.concat(out, '\n')
+        end
+        function p.html(frame)
+            local root = mw.html.create('table'):addClass(frame.args[2] or 'infobox')
+            for _, value in ipairs(values(frame)) do root:tag('tr'):tag('td'):wikitext(value) end
+            return tostring(root)
+        end
+        function p.unicode(frame)
+            local text = mw.text.trim(frame.args[1] or '')
+            return mw.ustring.upper(mw.ustring.sub(text, 2, -2)) .. mw.ustring.gsub(text, '%a', '%0%0')
+        end
+        function p.quote(frame) return mw.text.nowiki(frame.args[1] or '') .. mw.text.unstrip(frame.args[2] or '') end
+        function p.preprocess(frame) return frame:preprocess(frame.args[1] or '{{Lua|b}}') end
+        function p.expand(frame) return frame:callParserFunction(frame.args[1] or 'lc:', frame.args[2] or 'A') end
+        return p
+        """
 }
 
 NESTINGS: dict[str, Callable[[int], str]] = {
@@ -154,6 +185,9 @@ NESTINGS: dict[str, Callable[[int], str]] = {
     "definitions": lambda n: "{{Wrap|" * n + "b" + "}}" * n,
     "boxes": lambda n: "{{Box|1|" * n + "b" + "}}" * n,
     "modules": lambda n: "{{#invoke:M|f|" * n + "b" + "}}" * n,
+    "arguments of modules": lambda n: "{{Lua|" * n + "a<ref>b</ref>" + "}}" * n,
+    "wikitext of modules": lambda n: "{{#invoke:M|preprocess|" * n + "{{Lua|b}}" + "}}" * n,
+    "tables of modules": lambda n: "{{#invoke:M|html|" * n + "b" + "}}" * n,
     "unknown around references": lambda n: "{{unknown|" * n + "a<ref>b</ref>" + "}}" * n,
     "known around references": lambda n: "{{nowrap|" * n + "a<ref>b</ref>" + "}}" * n,
     "many references in a template": lambda n: "{{nowrap|" + "a<ref>b</ref>" * n + "}}",
@@ -220,7 +254,7 @@ NESTINGS: dict[str, Callable[[int], str]] = {
 _HEADS = """
 {{efn|a {{efn|name=x| {{efn|a<ref>c</ref> {{#tag:ref| {{#tag:references| {{cite·book|title=a
 {{cite·book|title=b|id= {{cite·book|ref= {{sfn| {{harvnb| {{rp| {{cn| {{r| {{reflist|refs= {{ISSN| {{nowrap|
-{{lang|fr| {{#if:a| {{unknown| {{Infobox|a= {{Wrap| {{Rows|
+{{lang|fr| {{#if:a| {{unknown| {{Infobox|a= {{Wrap| {{Rows| {{Lua| {{#invoke:M|echo| {{#invoke:M|html|
 """
 # What nests in any order: what opens it, and what closes that.
 LINKS_OF_CHAINS = {

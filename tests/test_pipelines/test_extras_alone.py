@@ -45,7 +45,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     ),
     "hadoop": ("info {release}",),
     "serve": ("serve {release} --stdio",),
-    "lua": ("build {dump} --limit-pages 5 --templates lua --output {out}/built",),
 }
 """Command lines that an extra is for."""
 CONSOLE = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def test_the_table_of_templates_says_how_each_was_settled_and_what_it_shows(buil
         ("Juosataisa", "expanded", 1, 0),
         ("Loop", "unknown", 1, 0),
         ("Nowhere", "unknown", 1, 0),
-        ("Sum", "unknown", 1, 0),  # what it invokes is not run
+        ("Sum", "invoked", 1, 1),
         ("Taiss:Zeime-de", "expanded", 1, 8),
         ("Twice", "expanded", 1, 8),
         ("Zeime de", "expanded", 1, 8),
@@ -54,28 +55,33 @@ def test_the_table_of_templates_says_how_each_was_settled_and_what_it_shows(buil
     assert manifest.totals.other_namespaces == len(defined_wiki.TEMPLATES) + 1
 
 
-def test_modules_are_run_where_that_is_chosen(tmp_path: Path) -> None:
-    dump = defined_wiki.write_dumps(tmp_path)
-    not_run = build_mini(tmp_path / "without", dump=dump, **PLAIN)
-    summary = build_mini(tmp_path / "release", dump=dump, templates="lua", **PLAIN)
+def test_modules_that_definitions_call_are_run(tmp_path: Path, built: Path) -> None:
+    manifest = open_release(built / "release").manifest
+    not_run = build_mini(tmp_path / "without", dump=str(built / "ltgwiki-*.xml"), templates="definitions", **PLAIN)
 
+    assert manifest.options["templates"] == "lua"
+    assert manifest.code["lupa"] == version("lupa")
+    assert "loss_module" not in manifest.findings
     assert not_run.manifest.findings["loss_module"] == 1
-    assert "Definitions call Lua modules, which --templates lua runs." in build_summary(not_run).to_text()
-    assert "loss_module" not in summary.manifest.findings
-    assert "Lua" not in build_summary(summary).to_text()
-    assert paragraphs(tmp_path / "release")["Counted"] == "It has 5 gates."
-    assert {row["name"]: row["outcome"] for row in rows(tmp_path / "release", "templates")}["Sum"] == "invoked"
-    assert summary.manifest.options["templates"] == "lua"
+    remark = "Definitions call Lua modules, which are not run with --templates definitions."
+    assert remark in build_summary(not_run).to_text()
+    assert paragraphs(tmp_path / "without")["Counted"] == "It has gates."
+    assert {row["name"]: row["outcome"] for row in rows(tmp_path / "without", "templates")}["Sum"] == "unknown"
 
 
-def test_modules_are_not_run_without_the_extra(
+def test_a_build_whose_modules_cannot_run_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "lupa", None)
+    monkeypatch.setitem(sys.modules, "lupa.lua51", None)
     dump, output = defined_wiki.write_dumps(tmp_path), tmp_path / "release"
-    assert main(["build", dump, "--output", str(output), "--templates", "lua"]) == 2
-    assert "pip install 'kbsource[lua]'" in capsys.readouterr().err
+
+    assert main(["build", dump, "--output", str(output)]) == 2
+    said = capsys.readouterr().err
+    assert "pip install 'kbsource[build]', or build without modules by --templates definitions." in said
     assert not output.exists()
+
+    build_mini(output, dump=dump, templates="definitions", **PLAIN)
+    assert paragraphs(output)["Counted"] == "It has gates."
 
 
 def test_with_rules_alone_definitions_are_not_even_kept(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from tests.support.tiny_nli import overlap_model
 for library in ("onnxruntime", "onnx", "transformers", "tantivy", "mcp"):
     pytest.importorskip(library, reason="needs kbsource[nli,search,serve]")
 
-MULTI = "--runner local-multi --workers 2"
+MULTI = "--workers 2"
 REJECTS = f"--max-rejects {mini_wiki.MAX_REJECTS}"
 GOLD = "%aligned/nq/dev/nq-dev-kilt.jsonl"
 QUESTIONS = "%qampari/qampari_data/dev_data.jsonl"
@@ -41,7 +41,7 @@ RUNS = (
     Run("check-dump @miniwiki-20260101-pages-articles-multistream.xml.bz2 --deep", (0, 1)),
     Run("check-text %snapshot.ndjson"),
     Run(f"build %miniwiki-{DATE}-pages-articles.xml --page-props %miniwiki-{DATE}-page_props.sql.gz "
-        f"--output %later --references --templates lua {REJECTS} {MULTI}"),
+        f"--output %later --references {REJECTS} {MULTI}"),
     Run("check-sources %later --model %nli --backend onnx --output %verdicts.jsonl " + MULTI),
     Run(f"vectors %passages --model %encoder --output %passages-vectors {MULTI}"),
     Run("search %passages 'Port Sellick' --system dense --vectors %passages-vectors --model %encoder"),
