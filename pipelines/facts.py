@@ -56,7 +56,7 @@ from mapping.qampari.names import (
     answer_key,
     item_terms,
     name_items,
-    name_value,
+    names_of_value,
     types_of_values,
 )
 from mapping.qampari.statements import values_of
@@ -431,8 +431,9 @@ def _called(subject: Name, plan: FactsPlan) -> str:
 def _value_name(property_id: str, row: Sequence[Any], plan: FactsPlan) -> Name:
     """Returns the name of a value, given its columns of _ANSWER_ROWS from ``value``."""
     value, item, names, page_id, title = row
-    if item < 0:
-        return name_value(plan.kinds[property_id], value)
+    of_value = names_of_value(plan.kinds[property_id], value)
+    if of_value is not None:
+        return Name(None, of_value)
     return _unlisted(item, plan).name if names is None else Name(item, tuple(names), page_id, title)
 
 

@@ -222,6 +222,15 @@ def answer_key(kind: ValueKind, value: str) -> str:
     return str(context.create_decimal(value).normalize(context) or Decimal())
 
 
+def names_of_value(kind: ValueKind, value: str) -> tuple[str, ...] | None:
+    """Returns the names of a value of a kind; None for an item."""
+    if kind == "item":
+        return None
+    if kind == "year":
+        return year_names(int(value))
+    return number_names(value) if kind == "number" else text_names(value)
+
+
 class ValueNames:
     """Looks up the names of values."""
 
@@ -241,18 +250,9 @@ class ValueNames:
         named = self._names.rows(np.array(items, np.int64))
         found = []
         for kind, (_, value) in zip(kinds, values, strict=True):
-            if kind == "item":
-                found.append(named[int(value[1:])])
-            else:
-                found.append(name_value(kind, value))
+            names = names_of_value(kind, value)
+            found.append(named[int(value[1:])] if names is None else Name(None, names))
         return found
-
-
-def name_value(kind: ValueKind, value: str) -> Name:
-    """Returns the names of a value that is not an item."""
-    if kind == "year":
-        return Name(None, year_names(int(value)))
-    return Name(None, number_names(value) if kind == "number" else text_names(value))
 
 
 def property_kinds(tables: WikidataTables) -> dict[str, ValueKind]:
