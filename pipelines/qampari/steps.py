@@ -14,7 +14,7 @@ from mapping.qampari.classes import ClassTypes, ItemSet
 from mapping.qampari.joins import SAID, said_values
 from mapping.qampari.names import NAMES, ValueKind, kinds_of_types, types_of_values
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
-from mapping.qampari.statements import FACTS, STATEMENT_COLUMNS, simple_facts, sorted_facts, values_of
+from mapping.qampari.statements import FACTS, STATEMENT_COLUMNS, cut_facts, simple_facts, values_of
 from pipelines.primitives.join_tables import Join, TableRows, join_tables
 from pipelines.primitives.lookup import MapRows, read_item_set, write_item_set
 from pipelines.primitives.shuffle import Checkpoint, CollectSorted
@@ -180,7 +180,7 @@ def _kinds(chosen: dict[str, dict[str, str]], known: dict[str, ValueKind]) -> di
 
 
 def _simple_facts(batch: pa.RecordBatch, types: ClassTypes, *, plan: QampariPlan) -> pa.RecordBatch:
-    return sorted_facts(simple_facts(batch, plan.enabled, types), plan.options.most_subjects)
+    return cut_facts(simple_facts(batch, plan.enabled, types), plan.options.most_subjects)
 
 
 def _values(
