@@ -9,74 +9,64 @@ import argparse
 import resource
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from kbsource.runtime.chunks import ChunkKey
-from mapping.amber.records import AmberOptions
-from pipelines.amber.entities import name_rows
-from pipelines.jobs.amber import share_names
-from pipelines.primitives.group_map import COUNTS, groups_for
-from pipelines.primitives.shuffle import CollectSorted
-from pipelines.runners.presets import beam_flags
-from pipelines.runners.running import new_pipeline, run_pipeline
+from kbsource.runtime.database import connected, insert
+from mapping.amber.names import FACTS, ITEM_KIND, TERMS, VIEWED, find_names, named_sets
+from mapping.amber.records import AmberOptions, load_collections
 
 _ROWS = 1 << 14
 _ALIASES = 3
 
 
-class _Make(beam.DoFn):  # type: ignore[misc]  # Beam is not typed
-    """Number of a chunk -> rows of NAMES: one name that a share of all aliases is, and others of one or a few bearers.
+def made_rows(chunk: int, hot: float) -> tuple[pa.RecordBatch, pa.RecordBatch, pa.RecordBatch]:
+    """Rows of VIEWED, TERMS and FACTS: one name that a share of all aliases is, and others of one or a few bearers.
 
     Args:
         hot: that share.
     """
-
-    def __init__(self, hot: float) -> None:
-        super().__init__()
-        self._hot = hot
-
-    def process(self, chunk: int) -> Iterator[tuple[ChunkKey, pa.RecordBatch]]:
-        rng = np.random.default_rng(chunk)
-        items = chunk * _ROWS + np.repeat(np.arange(_ROWS), _ALIASES)
-        numbers = np.where(rng.random(len(items)) < 0.5, rng.integers(0, 300_000, len(items)), 1_000_000 + items)
-        is_hot = rng.random(len(items)) < self._hot
-        texts = [
-            "John Smith" if hot else f"Name {number} of the {'house' if number % 2 else 'line'}"
-            for number, hot in zip(numbers.tolist(), is_hot.tolist(), strict=True)
-        ]
-        views = np.repeat(rng.integers(5, 1_000_000, _ROWS), _ALIASES)
-        members = np.repeat(rng.integers(0, 4, _ROWS), _ALIASES)
-        yield ChunkKey(0, chunk), name_rows(items, views, members, pa.array(texts))
+    rng = np.random.default_rng(chunk)
+    own = chunk * _ROWS + np.arange(1, _ROWS + 1)
+    items = np.repeat(own, _ALIASES)
+    numbers = np.where(rng.random(len(items)) < 0.5, rng.integers(0, 300_000, len(items)), 1_000_000 + items)
+    texts = [
+        "John Smith" if is_hot else f"Name {number} of the {'house' if number % 2 else 'line'}"
+        for number, is_hot in zip(numbers.tolist(), (rng.random(len(items)) < hot).tolist(), strict=True)
+    ]
+    types = np.array(["Q5", "Q11424", "Q1"])[rng.integers(0, 3, _ROWS)]
+    fixed = [np.full(_ROWS, value) for value in (0, 31, ITEM_KIND)]
+    columns = (
+        (VIEWED, (own, np.full(_ROWS, -1), rng.integers(5, 1_000_000, _ROWS))),
+        (TERMS, (items, np.tile(np.arange(_ALIASES), _ROWS), texts)),
+        (FACTS, (own, *fixed, types, pa.nulls(_ROWS, pa.string()))),
+    )
+    viewed, terms, facts = (pa.record_batch(list(map(pa.array, values)), schema=schema) for schema, values in columns)
+    return viewed, terms, facts
 
 
 def measure(n_entities: int, hot: float) -> dict[str, float]:
-    """Gives aliases a second, without the making of rows, and the most memory of the process in MB."""
-    with tempfile.TemporaryDirectory() as folder:
-        seconds = {}
-        for is_whole in (False, True):
-            started = time.process_time()
-            pipeline = new_pipeline(beam_flags("local", workers=None, beam_args=()))
-            chunks = (
-                pipeline | beam.Create(list(range(-(-n_entities // _ROWS))), reshuffle=False) | beam.ParDo(_Make(hot))
-            )
-            if is_whole:
-                found = chunks | share_names(folder, groups_for(3 * n_entities * _ALIASES), 2, AmberOptions())
-                _ = found[COUNTS] | CollectSorted()
-            run_pipeline(pipeline, "names")
-            seconds[is_whole] = time.process_time() - started
-        n_aliases = -(-n_entities // _ROWS) * _ROWS * _ALIASES
-        n_bytes = sum(path.stat().st_size for path in Path(folder).rglob("*"))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Returns aliases a second, without the making of rows, and the most memory of the process in MB."""
+    n_chunks, seconds = -(-n_entities // _ROWS), 0.0
+    with tempfile.TemporaryDirectory() as folder, connected(threads=1, scratch=folder) as db:
+        for chunk in range(n_chunks):
+            for name, batch in zip(("viewed", "terms", "facts"), made_rows(chunk, hot), strict=True):
+                started = time.process_time()
+                insert(db, name, [batch], batch.schema)
+                seconds += time.process_time() - started
+        started = time.process_time()
+        find_names(db, load_collections(None, (), "corrected"), AmberOptions())
+        n_members = sum(len(named.members) for named in named_sets(db))
+        seconds += time.process_time() - started
+        n_bytes = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
     return {
-        "aliases": n_aliases,
-        "seconds": seconds[True] - seconds[False],
-        "aliases_per_second": n_aliases / (seconds[True] - seconds[False]),
-        "peak_mb": peak,
+        "aliases": n_chunks * _ROWS * _ALIASES,
+        "members": n_members,
+        "seconds": seconds,
+        "aliases_per_second": n_chunks * _ROWS * _ALIASES / seconds,
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "disk_mb": n_bytes / 1e6,
     }
 

@@ -86,9 +86,9 @@ def measure(data: str | None, *, sizes_mb: list[int], peers_mb: int | None, opti
     for n_mb in sizes_mb:
         dump = cached_dump(WORK / "dumps", root=root, n_mb=n_mb)
         decode_s = decode_cpu_s(dump.path)
-        local = ("--runner", "local")
-        local_multi = ("--runner", "local-multi", "--workers", "2")
-        for name, runner in (("local", local), ("local-multi, 2 workers", local_multi)):
+        local = ("--workers", "1")
+        two_workers = ("--workers", "2")
+        for name, runner in (("local", local), ("local, 2 workers", two_workers)):
             output = folder / f"{n_mb}mb-{runner[1]}"
             usage = build(dump, output=output, runner=runner, options=options)
             rows.append(_row(dump, n_mb, name, usage, decode_s) | {"release_sha256": release_digest(output)})
@@ -98,7 +98,7 @@ def measure(data: str | None, *, sizes_mb: list[int], peers_mb: int | None, opti
     if peers_mb is not None:
         dump = cached_dump(WORK / "dumps", root=root, n_mb=peers_mb, multistream=False)
         decode_s = decode_cpu_s(dump.path)
-        usage = build(dump, output=folder / "peers", runner=("--runner", "local"), options=options)
+        usage = build(dump, output=folder / "peers", runner=("--workers", "1"), options=options)
         shutil.rmtree(folder / "peers")
         result["peers"] = [_row(dump, peers_mb, "kbsource build", usage, decode_s)]
         for name, command, env in peer_commands(dump.path, folder):

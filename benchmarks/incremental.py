@@ -1,5 +1,5 @@
 """A build of a dump with 5 % of the articles edited, from the release of the one before, beside the full build, and
-passages of both: CPU, bytes, and what traces cost."""
+passages of both: CPU, bytes, and what recording dependencies costs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def edited(pages: Iterable[MadePage]) -> Iterator[MadePage]:
 
 
 def measure(data: str | None, *, n_mb: int, slices: tuple[str, ...], options: list[str]) -> dict[str, Any]:
-    """Builds the dump without and with traces, the edited one in full and from the first."""
+    """Builds the dump without and with dependencies, the edited one in full and from the first."""
     root, folder = data_root(data), WORK / "dumps" / f"{n_mb}mb-incremental"
     pages = base_pages(root, slices)
     old, new = (folder / f"enwiki-2000{month}01-pages-articles.xml.bz2" for month in ("01", "02"))
@@ -39,15 +39,15 @@ def measure(data: str | None, *, n_mb: int, slices: tuple[str, ...], options: li
     releases = WORK / "releases"
     base = releases / "base"
     rows = [
-        _made("without traces", "build", before.path, releases / "plain", options=options),
-        _made("with traces", "build", before.path, base, options=["--traces", *options]),
-        _made("edited, full", "build", after.path, releases / "full", options=["--traces", *options]),
+        _made("without dependencies", "build", before.path, releases / "plain", options=options),
+        _made("with dependencies", "build", before.path, base, options=["--record-dependencies", *options]),
+        _made("edited, full", "build", after.path, releases / "full", options=["--record-dependencies", *options]),
         _made(
             "edited, from a base",
             "build",
             after.path,
             releases / "made",
-            options=["--traces", "--base", str(base), *options],
+            options=["--record-dependencies", "--base", str(base), *options],
         ),
     ]
     known = ["--base", str(releases / "cut-base"), "--base-kb", str(base)]
@@ -65,33 +65,35 @@ def measure(data: str | None, *, n_mb: int, slices: tuple[str, ...], options: li
 
 
 def _made(name: str, command: str, source: Path, output: Path, *, options: list[str]) -> dict[str, Any]:
-    usage = make(command, source, output=output, options=["--runner", "local", *options])
+    usage = make(command, source, output=output, options=["--workers", "1", *options])
     n_bytes = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
-    traces = sum(path.stat().st_size for table in ("traces", "definitions") for path in output.glob(f"{table}/*"))
+    dependencies = sum(
+        path.stat().st_size for table in ("dependencies", "definitions") for path in output.glob(f"{table}/*")
+    )
     return {
         "name": name,
         "cpu_s": usage.cpu_s,
         "wall_s": usage.wall_s,
         "peak_mb": usage.peak_tree_mb,
         "release_mb": n_bytes / 1e6,
-        "traces_mb": traces / 1e6,
+        "dependencies_mb": dependencies / 1e6,
         "sha256": release_digest(output),
     }
 
 
 def show(result: dict[str, Any]) -> None:
     """Prints the table and the bar."""
-    keys = ("name", "cpu_s", "wall_s", "peak_mb", "release_mb", "traces_mb")
+    keys = ("name", "cpu_s", "wall_s", "peak_mb", "release_mb", "dependencies_mb")
     rows = result["builds"]
     print(f"\n{result['articles']} articles, one in {EVERY} edited")
-    header = ("build", "CPU s", "wall s", "peak MB", "release MB", "of it traces MB")
+    header = ("build", "CPU s", "wall s", "peak MB", "release MB", "of it dependencies MB")
     print(table(header, [tuple(row[key] for key in keys) for row in (*rows, *result["passages"])]))
-    plain, traced, *_ = rows
+    plain, recorded, *_ = rows
     for what in ("builds", "passages"):
         *_, full, made = result[what]
         same = "the same bytes" if full["sha256"] == made["sha256"] else "DIFFERENT BYTES"
         print(f"{what} from a base: {made['cpu_s'] / full['cpu_s']:.2f} of the CPU in full (bar {CPU_BAR}); {same}")
-    print(f"traces: {traced['cpu_s'] / plain['cpu_s']:.2f} of the CPU without them")
+    print(f"dependencies: {recorded['cpu_s'] / plain['cpu_s']:.2f} of the CPU without them")
 
 
 def main() -> None:

@@ -94,7 +94,7 @@ def cached_release(n_pages: int) -> Path:
             WORK / "dumps" / f"lookup-{n_pages}" / "enwiki-20000101-pages-articles-multistream.xml.bz2",
             made_up_pages(n_pages),
         )
-        command = [sys.executable, "-m", "pipelines.cli", "build", "--runner", "local"]
+        command = [sys.executable, "-m", "pipelines.cli", "build", "--workers", "1"]
         command += ["--dump", str(dump.path), "--output", str(release)]
         log = WORK / "logs" / "lookup-build.log"
         if run(command, cwd=REPOSITORY, log=log).returncode != 0:

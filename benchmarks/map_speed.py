@@ -121,7 +121,7 @@ def measure(
         write_evidences(release, source, n_evidences, longest=longest, missing=missing)
         output = WORK / "map" / f"aligned-{n_evidences}"
         shutil.rmtree(output, ignore_errors=True)
-        command = [sys.executable, "-m", "pipelines.cli", "map", "jsonl", str(release), "--runner", "local"]
+        command = [sys.executable, "-m", "pipelines.cli", "map", "jsonl", str(release), "--workers", "1"]
         log = WORK / "map" / f"{n_evidences}.log"
         usage = run([*command, "--input", str(source), "--output", str(output)], cwd=REPOSITORY, log=log)
         if usage.returncode:

@@ -1,6 +1,6 @@
 """QAMPARI's joins alone over made-up facts, two in five of which share one value: facts a second a core, and memory.
 
-One pipeline in this process: facts by value to simple queries, answers by subject to pairs, these to intersections.
+Facts are joined to simple queries, and their answers to intersections, with SQL.
 """
 
 from __future__ import annotations
@@ -9,32 +9,27 @@ import argparse
 import resource
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
 from benchmarks.environment import machine, table, write_json
-from kbsource.runtime.chunks import ChunkKey
-from kbsource.runtime.regroup import ByNumber, whole_runs
-from mapping.qampari import statements
-from mapping.qampari.classes import ClassTypes
-from mapping.qampari.questions import QueryNumbers, Relations, SimpleRelation
-from mapping.qampari.selection import MOST_SUBJECTS
+from kbsource.files import join
+from kbsource.runtime.chunks import ChunkKey, Report, chunk_path, rows_batch, write_chunk
+from kbsource.runtime.database import insert, ordered_batches
+from kbsource.runtime.warehouse import StoredTable, warehouse
+from mapping.qampari import joins
+from mapping.qampari.joins import QUERY_ANSWERS as ANSWERS
+from mapping.qampari.joins import JoinRules
+from mapping.qampari.questions import Relations, SimpleRelation
+from mapping.qampari.selection import MOST_SUBJECTS, AnswerFilter
 from mapping.qampari.statements import FACTS, sorted_facts
-from pipelines.primitives.group_map import By, GroupWork, groups_for, map_groups
-from pipelines.qampari import compositions, simple
-from pipelines.qampari.plan import by_query
-from pipelines.runners.running import new_pipeline, run_pipeline
-from pipelines.runners.workers import WorkerDoFn
 from pipelines.transforms.tables import CHUNK_ROWS
 
 SIZES = (2_000_000, 20_000_000)
 _PROPERTIES = (19, 50, 57, 86, 161)
-_TYPES = ClassTypes((), np.empty(0, np.int64), np.empty((0, 2), np.uint64))
 
 
 def _relation(number: int) -> SimpleRelation:
@@ -57,70 +52,53 @@ def made_facts(chunk: int, n_facts: int) -> pa.RecordBatch:
     )
 
 
-class _Facts(WorkerDoFn):
-    def __init__(self, n_facts: int) -> None:
-        super().__init__()
-        self._n_facts = n_facts
-
-    def process(self, chunk: int) -> Iterator[tuple[ChunkKey, pa.RecordBatch]]:
-        batch = made_facts(chunk, self._n_facts).cast(FACTS)
-        yield ChunkKey(chunk, 0), sorted_facts(batch, MOST_SUBJECTS)
-
-
-def _ask(work: GroupWork) -> None:
-    numbers = QueryNumbers(())
-    facts = whole_runs(work.rows("facts"), simple.FACT_ORDER[:2])
-    for query, subjects in statements.simple_answers(facts, _RELATIONS, _TYPES, least=5, most=MOST_SUBJECTS):
-        n_answers = np.full(len(subjects), len(subjects))
-        work.extend("answers", (np.full(len(subjects), numbers.number(query)), n_answers, subjects, subjects))
+def _stored(folder: str, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> StoredTable:
+    """Writes a table, one chunk per batch."""
+    chunks = []
+    for number, batch in enumerate(batches):
+        path = chunk_path(join(folder, name), ChunkKey(0, number))
+        chunks.append(write_chunk([batch], schema, Report(n_bytes=batch.nbytes), path=path))
+    return StoredTable(schema, chunks)
 
 
-def _intersect(work: GroupWork) -> None:
-    for _ in statements.intersections(whole_runs(work.rows("pairs"), compositions.INTERSECTION_ORDER[:2]), least=5):
-        work.counts["intersections"] += 1
+_DECIDED = """
+create table decided as select query, 'kept' as outcome, count(*) as n_answers from validated group by query;
+"""
+
+
+def _cross(folder: str, facts: StoredTable) -> int:
+    """Joins facts to simple queries, all of whose answers count as validated, and these to intersections."""
+    rules = JoinRules(AnswerFilter(5, MOST_SUBJECTS), MOST_SUBJECTS, takes_all=True)
+    relations = rows_batch(joins.relation_rows(_RELATIONS), joins.RELATIONS)
+    with warehouse({"facts": facts}) as db:
+        db.execute(rules.macros())
+        insert(db, "relations", [relations], joins.RELATIONS)
+        insert(db, "relation_types", [], joins.RELATION_TYPES)
+        db.execute(rules.sql(joins.FIND_QUERIES))
+        answers = _stored(folder, "answers", ANSWERS, ordered_batches(db, joins.ALL_ANSWERS, ANSWERS))
+    with warehouse({"answers": answers}) as db:
+        db.execute(rules.macros())
+        db.execute("create table validated as select *, subject as fact, true as is_validated from answers")
+        db.execute(_DECIDED + rules.sql(joins.CROSS_QUERIES))
+        rows = ordered_batches(db, joins.INTERSECTION_ANSWERS, joins.CROSSED)
+        _stored(folder, "crossed", joins.CROSSED, rows)
+        ((n_intersections,),) = db.execute("select count(*) from intersections").fetchall()
+    return int(n_intersections)
 
 
 def measure(n_facts: int) -> dict[str, Any]:
     """Gives the figures of one size."""
-    n_groups = groups_for(n_facts)
-    by_first = by_query("first", n_groups)
-
-    def by(column: str, order: Sequence[str]) -> By:
-        return By(ByNumber(column, n_groups), order)
-
-    chunks = list(range(-(-n_facts // CHUNK_ROWS)))
-    started = time.process_time()
-    for chunk in chunks[:4]:
-        made_facts(chunk, n_facts)
-    making_s = (time.process_time() - started) * len(chunks) / len(chunks[:4])
-    with tempfile.TemporaryDirectory(prefix="kbsource-") as scratch:
-        folder = Path(scratch)
-        pipeline = new_pipeline(["--runner=FnApiRunner"])
-        facts = pipeline | beam.Create(chunks) | beam.Reshuffle() | beam.ParDo(_Facts(n_facts))
-        asked = {"facts": facts} | "ask" >> map_groups(
-            _ask,
-            str(folder / "asked"),
-            outputs={"answers": statements.ANSWERS},
-            by={"facts": by("value", simple.FACT_ORDER)},
-        )
-        paired = {"answers": asked["answers"]} | "pair" >> map_groups(
-            compositions.join_values,
-            str(folder / "paired"),
-            outputs={"pairs": statements.PAIRS},
-            by={"answers": by("subject", compositions.ANSWER_ORDER)},
-        )
-        _ = {"pairs": paired["pairs"]} | "intersect" >> map_groups(
-            _intersect,
-            str(folder / "settled"),
-            outputs={},
-            by={"pairs": By(by_first, compositions.INTERSECTION_ORDER)},
-        )
+    chunks = range(-(-n_facts // CHUNK_ROWS))
+    with tempfile.TemporaryDirectory(prefix="kbsource-") as folder:
+        made = (made_facts(chunk, n_facts).cast(FACTS) for chunk in chunks)
+        facts = _stored(folder, "facts", FACTS, (sorted_facts(batch, MOST_SUBJECTS) for batch in made))
         started, wall = time.process_time(), time.monotonic()
-        run_pipeline(pipeline, "joins")
-    cpu_s = time.process_time() - started - making_s
+        n_intersections = _cross(folder, facts)
+    cpu_s = time.process_time() - started
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
     return {
         "facts": n_facts,
+        "intersections": n_intersections,
         "wall_s": time.monotonic() - wall,
         "cpu_s": cpu_s,
         "facts_per_core_s": n_facts / cpu_s,
@@ -135,10 +113,10 @@ def main() -> None:
     parser.add_argument("--json", help="write the figures here")
     args = parser.parse_args()
     rows = [measure(size) for size in args.facts]
-    names = ("facts", "wall_s", "cpu_s", "facts_per_core_s", "peak_mb")
+    names = ("facts", "intersections", "wall_s", "cpu_s", "facts_per_core_s", "peak_mb")
     print(
         table(
-            ("facts", "wall s", "CPU s", "facts/s a core", "peak MB"),
+            ("facts", "intersections", "wall s", "CPU s", "facts/s a core", "peak MB"),
             [tuple(row[name] for name in names) for row in rows],
         )
     )

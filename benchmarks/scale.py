@@ -64,7 +64,7 @@ def build_one(given: dict[str, Any]) -> None:
         with SparkCluster(kit_in(Path(given["kit"])), WORK / "spark", n_workers=given["workers"]) as cluster:
             seconds = timed_command([*command, "--runner", "spark", *cluster.flags()])
     else:
-        seconds = timed_command([*command, "--runner", "local-multi", "--workers", str(given["workers"])])
+        seconds = timed_command([*command, "--workers", str(given["workers"])])
     print(json.dumps({"wall_s": seconds, "driver_s": time.process_time()}))
 
 
@@ -85,7 +85,7 @@ def timed_command(argv: list[str]) -> float:
 def measure(data: str | None, *, sizes_mb: list[int], kit: str | None, spark_mb: int) -> dict[str, Any]:
     """Builds every size with one and two processes, and ``spark_mb`` MB with one and two Spark workers."""
     root = data_root(data)
-    plan = [(n_mb, "local-multi", workers) for n_mb in sizes_mb for workers in (1, 2)]
+    plan = [(n_mb, "local", workers) for n_mb in sizes_mb for workers in (1, 2)]
     plan += [(spark_mb, "spark", workers) for workers in (1, 2)] if kit else []
     rows = []
     for n_mb, runner, workers in plan:
@@ -102,7 +102,7 @@ def projection(rows: list[dict[str, Any]], *, gb: float = ENWIKI_GB) -> dict[str
 
     The straight lines go through the builds by one process. The driver's share stays on one core, the rest is divided.
     """
-    of_one_worker = [row for row in rows if row["runner"] == "local-multi" and row["workers"] == 1]
+    of_one_worker = [row for row in rows if row["runner"] == "local" and row["workers"] == 1]
     if len(of_one_worker) < 2:
         return None
     sizes = [row["size_mb"] for row in of_one_worker]

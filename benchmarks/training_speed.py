@@ -37,7 +37,7 @@ def measure(data: str | None, *, sizes: tuple[int, ...] = SIZES, forms: tuple[st
     release, folder = real_release(data), WORK / "training"
     passages = folder / "passages"
     if not (passages / "manifest.json").is_file():
-        _kbsource(["passages", str(release), "--runner", "local", "--output", str(passages)], folder / "passages.log")
+        _kbsource(["passages", str(release), "--workers", "1", "--output", str(passages)], folder / "passages.log")
     rows = []
     for n_questions in sizes:
         made = folder / str(n_questions)
@@ -110,7 +110,7 @@ def _write_datasets(release: Path, passages: Path, folder: Path, n_questions: in
                 drawn = [rng.choice(of_page[page_id]), *rng.choices(ids, k=TOP - 1)]
                 for rank, passage_id in enumerate(dict.fromkeys(drawn), 1):
                     ranked.write(f"{place} Q0 {passage_id} {rank} {TOP - rank} made-up\n")
-        command = ["map", "jsonl", str(release), "--runner", "local", "--split", "train", "--stem", name]
+        command = ["map", "jsonl", str(release), "--workers", "1", "--split", "train", "--stem", name]
         _kbsource([*command, "--input", str(records), "--output", str(folder / name)], folder / f"{name}.log")
 
 

@@ -166,7 +166,7 @@ def operations_page() -> str:
         ]
         parts += [
             f"## /{name}",
-            _wrapped(operation.said()),
+            _wrapped(operation.description()),
             markdown_table(("parameter", "allowed values", "default"), rows),
         ]
     reasons = [(f"`{reason}`", str(status)) for reason, status in STATUS.items()]

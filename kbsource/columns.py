@@ -176,6 +176,17 @@ def rebatched(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.Rec
         yield pa.concat_batches(pending)
 
 
+def required(*names: str, of: pa.DataType | None = None) -> list[pa.Field]:
+    """Returns columns without nulls, of integers if no type is given."""
+    return [pa.field(name, of or pa.int64(), nullable=False) for name in names]
+
+
+def value_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+    """Yields the values of rows, in column order. Memory holds one batch."""
+    for batch in batches:
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
 def _transposed(values: Sequence[Any], of: type[Row] | int, *, is_optional: bool = False) -> list[Sequence[Any]]:
     """Returns the columns of rows, or of tuples of ``of`` values. If the row is optional, None is null in all
     columns.

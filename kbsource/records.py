@@ -173,7 +173,9 @@ class TemplateRow(Row):
     uses: Annotated[int, "number of uses in all articles"]
     pages: Annotated[int, "number of articles that use it"]
     shown_chars: Annotated[int, "visible characters shown by its uses outside other templates"]
-    lost_chars: Annotated[int, "visible characters of its arguments that were not carried over"]
+    lost_chars: Annotated[
+        int, "visible characters of its arguments, or in HTML of its output, that were not carried over"
+    ]
     example_title: Annotated[str | None, "first article that loses characters"]
     example: Annotated[str | None, "the use in that article, shortened"]
 
@@ -182,20 +184,22 @@ class ShownUse(Row):
     """How much text a template shows and loses on a page."""
 
     shown_chars: Annotated[int, "visible characters shown by its uses outside other templates"]
-    lost_chars: Annotated[int, "visible characters of its arguments that were not carried over"]
+    lost_chars: Annotated[
+        int, "visible characters of its arguments, or in HTML of its output, that were not carried over"
+    ]
     example: Annotated[str | None, "first use that loses characters, shortened"]
 
 
-class MarkCount(Row):
+class ReferenceCount(Row):
     """The number of references of a kind on a page."""
 
     name: Annotated[str, "kind, as in the findings of the manifest"]
     n: Annotated[int, "number of references"]
 
 
-class Trace(Row):
-    """Only with `--traces`. The inputs that the page at the same position in `pages` was made from, for `build
-    --base`.
+class PageDependencies(Row):
+    """Only with `--record-dependencies`. The inputs that the page at the same position in `pages` was made from, for
+    `build --base`.
     """
 
     page_id: Annotated[int, "page id"]
@@ -203,14 +207,16 @@ class Trace(Row):
         bytes | None,
         "hash of its wikitext, title, revision, redirects and item; null if the page is always made again",
     ]
-    asked: Annotated[tuple[int, ...], "hashes of the names of its other dependencies (definitions and titles), sorted"]
+    name_hashes: Annotated[
+        tuple[int, ...], "hashes of the names of its other dependencies (definitions and titles), sorted"
+    ]
     uses: Annotated[tuple[ShownUse, ...], "for each of the page's templates, how much it shows and loses"]
-    marks: Annotated[tuple[MarkCount, ...], "counts of its references that are in no table, by name"]
+    reference_counts: Annotated[tuple[ReferenceCount, ...], "counts of its references that are in no table, by name"]
 
 
 class DefinitionHash(Row):
-    """Only with `--traces`. One row per name of a template or module that resolves to a text, and one per redirect,
-    sorted by key as an unsigned number.
+    """Only with `--record-dependencies`. One row per name of a template or module that resolves to a text, and one per
+    redirect, sorted by key as an unsigned number.
     """
 
     key: Annotated[int, "hash of its name, as a signed number"]

@@ -74,7 +74,7 @@ def check_signals(text: str, labels: Mapping[str, int | None], *, model: str) ->
 
 
 def _checked(text: str) -> Iterator[str]:
-    """Yields the tokens of a rule, each checked first: Python's grammar allows more than rules do."""
+    """Reads a rule token by token and refuses what Python's grammar allows but rules do not."""
     expected, opened = _SIGNAL, [""]  # the open parentheses and ``not`` around the next signal
     for found in (*_TOKEN.finditer(text), None):
         token = found[0].lower() if found else ""

@@ -135,7 +135,7 @@ class KnownPage(NamedTuple):
 class EvidenceResult(NamedTuple):
     """The search result for a piece of evidence in a release."""
 
-    aligned: Alignment  #: with the outcome that the threshold gives it
+    aligned: Alignment  #: the alignment, with its outcome at the threshold
     has_other_details: bool = False  #: the text that was found has other numbers, dates or names
 
     @property
@@ -147,26 +147,26 @@ class EvidenceResult(NamedTuple):
 
 def fates_of(
     dataset: str,
-    found: Sequence[EvidenceResult],
+    results: Sequence[EvidenceResult],
     pages: Sequence[KnownPage | None],
     dates: Sequence[str],
     *,
     question: str | None = None,
     elsewhere: Mapping[int, EvidenceResult] | None = None,
 ) -> Iterator[Fate]:
-    """Yields the fate of a piece of evidence in every release.
+    """Determines the fate of a piece of evidence in every release.
 
     Args:
-        found: its outcome in each release, in order.
+        results: its outcome in each release, in order.
         pages: its page in each release; None if the page is missing.
         dates: dates of the releases.
         question: the question of its record.
         elsewhere: by release, its outcome in the page that its text was moved to.
     """
-    first = next((outcome.aligned for outcome in found if outcome.fate in ("exact", "near")), None)
+    first = next((outcome.aligned for outcome in results if outcome.fate in ("exact", "near")), None)
     known = next((page for page in pages if page is not None), None)
     stood, last_title = False, None
-    for number, (own, page) in enumerate(zip(found, pages, strict=True)):
+    for number, (own, page) in enumerate(zip(results, pages, strict=True)):
         moved = (elsewhere or {}).get(number)
         is_followed = own.fate in LOST and moved is not None and moved.fate in ("exact", "near", "near_changed")
         found_here = moved if is_followed and moved is not None else own
@@ -215,7 +215,8 @@ def first_with(pages: Sequence[KnownPage | None], number: int) -> int:
 
 
 def size_class(n_chars: int) -> str:
-    """
+    """Returns the range of sizes that a page belongs to, as text.
+
     >>> size_class(4999)
     '1,000–5,000 characters'
     """
@@ -275,7 +276,7 @@ def half_life(fallen: Mapping[tuple[float, float], int], standing: Mapping[float
 
 
 def _maximum(function: Callable[[float], float]) -> float:
-    """Returns where a function with one maximum over positive numbers has it, by golden-section search on the
+    """Returns the positive number at which a function has its only maximum, by golden-section search on the
     logarithm."""
     low, high = math.log(_LEAST), math.log(_MOST)
     ratio = (math.sqrt(5) - 1) / 2
@@ -289,7 +290,8 @@ def _maximum(function: Callable[[float], float]) -> float:
 
 
 def _crossing(function: Callable[[float], float], level: float, outside: float, inside: float) -> float:
-    """Returns where a function crosses a level, between a point where it is below the level and one where it is not."""
+    """Returns the point where a function crosses a level: it is below the level at ``outside``, and not at
+    ``inside``."""
     if function(outside) >= level:
         return outside
     for _ in range(200):
@@ -360,11 +362,12 @@ def _groups(db: DuckDBPyConnection, sql: str, years: Sequence[float]) -> Iterato
         }
 
 
-def said_half_life(values: Mapping[str, Any] | None) -> str:
-    """
-    >>> said_half_life({"years": 7.4, "low": 6.0, "high": 9.31})
+def half_life_text(values: Mapping[str, Any] | None) -> str:
+    """Returns a half-life with its bounds, as text.
+
+    >>> half_life_text({"years": 7.4, "low": 6.0, "high": 9.31})
     '7.4 years (6.0–9.3)'
-    >>> said_half_life({"years": None, "low": 3, "high": None})
+    >>> half_life_text({"years": None, "low": 3, "high": None})
     'more than 3.0 years'
     """
     if values is None:

@@ -31,8 +31,8 @@ def table_head(table: str) -> str:
 
 
 def column_rows(fields: Iterable[pa.Field], known: Known, place: str, path: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yields the rows that describe fields. Adjacent fields that are described further up share one row, which refers
-    to them."""
+    """Builds the rows that describe columns. Adjacent columns that were described before share one row, which refers to
+    that description."""
     described = [(known.get(_column_texts(field)), field) for field in fields]
     for origin, run in groupby(described, key=lambda row: row[0]):
         group = [field for _, field in run]
@@ -51,7 +51,7 @@ def column_rows(fields: Iterable[pa.Field], known: Known, place: str, path: str 
 
 
 def _column_texts(field: pa.Field) -> tuple[str, str, str]:
-    """Name, type and meaning of a column."""
+    """Returns name, type and meaning of a column."""
     meaning = (field.metadata or {})[b"description"].decode().replace("|", "\\|")
     return field.name, _type_name(field.type) + (", or null" if field.nullable else ""), meaning
 

@@ -18,7 +18,7 @@ _PLACED = ("exact", "near", "weak", "page_only")
 
 
 def with_outcome(aligned: Alignment, threshold: float) -> Alignment:
-    """Returns an alignment with the outcome that a threshold gives it.
+    """Returns an alignment with its outcome at a threshold.
 
     An alignment that the search only scored becomes ``near`` at or above the threshold, and ``weak`` below it or
     without a span. All others keep their outcome.
@@ -235,20 +235,20 @@ class Cuts(NamedTuple):
     dev: int
     test: int
 
-    def takes(self, ordinal: int, split: Split, *, stands: bool) -> bool:
-        """Returns whether a split has to filter and write a record. ``stands`` is true if the record passes the filter
+    def takes(self, ordinal: int, split: Split, *, passes: bool) -> bool:
+        """Returns whether a split has to filter and write a record. ``passes`` is true if the record passes the filter
         of dev and test."""
         if split == "train":
-            return not stands or ordinal > self.test
+            return not passes or ordinal > self.test
         return ordinal <= self.dev if split == "dev" else self.dev < ordinal <= self.test
 
 
-def split_ends(standing: Iterable[int], n_records: int) -> Cuts:
-    """Returns where dev and test, of ``n_records`` each, end. ``standing`` are the records that pass their filter, in
-    ascending order; only as many as needed are read. Raises SetupError if there are too few."""
+def split_ends(passing: Iterable[int], n_records: int) -> Cuts:
+    """Returns where dev and test end, of ``n_records`` each. ``passing`` are the ordinals of the records that pass
+    their filter, ascending; only as many as needed are read. Raises SetupError if there are too few."""
     if not n_records:
         return Cuts(-1, -1)
-    found = list(islice(standing, 2 * n_records))
+    found = list(islice(passing, 2 * n_records))
     if len(found) == 2 * n_records:
         return Cuts(found[n_records - 1], found[-1])
     raise SetupError(

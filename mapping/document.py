@@ -84,7 +84,7 @@ class TableSection:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the table fits beside another one: it has few columns of short texts."""
+        """Returns whether the table fits beside another table: it has few columns, with short texts."""
         longest = (
             max(map(len, texts))
             for texts in zip(self.columns, *(map(cell_text, row) for row in self.rows), strict=True)
@@ -216,8 +216,13 @@ def entailment_bin(value: str) -> str:
 
 
 def crossed_query(table: str, *, score: str, support: str, where: str = "") -> str:
-    """SQL for the rows of a table by BLEU, and by the probability that the text says what it should: the number of each
-    pair of bins. ``where``: a condition over all ``counts`` (n, n_judged) without which the answer is empty."""
+    """Returns SQL that counts the rows of a table by bins of BLEU and bins of a model's probability.
+
+    Args:
+        score: SQL for the BLEU of a row. support: SQL for the probability that the text supports its record. where: a
+            condition over ``counts`` (the columns ``n`` and ``n_judged``, over all rows); if it is false, the result
+            has no rows.
+    """
     bins = literals("bleu_bins", ("row", "bleu"), enumerate(BLEU_BINS))
     supports = literals("supports", ("place", "support"), enumerate(ENTAILMENT_BINS))
     return f"""
@@ -281,8 +286,11 @@ def _lines(block: Block, level: int) -> Iterator[str]:
 
 
 def to_json(document: Document) -> dict[str, Any]:
-    """The whole as JSON values: of each section and block its ``kind``; of a cell its value, or for a link ``value``
-    and ``url``, for a text with marked words ``text`` and ``marked``, the half-open spans of these."""
+    """Returns a document as JSON values.
+
+    Sections and blocks have a ``kind``. A cell is its value; a link is an object with ``value`` and ``url``, and a text
+    with marked words is an object with ``text`` and ``marked``, the half-open spans of these words.
+    """
     return {"title": document.title, "sections": [_block_values(section) for section in document.sections]}
 
 

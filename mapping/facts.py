@@ -230,8 +230,9 @@ def problem_of(fact: Fact) -> str | None:
 
 
 def score(hypothesis: str, proof_text: str, sentence_at: int, tokeniser: Tokeniser) -> tuple[float, float]:
-    """Returns the BLEU of a statement's sentence against the sentence that mentions the answer, which starts at an
-    offset in the proof, and the share of words that both have in common."""
+    """Returns two scores of a statement's sentence: its BLEU against the sentence of the proof that mentions the
+    answer, and the share of words that both have in common. ``sentence_at`` is the offset of that sentence in the
+    proof."""
     stated, said = tokeniser.forms(hypothesis), tokeniser.forms(proof_text[sentence_at:])
     return bleu(stated, said), len({*stated} & {*said}) / max(len({*stated, *said}), 1)
 

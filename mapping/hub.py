@@ -116,7 +116,7 @@ def _folder_of(model: str, backends: tuple[Backend, ...]) -> str:
 
 
 def _cached(constants: Any, model: str, name: str, revision: str | None) -> str:
-    """Returns the folder of a model in the cache. What it lacks is reported by whoever opens it."""
+    """Returns the folder of a model in the cache. Missing files are reported when the model is opened."""
     cache = Path(constants.HF_HUB_CACHE)
     own = cache / f"models--{name.replace('/', '--')}"
     commit = wanted = revision or "main"

@@ -1,4 +1,4 @@
-"""Every kind of release, by name: what ``kbsource verify`` and ``kbsource show`` know."""
+"""Every kind of release, by name: the kinds that ``kbsource verify`` and ``kbsource show`` accept."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def _shown(value: Any) -> str | None:
 DEFAULTS = Parameter(negative=(), consume_multiple=True, show_default=_shown)
 """Default for every flag: it has no negative form, and several values may follow one flag or be given with one flag
 each."""
-KEPT = Parameter(negative=None, negative_bool="no-")
+ON_BY_DEFAULT = Parameter(negative=None, negative_bool="no-")
 """For options that are on by default: ``--no-…`` turns them off."""
 FLAT = Parameter(name="*")
 """For a field that is itself a dataclass of options: its fields appear beside the others."""
@@ -133,7 +133,7 @@ LONGEST_TEXT = 100_000
 LONGEST_PATH, LONGEST_PART = 4095, 255
 """Longest path and longest name in it, in bytes: PATH_MAX without its final NUL, and NAME_MAX of Linux."""
 MOST_PARTS = 10_000
-"""Longest list."""
+"""Maximum number of values in a list."""
 
 AtLeast0 = Annotated[int, Parameter(metavar="N", converter=whole_number, validator=Number(gte=0, lte=LARGEST))]
 AtLeast1 = Annotated[int, Parameter(metavar="N", converter=whole_number, validator=Number(gte=1, lte=LARGEST))]
@@ -236,8 +236,8 @@ Choices = Mapping[As, Mapping[str, Any]]
 
 
 def flat_options(type_: type, options: Any = None) -> Iterator[tuple[str, str, Any]]:
-    """Yields field, flag and value of each option of a dataclass and of the dataclasses in it. Without ``options``, the
-    values are None."""
+    """Iterates over the options of a dataclass and of the dataclasses in it: field, flag and value. Without
+    ``options``, the values are None."""
     for name, hint in get_type_hints(type_, include_extras=True).items():
         value = None if options is None else getattr(options, name, None)
         inner = [part for part in (hint, *get_args(hint)) if isinstance(part, type) and is_dataclass(part)]
@@ -247,17 +247,18 @@ def flat_options(type_: type, options: Any = None) -> Iterator[tuple[str, str, A
             yield name, flag_of(name, hint), value
 
 
-def check_choices(options: Any, taken: As | None, choices: Choices) -> None:
+def check_choices(options: Any, chosen: As | None, choices: Choices) -> None:
     """Checks that options agree with those that ``--as`` implies.
 
     Raises:
         SetupError: one of them differs; the message names it.
     """
-    wanted = {} if taken is None else choices[taken]
+    wanted = {} if chosen is None else choices[chosen]
     for name, flag, value in flat_options(type(options), options):
         if name in wanted and value != wanted[name]:
             raise SetupError(
-                f"--as {taken} sets {flag} to {_typed(wanted[name])}, not to {_typed(value)}: leave out {flag} or --as."
+                f"--as {chosen} sets {flag} to {_typed(wanted[name])}, not to {_typed(value)}: "
+                f"leave out {flag} or --as."
             )
 
 
@@ -271,12 +272,12 @@ def with_choices(tokens: Sequence[str], type_: type, choices: Choices) -> list[s
     return [*tokens, *(flag if value is True else f"{flag}={value}" for flag, value in further if value is not False)]
 
 
-WRITTEN_PLACES = ("output", "scratch")
+OUTPUT_FOLDERS = ("output", "scratch")
 """Names of the options of jobs that name a folder to write to."""
 
 
 def paths_of(options: Any) -> Iterator[tuple[str, str]]:
-    """Yields the files and folders that options name, each with its field, including files of nested options."""
+    """Lists the files and folders that options name, each with its field, including files of nested options."""
     hints = get_type_hints(type(options), include_extras=True)
     for field in fields(options):
         value = getattr(options, field.name)
@@ -286,8 +287,22 @@ def paths_of(options: Any) -> Iterator[tuple[str, str]]:
             yield from ((field.name, path) for path in _texts(value))
 
 
+def names_model(options: Any) -> bool:
+    """Returns whether options, or options nested in them, name a model."""
+    hints = get_type_hints(type(options), include_extras=True)
+    values = [(hints[field.name], getattr(options, field.name)) for field in fields(options)]
+    return any(
+        names_model(value) if is_dataclass(value) else bool(value) and takes_model(hint) for hint, value in values
+    )
+
+
+def takes_model(hint: Any) -> bool:
+    """Returns whether an option of this type is a model."""
+    return any(parameter.metavar == "MODEL" for parameter in _parameters(hint))
+
+
 def written_files(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """Yields the flag and path of each file that is to be written; the path is None if it is not given.
+    """Lists the flag and path of each file that is to be written; the path is None if the option is not given.
 
     Args:
         values: options by name, including nested options.
@@ -377,7 +392,7 @@ def flag_of(name: str, hint: Any) -> str:
 
 
 def _parameters(hint: Any) -> Iterator[Parameter]:
-    """Yields the parameters of a type and of its parts, the outermost first."""
+    """Iterates over the parameters of a type and of its parts, the outermost first."""
     yield from (parameter for parameter in getattr(hint, "__metadata__", ()) if isinstance(parameter, Parameter))
     for part in get_args(hint) if get_origin(hint) is not Literal else ():
         yield from _parameters(part)
@@ -403,7 +418,7 @@ def _typed(value: Any) -> str:
 
 
 def without_unknown(tokens: Sequence[str], known: Collection[str]) -> tuple[list[str], list[str]]:
-    """Separates arguments from options that a command does not know, each with its value. The latter are Beam's.
+    """Separates a command's own arguments from options that it does not know, which are passed to Beam.
 
     >>> without_unknown(["a.bz2", "--region", "us", "--output", "r", "--streaming"], {"--output"})
     (['a.bz2', '--output', 'r'], ['--region', 'us', '--streaming'])

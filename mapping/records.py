@@ -97,7 +97,7 @@ class ReleasedExample(Example):
 
 
 def iter_evidence(example: Example) -> Iterator[tuple[EvidenceKey, Evidence]]:
-    """Yields every piece of evidence of an example with its key: outputs first, then partial evidence."""
+    """Iterates over every piece of evidence of an example with its key: outputs first, then partial evidence."""
     for index, output in enumerate(example.outputs):
         for place, evidence in enumerate(output.evidence):
             yield (index, place), evidence
@@ -148,8 +148,8 @@ class Suggestion(Row):
 
 
 class EntailmentQuestion(Row):
-    """A passage of a page (``premise``) that a model is to judge a hypothesis by. ``core`` is the part of it that
-    matters. ``span`` is set where the passage belongs to another span than the one found."""
+    """A passage of a page (``premise``) and the hypothesis that a model judges by it. ``core`` is the relevant part of
+    the passage. ``span`` is set if the passage belongs to another span than the one that the search found."""
 
     premise: str
     core_start: Int32
@@ -216,7 +216,7 @@ class Alignment(Row):
 
     @property
     def key(self) -> EvidenceKey:
-        """The evidence's position in its record."""
+        """The position of the evidence in its record."""
         return self.output, self.evidence
 
     @property

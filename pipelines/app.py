@@ -9,7 +9,7 @@ from dataclasses import is_dataclass, replace
 from inspect import BoundArguments, cleandoc, signature
 from itertools import takewhile
 from shlex import quote
-from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_type_hints
 
 from cyclopts import App, CycloptsError, Group, Parameter
 from cyclopts.exceptions import UnusedCliTokensError
@@ -21,9 +21,10 @@ from mapping.hub import allow_downloads
 from mapping.options import (
     DEFAULTS,
     LONGEST_PATH,
-    WRITTEN_PLACES,
+    OUTPUT_FOLDERS,
     Short,
     check_new,
+    names_model,
     paths_of,
     with_choices,
     without_unknown,
@@ -32,12 +33,15 @@ from mapping.options import (
 from pipelines.argument_faults import fault_text
 from pipelines.commands import GROUPS
 from pipelines.runners.fork_server import fork_server
-from pipelines.runners.presets import LOCAL_PRESETS, UnknownFlagError, import_local_beam, n_cores, quiet_beam
+from pipelines.runners.presets import LOCAL, UnknownFlagError, import_local_beam, n_usual_workers, quiet_beam
 from pipelines.terminal import Summary, nearest, text_width
 
+if TYPE_CHECKING:
+    from pipelines.options.shared import RunOptions
+
 HELP = frozenset(("-h", "--help"))
-WORTH_CORES_BYTES = 100 << 20
-"""Size of local inputs from which several processes save time, although each takes seconds to start."""
+WORTH_WORKERS_BYTES = 100 << 20
+"""Size of local inputs from which several worker processes save time, although each takes seconds to start."""
 _COMMON = Group("Every command", sort_key=9)
 
 
@@ -81,7 +85,7 @@ def make_app() -> App:
     return app
 
 
-class Typed(NamedTuple):
+class ParsedCommand(NamedTuple):
     """A parsed command line: a command with its arguments."""
 
     function: Callable[..., Summary]
@@ -105,13 +109,12 @@ def run_command(given: Sequence[str]) -> int:
     if typed is None:
         return 0
     run = typed.arguments.arguments.get("run")
-    if run is not None and run.runner == "local-multi" and not run.dry_run:
-        fork_server()  # imports Beam at the same time as this process
-    if run is not None and run.runner in LOCAL_PRESETS and not run.dry_run:
-        import_local_beam("pipelines.runners.running")
-    uses_one_core = run is not None and run.runner == "local" and not run.dry_run and n_cores() > 1
-    if uses_one_core and _local_bytes(typed.arguments.arguments) >= WORTH_CORES_BYTES:
-        sys.stderr.write(f"One core is used; --runner local-multi uses all {n_cores()}.\n")
+    if run is not None and run.runner == LOCAL:
+        run = typed.arguments.arguments["run"] = _with_workers(run, typed.arguments.arguments)
+        if run.workers != 1 and not run.dry_run:
+            fork_server()  # imports Beam at the same time as this process
+        if not run.dry_run:
+            import_local_beam("pipelines.runners.running")
     try:
         if run is not None and run.dry_run:
             from pipelines.trial import dry_run  # imports Beam
@@ -125,17 +128,35 @@ def run_command(given: Sequence[str]) -> int:
     return summary.code
 
 
-def _local_bytes(arguments: Mapping[str, Any]) -> int:
-    """Returns the size of the local files and folders that a command reads."""
+def _with_workers(run: RunOptions, arguments: Mapping[str, Any]) -> RunOptions:
+    """Returns the options of a local run with the number of its workers."""
+    if run.workers is not None:
+        return run
+    n_workers = n_usual_workers()
+    if n_workers == 1 or not _are_large(arguments):
+        return replace(run, workers=1)
+    if any(names_model(options) for options in arguments.values() if is_dataclass(options)):
+        sys.stderr.write(f"Using one worker process; with --workers {n_workers}, each of them loads the model.\n")
+        return replace(run, workers=1)
+    sys.stderr.write(f"Using {n_workers} worker processes; --workers sets another number.\n")
+    return replace(run, workers=n_workers)
+
+
+def _are_large(arguments: Mapping[str, Any]) -> bool:
+    """Returns whether what a command reads is large: on a web server, or of that size on this machine.
+
+    What is in buckets is not measured, as that takes a request for each file.
+    """
     places = [place for option in arguments.values() if is_dataclass(option) for place in paths_of(option)]
-    named = [path for name, path in places if name not in WRITTEN_PLACES]
+    named = [path for name, path in places if name not in OUTPUT_FOLDERS]
     folders = [Folder.of(path) for path in dict.fromkeys(named) if is_local(path)]
-    return sum(folder.size(file) for folder in folders for file in folder.files()) + sum(
+    n_bytes = sum(folder.size(file) for folder in folders for file in folder.files()) + sum(
         folder.size() for folder in folders if os.path.isfile(folder.url)
     )
+    return n_bytes >= WORTH_WORKERS_BYTES or any(path.startswith(("http://", "https://")) for path in named)
 
 
-def parse_command(given: Sequence[str]) -> Typed | None:
+def parse_command(given: Sequence[str]) -> ParsedCommand | None:
     """Returns the parsed command line; None for ``--help``, which is printed.
 
     Raises:
@@ -147,7 +168,7 @@ def parse_command(given: Sequence[str]) -> Typed | None:
         raise SetupError(parse_fault(error)) from error
 
 
-def _parsed(given: Sequence[str]) -> Typed | None:
+def _parsed(given: Sequence[str]) -> ParsedCommand | None:
     app = make_app()
     names, apps, rest = app.parse_commands([token for token in given if token not in HELP])
     command = apps[-1]
@@ -184,7 +205,7 @@ def _parsed(given: Sequence[str]) -> Typed | None:
     for flag, path in written if not common.force else ():
         if path is not None:
             check_new(flag, path)
-    return Typed(function, bound, common.as_json, options)
+    return ParsedCommand(function, bound, common.as_json, options)
 
 
 def _chosen(function: Callable[..., Any], tokens: list[str]) -> list[str]:

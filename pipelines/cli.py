@@ -18,7 +18,7 @@ from kbsource import __version__
 from kbsource.errors import DataError, SetupError, named_faults
 from pipelines.commands import COMMANDS, GROUPS
 from pipelines.extras import missing_extra
-from pipelines.terminal import nearest, print_text, styled, told
+from pipelines.terminal import nearest, print_text, printable, styled
 
 HELP = {"-h", "--help"}
 OK, DATA_FAULT, SETUP_FAULT, INTERRUPTED = 0, 1, 2, 130
@@ -99,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _refuse(who: str, why: str, code: int = SETUP_FAULT) -> int:
-    sys.stderr.write(f"{styled(who, 'red', sys.stderr)} {told(why)}\n")
+    sys.stderr.write(f"{styled(who, 'red', sys.stderr)} {printable(why)}\n")
     return code
 
 

@@ -1,4 +1,4 @@
-"""The entry point of Flex Templates: Dataflow jobs that anybody can start from a form.
+"""The entry point of Flex Templates: Dataflow jobs that users start from a form.
 
 The launcher calls it with the form's values, ``--command=build --dump=gs://… --output=gs://…``. The launcher performs
 the job's checks and submits the pipeline without waiting for it. A form has the options of its command; ``python -m
@@ -16,7 +16,7 @@ from cyclopts import Argument
 
 from kbsource.errors import SetupError
 from mapping.options import Like, path_like
-from pipelines.app import Typed, make_app, parse_command
+from pipelines.app import ParsedCommand, make_app, parse_command
 from pipelines.runners.clusters import DATAFLOW_RUNNER
 from pipelines.runners.running import NotRunError, instead_of_running
 from pipelines.terminal import Summary
@@ -101,7 +101,7 @@ def _flag(argument: Argument) -> str:
 
 
 def _types(hint: Any) -> Iterator[Any]:
-    """Yields the possible types of an option, except None."""
+    """Lists the possible types of an option, except None."""
     origin = get_origin(hint)
     if origin in (Annotated, Union, UnionType):
         for part in get_args(hint)[: 1 if origin is Annotated else None]:
@@ -110,11 +110,12 @@ def _types(hint: Any) -> Iterator[Any]:
         yield origin or hint
 
 
-def typed(argv: Sequence[str]) -> Typed:
+def form_command(argv: Sequence[str]) -> ParsedCommand:
     """Returns the command line for the values of a form, for Dataflow unless they name another runner. Values that are
     not options of the command are passed to Beam.
 
-    >>> typed(["--command=build", "--dump=gs://b/1,gs://b/2", "--output=gs://b/r", "--as_of="]).arguments.args[0].dump
+    >>> command = form_command(["--command=build", "--dump=gs://b/1,gs://b/2", "--output=gs://b/r", "--as_of="])
+    >>> command.arguments.args[0].dump
     ('gs://b/1', 'gs://b/2')
 
     Raises:
@@ -149,7 +150,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     try:
         with instead_of_running(lambda pipeline: pipeline.run()):
-            typed(given).call()
+            form_command(given).call()
     except NotRunError:
         return
     except SetupError as error:

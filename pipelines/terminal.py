@@ -68,7 +68,7 @@ class Summary:
             print_text(text)
         for fault in self.faults:
             named = fault if isinstance(fault, str) else f"{fault.file}, {fault.detail} ({fault.reason})"
-            print(told(named), file=sys.stderr)
+            print(printable(named), file=sys.stderr)
         if self.next and not as_json:
             # Never cut, even if a path contains spaces.
             print(harmless(f"{next_words(self.next)}: {styled(self.next, 'bold')}"))
@@ -156,14 +156,15 @@ def shortened(line: str, columns: int | None) -> str:
 
 
 _COLOURS = "|".join(map(str, (0, *_CODES.values())))
-_CONTROL = re.compile(rf"(?!\x1b\[(?:{_COLOURS})m)[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Control characters, and those that turn the direction of the text after them.
+_CONTROL = re.compile(rf"(?!\x1b\[(?:{_COLOURS})m)[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def harmless(text: str) -> str:
     r"""Returns a text without effects of control characters on a terminal. Line breaks, tabs and our own colours stay.
 
-    >>> harmless("a\tb\x1b]0;title\x07, \x9b2J")
-    'a\tb\\x1b]0;title\\x07, \\x9b2J'
+    >>> harmless("a\tb\x1b]0;title\x07, \x9b2J, \u202egnp.exe")
+    'a\tb\\x1b]0;title\\x07, \\x9b2J, \\u202egnp.exe'
     """
     return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
 
@@ -177,12 +178,12 @@ def on_one_line(text: str) -> str:
     return text.replace("\n", "\\n")
 
 
-def told(message: str) -> str:
+def printable(message: str) -> str:
     """Returns a message for standard error. Quotations are cut in the middle, and control characters are made harmless.
 
     Further lines of a message are indented. Any other line break belongs to a quotation.
 
-    >>> told("no page a\\nb\\x1b[31m. Similar:\\n  Halvane"), len(told("9" * 5000))
+    >>> printable("no page a\\nb\\x1b[31m. Similar:\\n  Halvane"), len(printable("9" * 5000))
     ('no page a\\\\nb\\\\x1b[31m. Similar:\\n  Halvane', 200)
     """
     lines = re.split(r"\n(?= )", message)

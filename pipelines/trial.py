@@ -13,12 +13,14 @@ from apache_beam.portability.api import beam_runner_api_pb2
 from apache_beam.runners.portability.fn_api_runner import fn_runner
 from apache_beam.transforms.environments import DockerEnvironment
 
-from kbsource.errors import SetupError
+from kbsource.errors import SetupError, counted
 from kbsource.files import Folder, glob, is_local
 from kbsource.release.layout import INDEX, MANIFEST
 from kbsource.release.output import trial
-from mapping.options import WRITTEN_PLACES, paths_of
+from mapping.options import OUTPUT_FOLDERS, paths_of
+from pipelines.progress import clock
 from pipelines.runners.clusters import DATAFLOW_RUNNER
+from pipelines.runners.presets import LOCAL
 from pipelines.runners.running import NotRunError, instead_of_running
 from pipelines.terminal import Summary
 
@@ -51,20 +53,23 @@ def dry_run(job: Callable[[], object], arguments: Mapping[str, Any]) -> Summary:
         try:
             job()
         except NotRunError as ended:
-            graph = ended.result
+            graph, sample = ended.result, ended.sample
         else:
             return Summary(title="All of it is done: there is nothing left to run.", values={"graph": None})
     options = [value for value in arguments.values() if is_dataclass(value)]
     named = [(name, value) for name, value in arguments.items() if isinstance(value, str)]
     named += [found for option in options for found in paths_of(option)]
-    reads = {path: _sizes(name, path) for name, path in named if name not in WRITTEN_PLACES}
+    reads = {path: _sizes(name, path) for name, path in named if name not in OUTPUT_FOLDERS}
     n_copied = sum(copied for _, copied in reads.values())
+    run = arguments["run"]
+    estimate = sample(run.workers) if sample is not None and run.runner == LOCAL else None
     n_allocated = max(getattr(option, "worker_memory_bytes", 0) for option in (*options, None))
     values = {
         "graph": graph._asdict(),
         "reads": {path: n_bytes for path, (n_bytes, _) in reads.items()},
         "bytes_copied_to_each_machine": n_copied,
         "most_bytes_of_a_working_process": n_allocated or None,
+        "estimate": estimate and estimate._asdict(),
     }
     rows = [
         ("runner", graph.runner),
@@ -77,8 +82,11 @@ def dry_run(job: Callable[[], object], arguments: Mapping[str, Any]) -> Summary:
         *((f"reads {path}", _text(n_bytes)) for path, (n_bytes, _) in reads.items()),
         ("copied to each machine", _text(n_copied)),
         ("memory of a working process", n_allocated and f"at most {_text(n_allocated)}"),
+        ("time, estimated", estimate and f"{clock(estimate.seconds)} with {counted(run.workers, 'worker')}"),
+        ("disk while it runs, estimated", estimate and _text(estimate.peak_bytes)),
+        ("size of the release, estimated", estimate and _text(estimate.release_bytes)),
     ]
-    title = "A dry run: nothing was run, and nothing is left behind."
+    title = "A dry run: nothing was run, and no files remain."
     return Summary(title=title, rows=[row for row in rows if row[1]], values=values)
 
 

@@ -190,7 +190,7 @@ class _PageReader:
         if part.kind == "cut":
             raise RecordError("page_cut", "the page has no </page>")
         if part.kind == "too_large":
-            raise RecordError("page_too_large", "a tag in the page is not closed")
+            raise RecordError("page_too_large", "a revision is too long, or a tag in the page is not closed")
         if self._error is not None:
             raise self._error
         head = self._xml.read_outer(b"".join(self._outer))

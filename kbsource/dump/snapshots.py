@@ -73,7 +73,8 @@ def read_records(
     on_damage: Callable[[int], None] | None = None,
     max_bytes: int = MAX_RECORD_BYTES,
 ) -> Iterator[tuple[ArticleRecord, int] | BadRecord]:
-    """Reads the records that begin in a range, in order, each with its offset; a BadRecord for every line that is none.
+    """Reads the records that begin in a range, in order, each with its offset; a BadRecord for every line that is not a
+    record.
 
     Arguments and reasons are those of ``read_snapshot``.
     """

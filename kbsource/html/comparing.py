@@ -7,23 +7,20 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappush, heappushpop
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kbsource.dump.article_records import ArticleRecord, check_article_record, redirect_of
-from kbsource.dump.ranges import plan_ranges
-from kbsource.dump.rejects import SHOWN
-from kbsource.dump.siteinfo import read_header
-from kbsource.dump.snapshots import read_records
-from kbsource.errors import RecordError, SetupError
-from kbsource.files import Folder, base_name
 from kbsource.html.common_words import common_words
+from kbsource.html.paired_pages import PairedPage, RecordCounts, process_pairs, processed
+from kbsource.html.side_by_side import LinePair, side_by_side
 from kbsource.html.text_runs import HtmlRunReader, TextRun
-from kbsource.records import BadRecord, Element
+from kbsource.records import Element
+from kbsource.runtime.beat import Beat
 from kbsource.site import Site
-from kbsource.wikitext.parse import PAGE_FAULTS, ParsedText, WikitextParser
+from kbsource.wikitext.parse import ParsedText, WikitextParser
 
 TEXT = "text"
 """Kind of a missing word that is written on the page itself, outside of templates."""
@@ -104,6 +101,7 @@ class PageComparison:
     links_found: int
     own_links: int  #: links of the text made of the wikitext
     missing: tuple[Missing, ...] = ()  #: in order
+    lines: tuple[LinePair, ...] = ()  #: both texts, if requested
 
     @property
     def differing(self) -> int:
@@ -112,9 +110,17 @@ class PageComparison:
 
 
 def compare_page(
-    title: str, page: ParsedText, runs: Sequence[TextRun], own: ParsedText, *, has_formulas: bool = False
+    title: str,
+    page: ParsedText,
+    runs: Sequence[TextRun],
+    own: ParsedText,
+    *,
+    has_formulas: bool = False,
+    with_lines: bool = False,
 ) -> PageComparison:
     """Compares the content of a page, read from its HTML, with the content read from its wikitext.
+
+    ``with_lines`` adds both texts, side by side.
 
     Raises:
         RecordError: as for ``common_words``.
@@ -134,6 +140,11 @@ def compare_page(
     ]
     undefined = [at for at, name in enumerate(templates) if kinds[name] in UNDEFINED]
     links, own_links = _links_of(page, title), _links_of(own, title)
+    lines: Iterable[LinePair] = ()
+    if with_lines:
+        split = partial(words_of, has_formulas=has_formulas)
+        shown, made = ([element.text for element in text.elements[1:]] for text in (page, own))
+        lines = side_by_side(shown, made, pairs, split, has_formulas=has_formulas)
     return PageComparison(
         title=title,
         words=len(words),
@@ -145,6 +156,7 @@ def compare_page(
         links_found=(links & own_links).total(),
         own_links=own_links.total(),
         missing=tuple(missing),
+        lines=tuple(lines),
     )
 
 
@@ -206,138 +218,107 @@ class TemplateLoss:
 
 @dataclass(slots=True)
 class TextCheck:
-    """The result of comparing the records of a snapshot."""
-
-    records: int = 0  #: read, and not rejected
-    pages: int = 0  #: compared
-    skipped: Counter[str] = field(default_factory=Counter)  #: not to be compared, by why
-    rejected: Counter[str] = field(default_factory=Counter)  #: by reason
-    first_rejected: list[BadRecord] = field(default_factory=list)  #: the first ``SHOWN`` of them
-    sums: Counter[str] = field(default_factory=Counter)  #: of the numbers of ``PageComparison``, by name
-    kinds: Counter[str] = field(default_factory=Counter)  #: missing words by kind
-    templates: dict[tuple[str, str], TemplateLoss] = field(default_factory=dict)  #: by name and kind
-    worst: list[PageComparison] = field(default_factory=list)  #: pages that differ most, the worst first
-
-    def losses(self) -> list[tuple[str, str, TemplateLoss]]:
-        """Returns the templates with missing words: name, kind, and what is missing, most words first."""
-        found = [(name, kind, loss) for (name, kind), loss in self.templates.items()]
-        return sorted(found, key=lambda entry: (-entry[2].words, entry[:2]))
-
-    def reject(self, bad: BadRecord) -> None:
-        """Counts a record that cannot be used, and keeps it if it is one of the first."""
-        self.rejected[bad.reason] += 1
-        if len(self.first_rejected) < SHOWN:
-            self.first_rejected.append(bad)
-
-
-COMPARED = ("words", "found", "own_words", "undefined_words", "undefined_found", "links", "links_found", "own_links")
-"""The numbers of a comparison."""
-
-
-class SnapshotComparer:
-    """Compares the pages of a wiki and adds up what is found; memory grows with the number of templates only.
+    """The result of comparing the pages of a snapshot; memory grows with the number of templates only.
 
     ``n_worst`` is the number of pages that are kept.
     """
 
-    def __init__(self, site: Site, *, n_worst: int) -> None:
-        self.check = TextCheck()
-        self._html, self._wikitext = HtmlRunReader(site), WikitextParser(site)
-        self._n_worst = n_worst
-        self._heap: list[tuple[int, int, PageComparison]] = []
+    n_worst: int
+    counts: RecordCounts = field(default_factory=RecordCounts)
+    sums: Counter[str] = field(default_factory=Counter)  #: of the numbers of ``PageComparison``, by name
+    kinds: Counter[str] = field(default_factory=Counter)  #: missing words by kind
+    templates: dict[tuple[str, str], TemplateLoss] = field(default_factory=dict)  #: by name and kind
+    _n_added: int = field(default=0, init=False)
+    _heap: list[tuple[int, int, PageComparison]] = field(default_factory=list, init=False)
 
-    def add(self, record: ArticleRecord) -> None:
-        """Compares the HTML and the wikitext of a record; a page that is no article, or lacks one of them, is skipped.
-
-        Raises:
-            RecordError: as for ``check_article_record``, ``HtmlReader.parse`` and ``common_words``; ``page_error`` if a
-                parser fails.
-        """
-        check, body = self.check, record.article_body
-        if record.namespace.identifier:
-            check.skipped["other_namespace"] += 1
-        elif not body.wikitext.strip() or not body.html.strip():
-            check.skipped["no_wikitext" if body.html.strip() else "no_html"] += 1
-        else:
-            check_article_record(record)
-            if redirect_of(record) != (None, None):
-                check.skipped["redirect"] += 1
-            else:
-                self._add(self._compare(record))
-        check.records += 1
-
-    def _compare(self, record: ArticleRecord) -> PageComparison:
-        title, html = record.name, record.article_body.html
-        try:
-            page, runs = self._html.parse(html, title=title)
-            own = self._wikitext.parse(record.article_body.wikitext, title=title, timestamp=record.timestamp)
-        except PAGE_FAULTS as error:
-            raise RecordError("page_error", f"{title}: {type(error).__name__}: {error}") from error
-        return compare_page(title, page, runs, own, has_formulas=_HAS_FORMULAS.search(html) is not None)
-
-    def _add(self, page: PageComparison) -> None:
-        check = self.check
-        check.pages += 1
-        check.sums.update({name: getattr(page, name) for name in COMPARED})
+    def add(self, page: PageComparison) -> None:
+        """Adds the comparison of a page."""
+        self._n_added += 1
+        self.sums.update({name: getattr(page, name) for name in COMPARED})
         for key, runs in groupby(sorted(page.missing, key=_CALL), key=_CALL):
             own = list(runs)
             n_words = sum(len(run.words) for run in own)
-            check.kinds[key[1]] += n_words
-            loss = check.templates.setdefault(key, TemplateLoss())
+            self.kinds[key[1]] += n_words
+            loss = self.templates.setdefault(key, TemplateLoss())
             loss.words += n_words
             loss.pages += 1
             if not loss.title:
                 loss.title = page.title
                 loss.example = " ".join(own[0].words).replace(_FORMULA, "$")[:_EXAMPLE_CHARS]
         if page.differing:
-            entry = page.differing, -check.pages, page
-            if len(self._heap) < self._n_worst:
+            entry = page.differing, -self._n_added, page
+            if len(self._heap) < self.n_worst:
                 heappush(self._heap, entry)
             else:
                 heappushpop(self._heap, entry)
 
-    def finish(self) -> TextCheck:
-        """Returns what was found."""
-        self.check.worst = [page for *_, page in sorted(self._heap, reverse=True)]
-        return self.check
+    def worst(self) -> list[PageComparison]:
+        """Returns the pages that differ most, the worst first."""
+        return [page for *_, page in sorted(self._heap, reverse=True)]
+
+    def losses(self) -> list[tuple[str, str, TemplateLoss]]:
+        """Returns the templates with missing words: name, kind, and what is missing, most words first."""
+        found = [(name, kind, loss) for (name, kind), loss in self.templates.items()]
+        return sorted(found, key=lambda entry: (-entry[2].words, entry[:2]))
 
 
+COMPARED = ("words", "found", "own_words", "undefined_words", "undefined_found", "links", "links_found", "own_links")
+"""The numbers of a comparison."""
 _CALL = itemgetter(0, 1)  # of Missing
 
 
-def check_text(
-    paths: Sequence[str],
-    *,
-    n_worst: int,
-    on_progress: Callable[[int], None] | None = None,
-) -> TextCheck:
-    """Compares the wikitext and the HTML of every article in the files of a snapshot, which are read one after another.
+class PageComparer:
+    """Compares the HTML and the wikitext of a wiki's pages. It holds caches; create one per process."""
 
-    A record that cannot be used is counted by its reason, and the first ones are kept. ``on_progress`` receives the
-    number of bytes read.
+    def __init__(self, site: Site, *, with_lines: bool = False) -> None:
+        self._html, self._wikitext = HtmlRunReader(site), WikitextParser(site)
+        self._with_lines = with_lines
 
-    Raises:
-        SetupError: a file is not a snapshot of HTML, or the files are of different wikis.
+    def compare(self, paired: PairedPage) -> PageComparison:
+        """Returns the comparison of a page.
+
+        Raises:
+            RecordError: as for ``HtmlReader.parse`` and ``common_words``.
+        """
+        title = paired.title
+        page, runs = self._html.parse(paired.html, title=title)
+        own = self._wikitext.parse(paired.wikitext, title=title, timestamp=paired.timestamp)
+        formulas = has_formulas(paired.html)
+        return compare_page(title, page, runs, own, has_formulas=formulas, with_lines=self._with_lines)
+
+
+def has_formulas(html: str) -> bool:
+    """Returns whether a page has formulas, so that text between dollar signs is one."""
+    return _HAS_FORMULAS.search(html) is not None
+
+
+def check_text(paths: Sequence[str], *, n_worst: int, with_lines: bool = False, **limits: Any) -> TextCheck:
+    """Compares the wikitext and the HTML of every article in the files of a snapshot.
+
+    ``with_lines`` keeps both texts of the worst pages. ``limits`` are further arguments of ``process_pairs``, whose
+    errors are raised.
     """
-    headers = {path: read_header(path) for path in paths}
-    for path, header in headers.items():
-        if header.form == "xml":
-            raise SetupError(
-                f"{path} is a dump of wikitext, which has no HTML to compare with: give a snapshot of article records."
-            )
-    wikis = sorted({header.site.dbname or header.site.lang for header in headers.values()})
-    if len(wikis) > 1:
-        raise SetupError(f"The files are of different wikis: {', '.join(wikis)}. Give files of one snapshot.")
-    comparer = SnapshotComparer(headers[paths[0]].site, n_worst=n_worst)
-    for part in plan_ranges(paths, range_bytes=1 << 62):
-        for found in read_records(part, files=Folder.of, on_progress=on_progress):
-            if isinstance(found, BadRecord):
-                comparer.check.reject(found)
-                continue
-            record, offset = found
-            try:
-                comparer.add(record)
-            except RecordError as error:
-                bad = BadRecord("compare", record.name, error.reason, error.detail, base_name(part.path), offset)
-                comparer.check.reject(bad)
-    return comparer.finish()
+    check = TextCheck(n_worst)
+    task = "compare_lines_task" if with_lines else "compare_task"
+    pages = process_pairs(paths, f"{__name__}:{task}", PageComparison, counts=check.counts, **limits)
+    for page in pages:
+        check.add(page)
+    return check
+
+
+def compare_task(task: dict[str, Any], beat: Beat) -> Any:
+    """Compares a page in a guarded process; see ``process_pairs``."""
+    return processed(task, beat, _comparer)
+
+
+def _comparer(site: Site) -> Callable[[PairedPage], PageComparison]:
+    return PageComparer(site).compare
+
+
+def compare_lines_task(task: dict[str, Any], beat: Beat) -> Any:
+    """Does the same with both texts."""
+    return processed(task, beat, _line_comparer)
+
+
+def _line_comparer(site: Site) -> Callable[[PairedPage], PageComparison]:
+    return PageComparer(site, with_lines=True).compare

@@ -84,7 +84,7 @@ class PageNotes:
         kind = self.references.kind_of(name)
         if kind is None or kind in ("tag", "anchor") or (kinds is not None and kind not in kinds):
             return None
-        inner = _use(name, arguments)
+        inner = call_of(name, arguments)
         template = split_template(inner, self._lang)
         if template is None:
             return None
@@ -111,7 +111,7 @@ class PageNotes:
         return self._contents[target]
 
 
-def _use(name: str, arguments: dict[str, Any]) -> str:
+def call_of(name: str, arguments: dict[str, Any]) -> str:
     """Returns the use of a template as wikitext, without its braces."""
     pieces = [name.strip()]
     place = 1
@@ -193,4 +193,4 @@ def _parts(data: dict[str, Any]) -> Iterator[str]:
         if isinstance(part, str):
             yield ANY_CONTROL.sub("", part)
         else:
-            yield from (f"{{{{{_use(*use)}}}}}" for use in template_parts({"parts": [part]}))
+            yield from (f"{{{{{call_of(*use)}}}}}" for use in template_parts({"parts": [part]}))

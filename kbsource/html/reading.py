@@ -32,11 +32,11 @@ from kbsource.html.elements import (
     MATH_TYPES,
     box_kind_of,
     json_object,
-    template_parts,
     types_of,
 )
 from kbsource.html.notes import PageNotes
-from kbsource.records import Loss, TemplateUse
+from kbsource.html.template_uses import TemplateUses
+from kbsource.records import Loss
 from kbsource.site import Site
 from kbsource.titles import Target, clean_title, is_valid_title, normalise_title, split_namespace, upper_first
 from kbsource.wikitext.asked import Dependencies
@@ -46,7 +46,6 @@ from kbsource.wikitext.parse import FAILED_REFERENCES, PAGE_FAULTS, ParsedText, 
 from kbsource.wikitext.reference_texts import NoteKinds, ReferenceReader
 from kbsource.wikitext.references import NO_TARGET, References
 from kbsource.wikitext.tags import MAX_LIST_DEPTH, raised_text
-from kbsource.wikitext.templates import normalise_template_name
 
 MAX_HTML_CHARS = 64 << 20
 """Length of the longest document that is parsed; the longest pages of Wikipedia have 20 million characters."""
@@ -230,9 +229,8 @@ class PageWalk:
         self._lists: list[str] = []
         self._tables: list[int] = []  # numbers of the open tables
         self._is_line = False  # within a heading or an item, which blocks do not end
-        self._names: dict[str, str] = {}  # first template of each group of elements, by the group's name
-        self._written: dict[str, frozenset[str]] = {}  # targets of links in its arguments
-        self._templates: Counter[tuple[str, str]] = Counter()
+        self._templates = TemplateUses(root, reader._site.lang)
+        self._written: dict[str, frozenset[str]] = {}  # targets of links in the arguments of each group's templates
         self._categories: dict[str, bool] = {}
         self._group = ""  # the group of elements around the current one
         self._box: int | None = None  # number of the open infobox
@@ -244,23 +242,14 @@ class PageWalk:
         return PageBuilder(self._losses)
 
     def _read_head(self) -> None:
-        """Reads the facts outside the text: templates, categories, properties of the page."""
-        lang = self._site.lang
+        """Reads the facts outside the text: links in arguments, categories, properties of the page."""
         for element in self._root.iterfind(".//*[@data-mw]"):
             if "mw:Transclusion" not in (element.get("typeof") or ""):
                 continue
             written = element.get("data-mw") or ""
-            group, first = element.get("about") or "", ""
-            kind = "dropped" if box_kind_of(element) else "expanded"
-            for name, _ in template_parts(json_object(written)):
-                if name := normalise_template_name(name, lang):
-                    first = first or name
-                    self._templates[name, kind] += 1
-            if group and first:
-                self._names.setdefault(group, first)
             if "[[" in written:
                 targets = (normalise_title(target, self._site) for target in _LINK_IN_PARAMETERS.findall(written))
-                self._written[group] = frozenset(targets)
+                self._written[element.get("about") or ""] = frozenset(targets)
         self._is_disambiguation = False
         for element in self._root.iter("meta", "link"):
             if element.tag == "meta":
@@ -287,11 +276,11 @@ class PageWalk:
             template_categories=tuple(name for name, is_made in self._categories.items() if is_made),
             tables=built.tables,
             infoboxes=built.infoboxes,
-            templates=tuple(
-                TemplateUse(name, outcome, count) for (name, outcome), count in sorted(self._templates.items())
-            ),
+            templates=self._templates.rows(),
             losses=tuple(Loss(kind, count) for kind, count in sorted(self._losses.items()) if count),
             is_disambiguation=self._is_disambiguation,
+            lost=self._templates.lost(),
+            shown=self._templates.shown(),
             asked=frozenset(),  # HTML does not depend on other pages, but for the titles that it links to
         )
 
@@ -322,6 +311,26 @@ class PageWalk:
 
     def _enter(self, element: etree._Element) -> tuple[bool, Callable[[], None] | None]:
         """Begins an element; returns whether its content is read, and what to do at its end."""
+        group = element.get("about") or ""
+        if self._group or not group.startswith("#mwt"):
+            return self._begin(element)
+        self._group = group
+        n_before = self._builder.n_visible_chars
+        is_entered, inner = self._begin(element)
+
+        def leave() -> None:
+            if inner is not None:
+                inner()
+            self._templates.show(group, self._builder.n_visible_chars - n_before)
+            self._group = ""
+
+        if not is_entered:
+            leave()
+            return False, None
+        return True, leave
+
+    def _begin(self, element: etree._Element) -> tuple[bool, Callable[[], None] | None]:
+        """Begins an element, as ``_enter`` does, in the current group."""
         builder = self._builder
         tag = element.tag
         types = element.get("typeof")
@@ -348,26 +357,9 @@ class PageWalk:
         if kind == "infobox" and self._box is None:
             return self._infobox(element)
         if kind:
-            return self._cut(element, None)
-        group = element.get("about") or ""
-        begins_group = group.startswith("#mwt") and not self._group
-        if begins_group:
-            self._group = group
+            return self._cut(element, None, is_seen=kind != "hidden")
         after = self._element(element, tag)
-        if begins_group:
-            if after is _SKIP:
-                self._group = ""
-            else:
-                after = self._leaving_group(after)
         return (False, None) if after is _SKIP else (True, after)
-
-    def _leaving_group(self, inner: Callable[[], None] | None) -> Callable[[], None]:
-        def leave() -> None:
-            if inner is not None:
-                inner()
-            self._group = ""
-
-        return leave
 
     def _note(self, element: etree._Element, types: set[str]) -> None:
         """Records the notes that an element makes, and places their markers."""
@@ -385,9 +377,12 @@ class PageWalk:
             elif not self._builder.is_in_cell:
                 self._builder.mark(NO_TARGET, number_mark(number))
 
-    def _cut(self, element: etree._Element, loss: str | None) -> tuple[bool, None]:
+    def _cut(self, element: etree._Element, loss: str | None, *, is_seen: bool = True) -> tuple[bool, None]:
+        """Leaves out an element, and counts what readers see of it; the marker of a note is no text."""
         if loss is not None:
             self._losses[loss] += 1
+        if is_seen and loss != "ref":
+            self._templates.lose(self._group, element)
         if element.tag in BLOCKS or element.tag in ("table", "figure", "ul", "ol", "dl"):
             self._edge()
         return False, None
@@ -547,6 +542,7 @@ class PageWalk:
         """Adds an infobox: labels and values of the rows that have both."""
         builder = self._builder
         number = self._box = builder.open_infobox(self._box_name(element))
+        n_before = builder.n_visible_chars
         outer = self._lists, self._is_line, self._tables
         inside: set[etree._Element] = set()  # values, and what they contain
         for row in element.iter("tr"):
@@ -557,6 +553,7 @@ class PageWalk:
                 continue
             label = " ".join(self._label(cells[0]).split())
             if label:
+                n_before -= len(label) - label.count(" ")
                 self._lists, self._is_line, self._tables = [], False, []
                 builder.open_field(number, label)
                 self.walk(cells[1])
@@ -564,6 +561,7 @@ class PageWalk:
                 inside.add(cells[1])
         self._lists, self._is_line, self._tables = outer
         self._box = None
+        self._templates.lose(self._group, element, n_kept=builder.n_visible_chars - n_before)
         self._edge()
         return False, None
 
@@ -591,7 +589,7 @@ class PageWalk:
     def _box_name(self, element: etree._Element) -> str:
         """Returns the name of the template that makes an infobox; empty if none is known."""
         for around in (element, *element.iterancestors()):
-            if (name := self._names.get(around.get("about") or "")) is not None:
+            if (name := self._templates.name_of(around.get("about") or "")) is not None:
                 return name
         return ""
 

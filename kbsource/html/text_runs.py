@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from lxml import etree
 
 from kbsource.html.elements import json_object, template_parts
+from kbsource.html.notes import call_of
 from kbsource.html.reading import HtmlReader, PageWalk, main_element, parse_html
 from kbsource.site import Site
 from kbsource.wikitext.page_builder import PageBuilder
@@ -21,6 +22,7 @@ class TextRun(NamedTuple):
 
     text: str
     template: str  #: name of the template on the page that it comes from; empty if it is written on the page
+    group: str  #: name of the template's group of elements; empty like ``template``
 
 
 class HtmlRunReader:
@@ -29,7 +31,7 @@ class HtmlRunReader:
     """
 
     def __init__(self, site: Site) -> None:
-        self._site = site
+        self._lang = site.lang
         self._reader = HtmlReader(site)
 
     def parse(self, html: str, *, title: str) -> tuple[ParsedText, list[TextRun]]:
@@ -38,10 +40,37 @@ class HtmlRunReader:
         Raises:
             RecordError: as for ``HtmlReader.parse``.
         """
-        root = parse_html(html)
-        page = _TracedWalk(self._reader, title, root, _call_names(root, self._site.lang))
-        page.walk(main_element(root))
+        page = self._walked(parse_html(html), title)
         return page.content(), page.runs
+
+    def calls(self, html: str, *, title: str) -> Iterator[tuple[str, str, str]]:
+        """Iterates over the templates in the running text that each make a piece of the page alone: name, use as
+        written, and the text that readers see. Templates within others are left out.
+
+        Raises:
+            RecordError: as for ``HtmlReader.parse``.
+        """
+        root = parse_html(html)
+        texts: dict[str, list[str]] = {}
+        last: list[str] = []
+        for run in self._walked(root, title).runs:
+            if run.group:
+                last = texts.setdefault(run.group, [])
+            if run.group or run.text == "\n":
+                last.append(run.text)
+        for element in root.iterfind(".//*[@data-mw]"):
+            group = element.get("about") or ""
+            if group not in texts or "mw:Transclusion" not in (element.get("typeof") or ""):
+                continue
+            data = json_object(element.get("data-mw"))
+            uses = [*template_parts(data)]
+            if len(uses) == 1 and len(data["parts"]) == 1 and (name := normalise_template_name(uses[0][0], self._lang)):
+                yield name, f"{{{{{call_of(*uses[0])}}}}}", "".join(texts.pop(group))
+
+    def _walked(self, root: etree._Element, title: str) -> _TracedWalk:
+        page = _TracedWalk(self._reader, title, root, _call_names(root, self._lang))
+        page.walk(main_element(root))
+        return page
 
 
 def _call_names(root: etree._Element, lang: str) -> dict[str, str]:
@@ -76,7 +105,7 @@ class _TracedBuilder(PageBuilder):
     def __init__(self, losses: Counter[str]) -> None:
         super().__init__(losses)
         self.runs: list[TextRun] = []
-        self.template = ""
+        self.template = self.group = ""
 
     def heading(self, level: int) -> None:
         super().heading(level)
@@ -92,12 +121,22 @@ class _TracedBuilder(PageBuilder):
 
     def _end_line(self) -> None:
         if not self.is_in_cell:
-            self.runs.append(TextRun("\n", ""))
+            self.runs.append(TextRun("\n", "", ""))
 
     def text(self, text: str) -> None:
         super().text(text)
         if text and not self.is_in_cell:
-            self.runs.append(TextRun(text.replace("\n", " "), self.template))
+            self.runs.append(TextRun(text.replace("\n", " "), self.template, self.group))
+
+    def open_group(self, template: str, group: str) -> None:
+        """Begins a group of elements that a template makes; its first run is empty."""
+        self.template, self.group = template, group
+        if not self.is_in_cell:
+            self.runs.append(TextRun("", template, group))
+
+    def close_group(self) -> None:
+        """Ends the group."""
+        self.template = self.group = ""
 
 
 class _TracedWalk(PageWalk):
@@ -117,15 +156,16 @@ class _TracedWalk(PageWalk):
         return self._traced
 
     def _enter(self, element: etree._Element) -> tuple[bool, Callable[[], None] | None]:
-        name = self._call_names.get(element.get("about") or "")
+        group = element.get("about") or ""
+        name = self._call_names.get(group)
         if not name or self._traced.template:
             return super()._enter(element)
-        self._traced.template = name
+        self._traced.open_group(name, group)
         is_entered, inner = super()._enter(element)
 
         def leave() -> None:
             if inner is not None:
                 inner()
-            self._traced.template = ""
+            self._traced.close_group()
 
         return is_entered, leave

@@ -155,7 +155,7 @@ class DefinitionStore:
         return self._text(template_name(name, self._site))
 
     def target(self, name: str) -> str:
-        """Returns the normalised name of the template that a name leads to, with redirects followed; the name itself
+        """Returns the normalised name of the template that a name resolves to, with redirects followed; the name itself
         if it is not a redirect to a template.
         """
         found = self._text(template_name(name, self._site), is_redirect=True) or ""

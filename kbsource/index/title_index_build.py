@@ -8,6 +8,7 @@ per title.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -108,8 +109,9 @@ class TitleIndexReport:
         n_articles: articles among them.
         by_status: rows per status, in the order of ``STATUSES``.
         n_shadowed: rows whose title resolves to another page (see title_index).
-        n_dropped: rows left out because of their page id.
-        dropped_path: file of those rows, for ``read_dropped`` and ``dropped_sources``.
+        n_dropped: pages left out because of their page id.
+        dropped_path: file of those pages, for ``read_dropped`` and ``dropped_sources``.
+        relisted: numbers of ranges, each with the number of its redirects that are only listed and have another row.
     """
 
     n_titles: int
@@ -118,6 +120,7 @@ class TitleIndexReport:
     n_shadowed: int
     n_dropped: int
     dropped_path: str
+    relisted: tuple[tuple[int, int], ...] = ()
 
 
 def build_title_index(batches: Iterable[pa.RecordBatch], folder: str, *, scratch: str) -> TitleIndexReport:
@@ -126,6 +129,9 @@ def build_title_index(batches: Iterable[pa.RecordBatch], folder: str, *, scratch
     The output depends only on the set of rows, not on their order or on ``source``. Among rows with the same page id,
     the one with the highest revision id is used, then the one with the lowest ``source``; the others are dropped and
     listed for the caller to reject.
+
+    A redirect that a snapshot only lists has a negative page id, and one row: if it is also listed elsewhere, that of
+    the newest revision; if a page has its title, that of the page.
 
     Args:
         batches: rows in any order, of schema ``TITLE_ROWS``.
@@ -157,11 +163,14 @@ def build_title_index(batches: Iterable[pa.RecordBatch], folder: str, *, scratch
         if titles.n_rows > MAX_ROWS:
             raise SetupError(f"{titles.n_rows} titles; the index holds at most {MAX_ROWS}; build the dump in parts")
         dropped = _superseded(page_ids)
-        n_rows = titles.n_rows - len(dropped)
-        _write_zeros(targets_path, _ROW_BYTES * (n_rows or 1))
-        target_row = np.memmap(targets_path, np.int32, "r+")[:n_rows]
+        n_different = titles.n_rows - len(dropped)
+        _write_zeros(targets_path, _ROW_BYTES * (n_different or 1))
+        target_row = np.memmap(targets_path, np.int32, "r+")[:n_different]
         ranges = titles.ranges()
-        _sort(titles, ranges, targets, dropped, target_row, sorted_path, dropped_path)
+        relisted = _sort(titles, ranges, targets, dropped, target_row, sorted_path, dropped_path)
+        n_dropped = sum(batch.num_rows for batch in read_index_file(dropped_path))
+        n_rows = titles.n_rows - n_dropped - relisted.total()
+        target_row = target_row[:n_rows]
         _join(targets, ranges, target_row, sorted_path)
         by_status, n_shadowed = _write_titles(sorted_path, target_row, titles_path, arriving)
         _gather_articles(titles_path, arriving, articles)
@@ -169,7 +178,10 @@ def build_title_index(batches: Iterable[pa.RecordBatch], folder: str, *, scratch
     os.remove(sorted_path)
     os.remove(targets_path)
     counts = {name: int(by_status[code]) for code, name in enumerate(STATUSES)}
-    return TitleIndexReport(n_rows, counts["article"], counts, n_shadowed, len(dropped), dropped_path)
+    relisted_by_range = tuple(sorted(relisted.items()))
+    return TitleIndexReport(
+        n_rows, counts["article"], counts, n_shadowed, n_dropped, dropped_path, relisted=relisted_by_range
+    )
 
 
 def _write_zeros(path: str, n_bytes: int) -> None:
@@ -212,12 +224,14 @@ def _sort(
     target_row: npt.NDArray[np.int32],
     sorted_path: str,
     dropped_path: str,
-) -> None:
-    """Writes the sorted titles, one batch per range, and adds the redirects' targets to ``targets``.
+) -> Counter[int]:
+    """Writes the sorted titles, one batch per range of keys, and adds the targets of redirects to ``targets``. Returns
+    the number of relisted redirects by range of the dump.
 
     Rows without a target row get their codes in ``target_row``.
     """
     start = 0
+    relisted: Counter[int] = Counter()
     with (
         pa.OSFile(sorted_path, "wb") as file,
         pa.ipc.new_file(file, _SORTED) as writer,
@@ -228,9 +242,14 @@ def _sort(
             table = titles.read(keys)
             if len(dropped):
                 is_dropped = np.isin(table["source"].to_numpy(), dropped)
-                dropped_writer.write_batch(table.filter(pa.array(is_dropped)).select(DROPPED_SCHEMA.names))
+                is_listed = table["page_id"].to_numpy() < 0
+                dropped_writer.write_batch(table.filter(pa.array(is_dropped & ~is_listed)).select(DROPPED_SCHEMA.names))
+                _count_ranges(relisted, table["source"].to_numpy()[is_dropped & is_listed])
                 table = table.filter(pa.array(~is_dropped))
             order, is_shadowed = _title_order(table)
+            is_relisted = is_shadowed & (table["page_id"].to_numpy()[order] < 0)
+            _count_ranges(relisted, table["source"].to_numpy()[order[is_relisted]])
+            order, is_shadowed = order[~is_relisted], is_shadowed[~is_relisted]
             table = table.take(pa.array(order))
             columns = [table[name] for name in ("key", "page_id", "title", "target_title", "target_fragment")]
             writer.write_batch(pa.RecordBatch.from_arrays([*columns, pa.array(is_shadowed)], schema=_SORTED))
@@ -245,6 +264,12 @@ def _sort(
             sought = redirects["target_title"].filter(pa.array(is_sought))
             targets.add(title_keys(sought), (start + rows[is_sought]).astype(np.int32), sought)
             start += len(order)
+    return relisted
+
+
+def _count_ranges(counts: Counter[int], sources: npt.NDArray[np.int64]) -> None:
+    parts, n = np.unique(sources >> 32, return_counts=True)
+    counts.update(dict(zip(parts.tolist(), n.tolist(), strict=True)))
 
 
 def _title_order(table: pa.RecordBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:

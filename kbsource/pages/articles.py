@@ -27,7 +27,7 @@ from kbsource.index.mapped_files import local_index
 from kbsource.index.page_props import PageProps
 from kbsource.index.title_index import Resolution, TitleIndex, Unresolved
 from kbsource.index.title_index_build import DROPPED_FILE, dropped_sources
-from kbsource.pages.base import BaseRelease, TracedPage
+from kbsource.pages.base import BaseRelease, RecordedPage
 from kbsource.pages.shards import FALLBACKS_NAMED, TemplateCounts
 from kbsource.pages.staging import raw_pages
 from kbsource.records import (
@@ -37,12 +37,12 @@ from kbsource.records import (
     CellLink,
     Infobox,
     InfoboxField,
-    MarkCount,
     Page,
+    PageDependencies,
     RawPage,
+    ReferenceCount,
     ShownUse,
     Table,
-    Trace,
     instant,
 )
 from kbsource.release.pages.writing import PageFaultError, PageGroups, Placed, check_page
@@ -230,18 +230,18 @@ def noted_page(page: Page, references: ParsedReferences | None) -> NotedPage:
     return NotedPage(*values)
 
 
-def trace_of(page: Page, text: ParsedText, redirects_used: Iterable[str], made_from: bytes) -> Trace:
+def dependencies_of(page: Page, text: ParsedText, redirects_used: Iterable[str], made_from: bytes) -> PageDependencies:
     """Returns the recorded dependencies of a page."""
     uses = []
     for use in page.templates:
         n_lost, example = text.lost.get((use.name, use.outcome), (0, None))
         uses.append(ShownUse(text.shown.get((use.name, use.outcome), 0), n_lost, example))
     counts = text.references.counts if text.references is not None else {}
-    marks = tuple(MarkCount(name, n) for name, n in sorted(counts.items()))
+    reference_counts = tuple(ReferenceCount(name, n) for name, n in sorted(counts.items()))
     if text.asked is None:
-        return Trace(page.page_id, None, (), tuple(uses), marks)
-    asked = np.array([title_hash(name) for name in text.asked.union(redirects_used)], np.uint64).view(np.int64)
-    return Trace(page.page_id, made_from, tuple(sorted(asked.tolist())), tuple(uses), marks)
+        return PageDependencies(page.page_id, None, (), tuple(uses), reference_counts)
+    hashes = np.array([title_hash(name) for name in text.asked.union(redirects_used)], np.uint64).view(np.int64)
+    return PageDependencies(page.page_id, made_from, tuple(sorted(hashes.tolist())), tuple(uses), reference_counts)
 
 
 def _cells(page: ParsedText) -> Iterator[TextCell]:
@@ -299,7 +299,7 @@ class MakePages:
     has_items: bool = False  #: the index contains the items of pages
     has_lua: bool = True  #: run Lua modules that definitions call
     has_references: bool = False  #: produce ``NotedPage`` rows
-    has_traces: bool = False  #: record dependencies
+    has_dependencies: bool = False  #: record dependencies
     base: str | None = None  #: folder of a release whose pages are reused; the index lists what has changed since
 
     def prepare(self, *folders: str) -> None:
@@ -315,7 +315,9 @@ class MakePages:
             make, row = partial(make, has_references=True), NotedPage
         if index is None:
             none = np.empty(0, np.int64)
-            return PageChunks(self.site, make(self.site), Unresolved(), None, none, row=row, has_traces=self.has_traces)
+            return PageChunks(
+                self.site, make(self.site), Unresolved(), None, none, row=row, has_dependencies=self.has_dependencies
+            )
         index = local_index(index)
         skipped = dropped_sources(f"{index}/{DROPPED_FILE}")
         properties = PageProps.open(index) if self.has_items else None
@@ -329,7 +331,7 @@ class MakePages:
             invoke = LuaModules(store, self.site, exists, asked) if self.has_lua else None
             parser = make(self.site, definitions=store, invoke=invoke, exists=exists, asked=asked)
         base = None if self.base is None else BaseRelease(self.base, index)
-        settings: dict[str, Any] = {"row": row, "has_traces": self.has_traces, "base": base}
+        settings: dict[str, Any] = {"row": row, "has_dependencies": self.has_dependencies, "base": base}
         return PageChunks(self.site, parser, titles, properties, skipped, **settings)
 
 
@@ -339,7 +341,7 @@ class _Article:
 
     raw: RawPage
     number: int  #: its number in the chunk, from 1
-    made_from: bytes  #: see ``Trace``
+    made_from: bytes  #: see ``PageDependencies``
     copy: tuple[Placed, int] | None  #: the page of the base that is reused, with its code points
     ways: list[Callable[[RawPage], ParsedPage]]  #: methods to parse it that were not tried yet
     failure: RecordError  #: why it has no page, if no method is left
@@ -348,7 +350,7 @@ class _Article:
 
 class PageChunks:
     """Parses raw articles of schema ``StagedArticle``, resolves their links, and yields pages of schema ``row``, with
-    the column ``trace`` if requested.
+    the column ``dependencies`` if requested.
 
     If parsing an article ends the process or fails, the article is extracted by the fallback, with the status
     ``fallback_timeout``, ``fallback_crash`` or ``fallback_error``. If references are read, it is first parsed again
@@ -370,11 +372,13 @@ class PageChunks:
         skipped: npt.NDArray[np.int64],
         *,
         row: type[Page] = Page,
-        has_traces: bool = False,
+        has_dependencies: bool = False,
         base: BaseRelease | None = None,
     ) -> None:
         self._has_references = row is NotedPage
-        self.schema = schema_of(row).append(schema_of(TracedPage).field("trace")) if has_traces else schema_of(row)
+        self.schema = (
+            schema_of(row).append(schema_of(RecordedPage).field("dependencies")) if has_dependencies else schema_of(row)
+        )
         self._site, self._parser, self._properties, self._base = site, parser, properties, base
         self._resolver = _UsedRedirects(resolver)
         self._skipped = frozenset(skipped.tolist())
@@ -387,7 +391,7 @@ class PageChunks:
             raise
 
     def _groups(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
-        facts, groups, report = _Facts(), PageGroups(TracedPage), work.report
+        facts, groups, report = _Facts(), PageGroups(RecordedPage), work.report
         report.counts.update(articles=0, skipped=0)
         waiting: list[_Article] = []
         n_links = 0
@@ -485,7 +489,7 @@ class PageChunks:
         except RecordError as error:
             article.failure = error
 
-    def _page(self, article: _Article, work: Work) -> TracedPage:
+    def _page(self, article: _Article, work: Work) -> RecordedPage:
         """Returns the page; made by the fallback if the parser does not finish or its result breaks an invariant.
 
         Raises:
@@ -506,7 +510,7 @@ class PageChunks:
         work.beat.leave()
         raise article.failure
 
-    def _made(self, parsed: ParsedPage, made_from: bytes) -> TracedPage:
+    def _made(self, parsed: ParsedPage, made_from: bytes) -> RecordedPage:
         """Returns the page, after checking it.
 
         Raises:
@@ -522,8 +526,8 @@ class PageChunks:
             parsed = dataclasses.replace(parsed, text=text)
             noted = noted_page(page, FAILED_REFERENCES)
             check_page(noted)
-        values: list[Any] = [*astuple(noted), trace_of(page, parsed.text, self._resolver.names, made_from)]
-        return TracedPage(*values)
+        values: list[Any] = [*astuple(noted), dependencies_of(page, parsed.text, self._resolver.names, made_from)]
+        return RecordedPage(*values)
 
 
 class _Facts:
@@ -537,14 +541,14 @@ class _Facts:
         self._templates = TemplateCounts()
 
     def add(self, group: pa.RecordBatch, *, has_references: bool) -> None:
-        """Counts the pages of a group of schema ``TracedPage``."""
+        """Counts the pages of a group of schema ``RecordedPage``."""
         self._statuses.update(group["parse_status"].to_pylist())
         if len(self._fallbacks) < FALLBACKS_NAMED and self._statuses.keys() - {"ok"}:
             pages = zip(*(group[name].to_pylist() for name in ("page_id", "title", "parse_status")), strict=True)
             self._fallbacks += [page for page in pages if page[2] != "ok"]
         for loss in group["losses"].flatten().to_pylist():
             self._losses[loss["kind"]] += loss["pieces"]
-        title, templates, uses = (group[name] for name in ("title", "templates", "trace"))
+        title, templates, uses = (group[name] for name in ("title", "templates", "dependencies"))
         uses = pc.struct_field(uses, "uses")
         self._templates.add_pages(*(column.to_pylist() for column in (title, templates, uses)))
         findings, anchors = self._findings, group["anchors"].flatten()
@@ -554,7 +558,7 @@ class _Facts:
         findings["pages_with_item"] += pc.count(group["qid"]).as_py()
         if has_references:
             findings.update({name: len(group[name].flatten()) for name in ("refs", "ref_uses")})
-            for mark in pc.struct_field(group["trace"], "marks").flatten().to_pylist():
+            for mark in pc.struct_field(group["dependencies"], "reference_counts").flatten().to_pylist():
                 findings[f"ref_{mark['name']}"] += mark["n"]
 
     def values(self) -> dict[str, Any]:

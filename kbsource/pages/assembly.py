@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import chain
@@ -186,10 +186,8 @@ def dropped_rows(path: str, reports: Sequence[ScanReport], staging: str) -> tupl
         is_redirect = _redirects_at(own & 0xFFFFFFFF, part_path(staging, "titles", part))
         for source, flag in zip(own.tolist(), is_redirect.tolist(), strict=True):
             page_id, title = rows[source].page_id, rows[source].title
-            other = "row has the page id" if page_id >= 0 else "record lists the redirect"
-            detail = f"{title!r}: another {other} with a newer revision, or had it first"
-            key = str(page_id) if page_id >= 0 else title
-            record = BadRecord("scan", key, DUPLICATE, detail, files[part], -1)
+            detail = f"{title!r}: another row has the page id with a newer revision, or had it first"
+            record = BadRecord("scan", str(page_id), DUPLICATE, detail, files[part], -1)
             found.append((record, flag))
     return tuple(found)
 
@@ -205,9 +203,13 @@ def _redirects_at(rows: npt.NDArray[np.int64], path: str) -> npt.NDArray[np.bool
 
 
 def count_pages(
-    reports: Sequence[ScanReport], shards: Sequence[ShardReport], dropped: Iterable[tuple[BadRecord, bool]]
+    reports: Sequence[ScanReport],
+    shards: Sequence[ShardReport],
+    dropped: Iterable[tuple[BadRecord, bool]],
+    relisted: Mapping[int, int],
 ) -> dict[str, Counts]:
-    """Returns the counts of the pages of each input file by outcome.
+    """Returns the counts of the pages of each input file by outcome. A redirect that is listed and has another row
+    counts once; ``relisted`` is the number of such rows by range.
 
     Raises:
         DataError: staged articles were neither written nor rejected.
@@ -215,8 +217,9 @@ def count_pages(
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     rejected: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for report in reports:
-        n_pages = report.n_pages - report.n_unselected
-        others = {"redirects": report.n_redirects, "others": report.n_other}
+        n_relisted = relisted.get(report.part, 0)
+        n_pages = report.n_pages - report.n_unselected - n_relisted
+        others = {"redirects": report.n_redirects - n_relisted, "others": report.n_other}
         counts[report.file].update(pages=n_pages, staged=report.n_articles, **others)
         rejected[report.file].update(report.rejected)
     for shard in shards:
@@ -283,7 +286,7 @@ def assemble(
         DataError: pages were lost.
     """
     dropped = dropped_rows(os.path.join(indexes.folder, DROPPED_FILE), reports, staging)
-    counts = count_pages(reports, shard_reports, dropped)
+    counts = count_pages(reports, shard_reports, dropped, dict(indexes.titles.relisted))
     entries = tuple(report.entry for report in shard_reports)
     files = [entry.file for entry in entries]
     page_order = write_locations(output, files, indexes.folder, scratch=scratch)

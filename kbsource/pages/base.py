@@ -24,7 +24,7 @@ from kbsource.identity import title_hash
 from kbsource.index.definition_store import KEYS_FILE
 from kbsource.index.mapped_files import MappedFile, read_index_file, title_keys, write_index_file
 from kbsource.index.title_index import ARTICLE, TITLES_FILE, TITLES_SCHEMA
-from kbsource.records import Page, Trace
+from kbsource.records import Page, PageDependencies
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE, Locations, index_folder
 from kbsource.release.pages.reading import PagesReader
@@ -38,10 +38,10 @@ CHANGES_SCHEMA = pa.schema([pa.field("key", pa.uint64(), nullable=False), pa.fie
 """Names whose meaning has changed since the base, by their hashes; ``title`` is set for titles."""
 
 
-class TracedPage(NotedPage):
+class RecordedPage(NotedPage):
     """A page with all data that a build writes for it."""
 
-    trace: Trace
+    dependencies: PageDependencies
 
 
 _WINDOW_ROWS = 1 << 16
@@ -144,7 +144,7 @@ class _Group:
 
 
 class BaseRelease:
-    """The pages of an earlier release, as rows of ``TracedPage``.
+    """The pages of an earlier release, as rows of ``RecordedPage``.
 
     Args:
         path: folder of the release.
@@ -154,7 +154,7 @@ class BaseRelease:
     def __init__(self, path: str, index: str) -> None:
         manifest = PAGES_RELEASE.read(path)
         self._locations = Locations(index_folder(path, manifest, files=[PAGES_FILE, QIDS_FILE]))
-        tables = {"pages", "traces", "refs", "ref_uses"} & manifest.tables.keys()
+        tables = {"pages", "dependencies", "refs", "ref_uses"} & manifest.tables.keys()
         self._readers = {
             table: PagesReader(path, (entry.file for entry in manifest.tables[table])) for table in sorted(tables)
         }
@@ -180,7 +180,7 @@ class BaseRelease:
 
     def _read(self, shard: int, row: int) -> _Group:
         pages, first = self._readers["pages"].group(shard, row)
-        (traces,) = self._rows("traces", shard, first, first + len(pages)).to_batches()
+        (dependencies,) = self._rows("dependencies", shard, first, first + len(pages)).to_batches()
         (batch,) = pages.to_batches()
         own = {name: batch[name] for name in schema_of(Page).names}
         for table in ("refs", "ref_uses"):
@@ -188,19 +188,20 @@ class BaseRelease:
             own[table] = pa.array([[]] * len(batch), type_)
             if table in self._readers:
                 own[table] = self._lists(table, type_, shard, batch["page_id"].to_numpy())
-        trace = pa.StructArray.from_arrays(traces.columns, fields=[*struct_of(Trace)])
-        is_changed = _any_in_lists(traces["asked"], np.isin(traces["asked"].flatten(), self._keys))
+        structs = pa.StructArray.from_arrays(dependencies.columns, fields=[*struct_of(PageDependencies)])
+        names = dependencies["name_hashes"]
+        is_changed = _any_in_lists(names, np.isin(names.flatten(), self._keys))
         if len(self._titles):
             for name in ("anchors", "tables", "infoboxes"):
                 is_changed |= _leads_to(batch[name], self._titles)
-        hashes = zip(traces["made_from"].to_pylist(), is_changed.tolist(), strict=True)
+        hashes = zip(dependencies["made_from"].to_pylist(), is_changed.tolist(), strict=True)
         elements = batch["elements"]
         texts = pc.utf8_length(pc.struct_field(elements.flatten(), "text")).to_numpy()
         sums = np.concatenate([[0], np.cumsum(texts, dtype=np.int64)])[_offsets(elements)]
         return _Group(
             shard,
             first,
-            pa.RecordBatch.from_arrays([*own.values(), trace], schema=schema_of(TracedPage)),
+            pa.RecordBatch.from_arrays([*own.values(), structs], schema=schema_of(RecordedPage)),
             [None if changed else made_from for made_from, changed in hashes],
             np.diff(sums).tolist(),
         )

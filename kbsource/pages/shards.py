@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from kbsource.columns import batch_of, schema_of
 from kbsource.files import Folder, join
-from kbsource.records import BadRecord, Page, TemplateRow, Trace
+from kbsource.records import BadRecord, Page, PageDependencies, TemplateRow
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import FileEntry
 from kbsource.release.writer import TableFile
@@ -31,6 +31,7 @@ from kbsource.runtime.chunks import (
     ChunkKey,
     Report,
     chunk_path,
+    drop_rows,
     read_chunk_report,
     read_rows,
     read_stored,
@@ -111,12 +112,12 @@ def shard_file(staging: str, number: int) -> str:
 
 
 def write_page_shard(
-    shard: Shard, *, output: str, staging: str, has_references: bool = False, has_traces: bool = False
+    shard: Shard, *, output: str, staging: str, has_references: bool = False, has_dependencies: bool = False
 ) -> ShardReport:
     """Writes one file of pages from its chunks, which ``PageChunks`` made, and returns the shard's report, which is
     written too.
 
-    A shard that is already finished is reused.
+    A shard that is already finished is reused. The rows of its chunks are dropped.
     """
     if Folder.of(shard_file(staging, shard.number)).exists():
         return read_shard(staging, shard.number)[1]
@@ -126,7 +127,7 @@ def write_page_shard(
     sums: dict[str, Counter[str]] = {name: Counter() for name in ("statuses", "losses", "findings")}
     templates = TemplateCounts()
     records: list[BadRecord] = []
-    rows_by_table = {"pages": Page, **({"traces": Trace} if has_traces else {})}
+    rows_by_table = {"pages": Page, **({"dependencies": PageDependencies} if has_dependencies else {})}
     rows_by_table |= REFERENCES if has_references else {}
     with ExitStack() as stack:
         targets = {
@@ -140,7 +141,7 @@ def write_page_shard(
             for batch in read_stored(stored):
                 targets["pages"].write(batch.select(schema_of(Page).names))
                 for table in [*targets][1:]:
-                    structs = batch["trace"] if table == "traces" else batch[table].flatten()
+                    structs = batch["dependencies"] if table == "dependencies" else batch[table].flatten()
                     if len(structs):
                         schema = schema_of(rows_by_table[table])
                         targets[table].write(pa.RecordBatch.from_arrays(structs.flatten(), schema=schema))
@@ -167,6 +168,8 @@ def write_page_shard(
     parts = [rows.slice(start, _ROWS_AT_ONCE) for start in range(0, rows.num_rows, _ROWS_AT_ONCE)]
     done = Report(rejected=records, facts=asdict(shard_report))
     write_chunk(parts, schema_of(TemplateRow), done, path=shard_file(staging, shard.number))
+    for _, stored in shard.chunks:
+        drop_rows(stored)
     return shard_report
 
 

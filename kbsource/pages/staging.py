@@ -1,8 +1,9 @@
 """Pass one: one byte range of a dump becomes staged articles, titles, rejected records and a report.
 
-Layout of the staging folder; each range has one file of each kind, named by its number::
+Layout of the staging folder; each range has one file of each kind, named by its number, and one for each chunk of
+articles, which is removed once its pages are parsed::
 
-    articles/00012.arrow       raw articles (``StagedArticle``), in record batches of about ``CHUNK_CHARS`` code points
+    articles/00012-00003.arrow a chunk of raw articles (``StagedArticle``), of about ``CHUNK_CHARS`` code points
     titles/00012.arrow         titles and redirect targets of the main namespace (``title_index_build.STATED_TITLES``)
     rejected/00012.arrow       rejected records (``BadRecord``)
     definitions/00012.arrow    templates and modules (``definition_store.DEFINITION_ROWS``), if requested
@@ -35,7 +36,7 @@ from kbsource.index.redirects import parse_redirect
 from kbsource.index.title_index_build import STATED_TITLES
 from kbsource.records import BadRecord, RawPage
 from kbsource.rows import Row
-from kbsource.runtime.chunks import READING, WRITING, BatchRef, rows_batch
+from kbsource.runtime.chunks import READING, WRITING, BatchRef, ChunkKey, chunk_path, rows_batch
 from kbsource.site import Site
 from kbsource.titles import TargetParser, normalise_title
 
@@ -102,7 +103,7 @@ class ScanReport:
 
 
 def part_path(staging: str, kind: str, part: int) -> str:
-    """Returns the path of a range's file of a kind: ``scan``, or one of the kinds that ``RangeScan`` yields."""
+    """Returns the path of a range's file of a kind: ``scan``, or one that ``RangeScan`` yields, other than articles."""
     return join(staging, kind, f"{part:05d}.{'json' if kind == 'scan' else 'arrow'}")
 
 
@@ -280,17 +281,20 @@ def _bad_page(page: RawPage, reason: str, detail: str) -> BadRecord:
 
 def stage_scan(scan: RangeScan, *, staging: str, part: int) -> ScanReport:
     """Writes the batches of a scan to the staging folder, and returns its report, which is written too."""
-    articles_path = part_path(staging, "articles", part)
     chunks: list[BatchRef] = []
     with ExitStack() as stack:
         writers = {}
-        for kind, schema in scan.schemas.items():
+        for kind in scan.schemas.keys() - {"articles"}:
             sink = stack.enter_context(Folder.of(part_path(staging, kind, part)).create())
-            writers[kind] = stack.enter_context(pa.ipc.new_file(sink, schema, options=WRITING))
+            writers[kind] = stack.enter_context(pa.ipc.new_file(sink, scan.schemas[kind], options=WRITING))
         for kind, batch in scan:
-            writers[kind].write_batch(batch)
-            if kind == "articles":
-                chunks.append(BatchRef(articles_path, len(chunks), 1, batch.num_rows, batch["text"].nbytes))
+            if kind != "articles":
+                writers[kind].write_batch(batch)
+                continue
+            path = chunk_path(join(staging, kind), ChunkKey(part, len(chunks)))
+            with Folder.of(path).create() as sink, pa.ipc.new_file(sink, batch.schema, options=WRITING) as writer:
+                writer.write_batch(batch)
+            chunks.append(BatchRef(path, 0, 1, batch.num_rows, batch["text"].nbytes))
     report = scan.report(chunks)
     Folder.of(part_path(staging, "scan", part)).write_json(msgspec.to_builtins(report))
     return report

@@ -280,7 +280,8 @@ def _leaving(folder: str, paths: Iterable[str]) -> Iterator[str]:
 
 
 def _stem(form: object) -> str:
-    """
+    """Returns a format without its version.
+
     >>> _stem("kbsource-release-1")
     'kbsource-release'
     """

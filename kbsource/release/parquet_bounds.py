@@ -52,14 +52,14 @@ class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]  # PyArrow has n
         self._checked: set[tuple[int, tuple[str, ...] | None]] = set()
 
     def read_row_group(self, i: int, columns: Sequence[str] | None = None, **options: Any) -> pa.Table:
-        """Reads a row group as the method of PyArrow does, after the check."""
+        """Reads a row group, like PyArrow's method of this name, after checking the bounds."""
         self._check([i], columns)
         return super().read_row_group(i, columns=columns, **options)
 
     def read_row_groups(
         self, row_groups: Iterable[int], columns: Sequence[str] | None = None, **options: Any
     ) -> pa.Table:
-        """Reads row groups as the method of PyArrow does, after the check."""
+        """Reads row groups, like PyArrow's method of this name, after checking the bounds."""
         groups = list(row_groups)
         self._check(groups, columns)
         return super().read_row_groups(groups, columns=columns, **options)
@@ -80,7 +80,7 @@ class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]  # PyArrow has n
         return batches
 
     def read(self, columns: Sequence[str] | None = None, **options: Any) -> pa.Table:
-        """Reads the file as the method of PyArrow does, after the check."""
+        """Reads the file, like PyArrow's method of this name, after checking the bounds."""
         self._check(range(self.metadata.num_row_groups), columns)
         return super().read(columns=columns, **options)
 

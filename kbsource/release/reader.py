@@ -227,7 +227,7 @@ def check_same_facts(folder: str, old: Mapping[str, Any], new: Mapping[str, Any]
         elif had != has:
             remedy = "give the same option, or " if name == "option " else ""
             raise SetupError(
-                f"{folder} was made with a different {name}{key} ({had!r}, here {has!r}), so rows taken over from it "
+                f"{folder} was made with a different {name}{key} ({had!r}, here {has!r}), so rows copied from it "
                 f"might differ from those that this run would write; {remedy}leave out --base."
             )
 

@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from kbsource.columns import rows_of
-from kbsource.files import Folder, join
+from kbsource.files import Folder, is_local, join
 from kbsource.records import BadRecord
 from kbsource.rows import Row
 from kbsource.runtime.beat import Beat
@@ -135,6 +135,15 @@ def read_chunk_report(path: str) -> tuple[BatchRef, Report]:
         report = msgspec.json.decode(metadata[_REPORT], type=Report, dec_hook=_counter)
     n_rows = report.facts.pop("n_rows")
     return BatchRef(path, 0, n_batches, n_rows, report.n_bytes), report
+
+
+def drop_rows(stored: BatchRef) -> None:
+    """Replaces the file of a chunk by one with its report alone, to free the local disk of rows that nothing will read.
+
+    Files in stores stay as they are.
+    """
+    if is_local(stored.path):
+        write_chunk((), read_chunk_schema(stored.path), read_chunk_report(stored.path)[1], path=stored.path)
 
 
 def _counter(kind: type[T], counts: Any) -> T:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
+from types import ModuleType
 
 
 class _Absent(MetaPathFinder):
@@ -28,6 +29,23 @@ def leaving_out(*names: str) -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(absent)
+
+
+@contextmanager
+def without_type_checks() -> Iterator[None]:
+    """Lets packages be imported without the checks of typeguard's ``typechecked``, which parses the whole source of a
+    module for each function that it checks. Has no effect once typeguard is imported.
+    """
+    if "typeguard" in sys.modules:
+        yield
+        return
+    stub = ModuleType("typeguard")
+    stub.typechecked = lambda function: function  # type: ignore[attr-defined]
+    sys.modules["typeguard"] = stub
+    try:
+        yield
+    finally:
+        del sys.modules["typeguard"]
 
 
 def leave_out_pandas() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -189,3 +190,11 @@ def whole_runs(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Itera
         held = [batch.slice(last)]
     if held:
         yield pa.concat_batches(held)
+
+
+def one_run_each(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
+    """Cuts rows, in their order, into one batch for each run of consecutive rows with equal values in a column."""
+    for batch in whole_runs(batches, [name]):
+        edges = np.flatnonzero(np.diff(batch[name].to_numpy())) + 1
+        for start, end in pairwise([0, *edges.tolist(), batch.num_rows]):
+            yield batch.slice(start, end - start)

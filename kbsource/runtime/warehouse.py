@@ -16,6 +16,7 @@ import pyarrow as pa
 from kbsource.errors import SetupError
 from kbsource.runtime.chunks import BatchRef, read_stored
 from kbsource.runtime.database import MEMORY_MB, connected, insert
+from kbsource.runtime.machine import memory_bytes
 from kbsource.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
@@ -87,15 +88,3 @@ def _check_room(folder: str, n_bytes: int, memory_mb: int) -> None:
 
 def _mb(n_bytes: int) -> int:
     return -(-n_bytes // 1_000_000)
-
-
-def memory_bytes() -> int:
-    """Returns the memory of this machine, or of the container if its limit is lower."""
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        if os.path.exists(path):
-            with open(path, encoding="ascii") as file:
-                written = file.read().strip()
-            if written.isdigit():  # otherwise "max"
-                limits.append(int(written))
-    return min(limits)

@@ -98,7 +98,8 @@ Parts = tuple[tuple["Text | None", Text], ...]
 INFOBOX = '<table class="infobox"></table>'
 """Placeholder that an infobox in a definition leaves, so that the enclosing box is recognised as one."""
 _NOTHING = f"{CUT}{LINE} \n"
-_BLOCK_STARTS = ("*", "#", ":", ";", "{|")
+BLOCK_STARTS = ("*", "#", ":", ";", "{|")
+"""What begins a line of its own where a template or a parser function begins with it."""
 
 
 class WatchedPage:
@@ -262,7 +263,7 @@ class Frame:
         engine, wiki = self.engine, self.engine.wiki
         head = self.read(node.head)
         if ":" in head and (found := find_function(head)):
-            return self._function(*found, node.parts)
+            return _on_own_line(self._function(*found, node.parts), node)
         if not node.parts and (variable := find_variable(head.strip(BLANKS))):
             return engine.by_rule(wiki.find_rule(variable), Template(variable, (), {}))
         name = wiki.name_template(head)
@@ -281,7 +282,7 @@ class Frame:
                 named = frames[0].arguments_again() if frames else dict(self._with(node.parts, "", ()).arguments)
             numbered = {int(key): named.pop(key) for key in list(named) if is_number(key)}
             text = engine.by_rule(rule, numbered_in_place(name, [], named, numbered))
-        return f"\n{text}" if not node.begins_line and text.startswith(_BLOCK_STARTS) else text
+        return _on_own_line(text, node)
 
     def _defined(self, node: Use, name: str, frames: list[Frame]) -> str:
         """Returns the expansion of a use by the template's definition; ``name`` with redirects followed. ``frames``
@@ -626,11 +627,19 @@ class PageExpander:
         text, kinds = read_boxes(text, self.wiki.is_category)
         if self.is_partial and not kinds and not any(map(str.isalnum, text)):
             return Expanded("unknown", n_modules=self.n_modules, n_refs=self.n_refs, is_incomplete=True)
-        if text.startswith(_BLOCK_STARTS):
+        if text.startswith(BLOCK_STARTS):
             text = LINE + text
         outcome = "invoked" if self.is_invoked else "expanded"
         is_incomplete = self.is_partial or ("aside" in kinds and not text.strip(_NOTHING))
         return Expanded(outcome, text, "infobox" in kinds, self.n_modules, self.n_refs, is_incomplete)
+
+
+def _on_own_line(text: str, node: Use) -> str:
+    """Returns what a template or a parser function gives; a list, an indented line or a table begins a line.
+
+    Source: braceSubstitution of MediaWiki's Parser.
+    """
+    return f"\n{text}" if not node.begins_line and text.startswith(BLOCK_STARTS) else text
 
 
 class _NoDefinitions:

@@ -118,11 +118,13 @@ def find_marks(text: str) -> set[str]:
 
 
 def without_forged_marks(text: str, given: Collection[str]) -> str:
-    """Returns the output of a module, with U+FFFD for every control character that is not a marker it received.
+    """Returns the output of a module, with U+FFFD for every character that XML forbids and that is not a marker it
+    received.
 
     Source: Scribunto cleans what modules return with UtfNormal's Validator::cleanUp. A lone carriage return is white
     space to a browser and not a line break to MediaWiki.
     """
+    text = text.replace("\ufffe", "\ufffd").replace("\uffff", "\ufffd")
     if not ANY_CONTROL.search(text):
         return text
     text = text.replace("\r\n", "\n").replace("\r", " ")

@@ -362,6 +362,7 @@ class PageBuilder:
         self._outer: list[_Run] = []
         self._tables: list[tuple[RawTable, list[_Run]]] = []  # with caption and cells, in order
         self._infoboxes: list[tuple[str, list[tuple[str, _Run]]]] = []
+        self.n_visible_chars = 0  # added so far, without spaces
 
     @property
     def last_character(self) -> str:
@@ -418,6 +419,7 @@ class PageBuilder:
         elif run.ends_in_space and text[:1] == " ":
             text = text[1:]
         if text:
+            self.n_visible_chars += len(text) - text.count(" ")
             run.append(text)
             run.ends_in_space = text[-1] == " "
             if not text.isspace():

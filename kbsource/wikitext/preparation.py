@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kbsource.wikitext.blocks import LINK_OF_LINES, RawTable, cut_tables
 from kbsource.wikitext.braces import expand_braces
 from kbsource.wikitext.citations import is_citation, read_citation, slot_of
-from kbsource.wikitext.expander import Expander, PageExpander, render_use
+from kbsource.wikitext.expander import BLOCK_STARTS, Expander, PageExpander, render_use
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.conditions import ERROR
 from kbsource.wikitext.lines import VARIANT_LANGS, choose_variants, end_paragraphs, remove_switches
@@ -282,6 +282,8 @@ class PagePreparation:
         elif ("⁄" in text or "/" in text) and _FRACTION.fullmatch(text):
             self._has_fractions = True
             text = f"{CUT}{CUT}{text}"  # separated from a number before it, because it is added to that number
+        elif text.startswith(BLOCK_STARTS) and not rendering.is_block:
+            text = f"{LINE if _begins_line(template) else CUT}{text}"
         if not depth:
             self.shown[name, "rendered"] += visible_chars(_without_places(text) if has_places else text)
         if rendering.is_block:  # an empty block keeps a list after it at the beginning of a line
@@ -404,6 +406,15 @@ def _has_heading(inner: str) -> bool:
     if "\n==" not in inner or not _HEADING_IN_TEMPLATE.search(inner):
         return False
     return "[[" not in inner or _HEADING_IN_TEMPLATE.search(LINK_OF_LINES.sub("", inner)) is not None
+
+
+def _begins_line(use: Template) -> bool:
+    """Returns whether a list or a table that a use shows begins a line: it is of a parser function, or of an argument
+    that begins with a newline.
+    """
+    if use.name[0] == "#" or use.name[-1] == ":":
+        return True
+    return bool(use.positional) and use.positional[0].lstrip(" ")[:1] == "\n"
 
 
 def _with_places(shown: str, inner: str) -> str:

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from html import unescape
 from typing import NamedTuple
 
 from kbsource.wikitext.asked import Dependencies
@@ -34,11 +35,14 @@ from kbsource.wikitext.reference_rows import Citation
 from kbsource.wikitext.tags import strip_extensions
 from kbsource.wikitext.templates import normalise_template_name, split_template, unmarked
 
-# An address ends at a placeholder for cut or replaced text.
-_ADDRESS = r"[^\s\[\]<>\"{}|\x00-\x1f]+"
+# An address ends at a placeholder for cut or replaced text, and at quotes that make it bold or italic.
+_ADDRESS = r"(?:[^\s\[\]<>\"{}|'\x00-\x1f]|'(?!'))+"
 _LINK = re.compile(
-    rf"\[((?i:(?:https?|ftp):)?//{_ADDRESS})(?:(?=[\x00-\x1f ])([^\]\n]*))?\]|((?i:\b(?:https?|ftp)://){_ADDRESS})"
+    rf"\[((?i:(?:https?|ftp):)?//{_ADDRESS})(?:(?=[\x00-\x1f ]|'')([^\]\n]*))?\]"
+    rf"|((?i:\b(?:https?|ftp)://){_ADDRESS})"
 )
+# Source: handleExternalLinks and makeFreeExternalLink of MediaWiki 1.43's Parser.
+_ADDRESS_END = re.compile(r"&(?:lt|gt|nbsp|#[xX]0*(?:3[CcEe]|[Aa]0)|#0*(?:60|62|160));")
 _STOPS = ",;\\.:!?"
 _MARKUP = re.compile(r"[\[\]{}<>&\x00-\x1f]|''|__")
 _YEAR = re.compile(r"(?<!\d)\d{4}[a-z]?(?![\da-z])")
@@ -171,7 +175,10 @@ class ReferenceReader:
             known: bare addresses of known sources, which are skipped; those of the new sources are added.
         """
         for link in _LINK.finditer(wikitext):
-            source = read_link(link[1] or _without_stops(link[3]), self._plain(link[2] or ""))
+            written = link[1] or link[3]
+            if "&" in written:
+                written = unescape(_ADDRESS_END.split(written, maxsplit=1)[0])
+            source = read_link(written if link[1] else _without_stops(written), self._plain(link[2] or ""))
             address = _bare(source.url or link[0])
             if address not in known:
                 yield source

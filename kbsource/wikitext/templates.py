@@ -280,6 +280,15 @@ def lost_text(inner: str, known: LostText | None = None) -> LostText | None:
         return known
     if known is not None:
         return LostText(known.n_chars + n_chars, known.example)
+    return LostText(n_chars, shortened_call(inner))
+
+
+def shortened_call(inner: str) -> str:
+    """Returns a use of a template on one line, shortened, from the text between its braces.
+
+    >>> shortened_call("cite web | title = Ferries")
+    '{{cite web | title = Ferries}}'
+    """
     cut = inner[: 4 * _EXAMPLE_CHARS]
     head = without_marks(cut)
     if len(head) < len(cut) < len(inner):  # marks, of references among them, do not count
@@ -287,7 +296,7 @@ def lost_text(inner: str, known: LostText | None = None) -> LostText | None:
     call = " ".join(head.split())
     if len(call) > _EXAMPLE_CHARS:
         call = f"{call[: _EXAMPLE_CHARS - 1]}…"
-    return LostText(n_chars, f"{{{{{call}}}}}")
+    return f"{{{{{call}}}}}"
 
 
 def visible_chars(wikitext: str) -> int:

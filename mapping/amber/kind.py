@@ -107,7 +107,7 @@ def _check_collection(
         path = sets_path(name, task)
         for amber_set, found in zip_longest(_sets(checking, file), _records(checking, path, _QueriesRecord)):
             line, record = found or (None, None)
-            if amber_set is not None and amber_set.name in faulty:  # its queries cannot be made
+            if amber_set is not None and amber_set.name in faulty:  # no queries can be made for it
                 continue
             try:
                 queries = [] if amber_set is None else set_queries(amber_set, task, collection, options, objects)
@@ -134,8 +134,8 @@ def _sets(checking: Checking[ListingManifest], file: str) -> Iterator[AmberSet]:
 class _LineError(DataError):
     """A line that is not a valid record of its file."""
 
-    def __init__(self, file: str, said: str) -> None:
-        super().__init__(said)
+    def __init__(self, file: str, message: str) -> None:
+        super().__init__(message)
         self.file = file
 
 

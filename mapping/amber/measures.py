@@ -8,7 +8,7 @@ from mapping.amber.release import MEASURES as STATISTICS
 from mapping.amber.release import PUBLISHED
 from mapping.document import crossed_query
 
-RANKS_SAID = (
+RANKS_TEXT = (
     "How many page views the entity of a rank has, the most viewed first: few have many, and most have few. "
     "Source: figure 2 of the paper."
 )
@@ -58,7 +58,7 @@ MEASURES = (
         section=_COLLECTION,
         by="collection",
         chart="columns",
-        about=RANKS_SAID,
+        about=RANKS_TEXT,
         needs=("sets",),
     ),
     Measure(

@@ -49,10 +49,10 @@ class AmberOptions(Checked):
     lang: Language = "en"
     """Language of names; numbers are written in words only in English."""
     gap_on: GapScale = "log10"
-    """Popularities that must differ by a tenth between head and tail: log10: logarithms of the views, as in the
-    authors' code; views: views, as in the paper."""
+    """Scale on which the popularities of head and tail must differ by a tenth: log10: logarithms of the views, as in
+    the authors' code; views: views, as in the paper."""
     head_scope: HeadScope = "all"
-    """The entities among which the most popular is the head: all: all entities with the name, as in the authors' code;
+    """Entities of which the most popular is the head: all: all entities with the name, as in the authors' code;
     collection: only entities of the collection."""
     complex_types: bool = False
     """For entities of several types, use only properties that are listed for exactly one of them."""
@@ -188,7 +188,7 @@ class SetEntity(NamedEntity):
 
 
 class Signals(Row):
-    """Further signals about a tuple from the page of its entity, besides naming a value."""
+    """Signals about a tuple from the page of its entity, in addition to whether the page names a value."""
 
     bleu: Annotated[float | None, "BLEU of name, property and value against the span; null if there is no span"]
     start_element: Annotated[int | None, "number of the element where the span that best states the tuple starts"]
@@ -258,7 +258,7 @@ class AmberQuery(NamedTuple):
     query_id: str  # ``amber_id=hash``
     input: str  # question, slot or claim
     answer: tuple[str, ...] | str  # names of the values; ``SUPPORTS`` or ``REFUTES`` for a claim
-    tuple: AmberTuple  # that it asks for
+    tuple: AmberTuple  # the property that it asks for
 
 
 ANY = "all"

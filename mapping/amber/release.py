@@ -74,7 +74,7 @@ def make_queries(
     options: AmberOptions,
     objects: Mapping[str, Sequence[str]],
 ) -> Iterator[AmberQuery]:
-    """Yields the queries of an entity, in the order of its tuples; for claims, the true one comes first.
+    """Makes the queries about an entity, in the order of its tuples; a true claim comes before its false one.
 
     Args:
         entity: an entity of the set whose pages have been searched.
@@ -342,8 +342,8 @@ def set_row(collection: str, amber_set: AmberSet) -> SetRow:
 
 
 def tuple_rows(collection: str, amber_set: AmberSet, signals: Iterator[Mapping[str, Any]]) -> Iterator[TupleRow]:
-    """Yields the rows of a set in the table ``tuples``. ``signals`` are its tuples' signals, in the order of their
-    ids."""
+    """Builds the rows of a set in the table ``tuples``. ``signals`` are the signals of its tuples, in the order of
+    their ids."""
     tuples = {
         amber_tuple.amber_id: (entity.qid, amber_tuple)
         for entity in amber_set.entities
@@ -357,7 +357,7 @@ def tuple_rows(collection: str, amber_set: AmberSet, signals: Iterator[Mapping[s
 def query_rows(
     collection: Collection, amber_set: AmberSet, task: Task, options: AmberOptions, objects: Mapping[str, Sequence[str]]
 ) -> Iterator[SetQueryRow]:
-    """Yields the rows of a task's queries in the table ``set_queries``."""
+    """Builds the rows of a task's queries in the table ``set_queries``."""
     for entity, queries in set_queries(amber_set, task, collection, options, objects):
         for query in queries:
             answers = (query.answer,) if isinstance(query.answer, str) else query.answer

@@ -4,17 +4,18 @@ pages."""
 from __future__ import annotations
 
 import hashlib
-import math
+import importlib
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from math import inf
-from typing import NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
+from kbsource.runtime.imports import without_type_checks
 from mapping.amber.records import (
     ITEM,
     QUANTITY,
@@ -25,62 +26,12 @@ from mapping.amber.records import (
     AmberValue,
     Collection,
     FullValue,
-    GapScale,
     PageRef,
     SetEntity,
 )
 
 LEAST_GAP = 0.1
 """Source: section 3.2 of the paper, https://aclanthology.org/2021.acl-long.345."""
-
-
-class Bearer(NamedTuple):
-    """An entity that has a name."""
-
-    item: int
-    views: int
-    is_member: bool  # whether it is of a type of the collection
-
-
-def choose_members(
-    bearers: Iterable[Bearer], options: AmberOptions
-) -> tuple[str | None, Iterator[tuple[Bearer, bool]]]:
-    """Decides which entities with a name a collection uses. Memory: two bearers, regardless of their number.
-
-    Args:
-        bearers: all entities with the name, by views descending, then by number.
-
-    Returns:
-        The reason for using none (``too_few_members``, ``small_gap``, or ``no_members`` if none of them is in the
-            collection); None if the name is used. And an iterator, to be read once, over the members used, each with
-            whether it is a head.
-    """
-    rows = iter(bearers)
-    most_views, first, second = 0, None, None
-    for row in rows:
-        if row.is_member or options.head_scope == "all":
-            most_views = max(most_views, row.views)
-        if row.is_member:
-            if first is not None:
-                second = row
-                break
-            first = row
-    if first is None or second is None:
-        return "no_members" if first is None else "too_few_members", iter(())
-    if gap(first.views, second.views, options.gap_on) < LEAST_GAP:
-        return "small_gap", iter(())
-    members = chain((first, second), (row for row in rows if row.is_member))
-    return None, ((member, member.views == most_views) for member in members)
-
-
-def gap(most: int, next_most: int, scale: GapScale) -> float:
-    """Returns the difference of two numbers of views divided by their mean; 0 if the mean is 0.
-
-    >>> round(gap(100_000, 31_623, "log10"), 3), gap(3, 1, "views"), gap(1, 1, "log10")
-    (0.105, 1.0, 0.0)
-    """
-    high, low = (math.log10(most), math.log10(next_most)) if scale == "log10" else (float(most), float(next_most))
-    return (high - low) / ((high + low) / 2) if high + low else 0.0
 
 
 INSTANCE_OF = "P31"
@@ -144,6 +95,13 @@ def _item(value: AmberValue, known: Mapping[str, AmberEntity]) -> FullValue | No
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
+@cache
+def _inflect() -> Any:
+    """Imports inflect without its type checks, which take two seconds; ``_NUMBER`` checks the only argument."""
+    with without_type_checks():
+        return importlib.import_module("inflect")  # here, because command options are read without it
+
+
 def number_in_words(amount: str) -> tuple[str, ...]:
     """Returns a number in English words, as in the authors' code; empty for more than 36 digits, or if it is not a
     number.
@@ -151,10 +109,9 @@ def number_in_words(amount: str) -> tuple[str, ...]:
     >>> number_in_words("12"), number_in_words("1001.5"), number_in_words("1" + "0" * 40)
     (('twelve',), ('one thousand and one point five',), ())
     """
-    import inflect  # command options are read without it
-
     if _NUMBER.fullmatch(amount) is None:
         return ()
+    inflect = _inflect()
     try:
         return (str(inflect.engine().number_to_words(amount)),)
     except inflect.NumOutOfRangeError:

@@ -210,7 +210,7 @@ def write_candidates(
     with Joined() as joined, output_file(output) as file:
         for number, run in enumerate(runs):
             for raw, record in _records(run, reject, "run"):
-                with raw.told(reject, stage="run"):
+                with raw.rejecting(reject, stage="run"):
                     spans = parse_kilt_prediction(record).provenance or ()
                     joined.put(f"run{number}", id_of(record), raw, orjson.dumps(spans))
         for raw, record in _records(gold, reject, "gold"):
@@ -251,7 +251,7 @@ def _records(path: str, reject: Reject, role: str) -> Iterator[tuple[RawRecord, 
         expected=f"records of KILT with id and output ({role})",
     )
     for raw in iter_records(path):
-        with raw.told(reject, stage=role):
+        with raw.rejecting(reject, stage=role):
             yield raw, raw.parse()
 
 
@@ -260,14 +260,14 @@ class _Texts:
 
     def __init__(self, source: KnowledgeSource | None) -> None:
         self._source = source
-        self.n_lacking = 0  # places without text whose page is not in the release
+        self.n_lacking = 0  # locations without text whose page is not in the release
 
     def passages(self, provenance: Provenance) -> list[FoundPassage]:
         found = (self._passage(span) for span in provenance)
         return [passage for passage in found if passage is not None]
 
     def gold(self, record: GoldRecord) -> FoundPassage | None:
-        """Returns the first gold place, extended to whole paragraphs."""
+        """Returns the first gold span, extended to whole paragraphs."""
         for span in (span for output in record.outputs for span in output):
             page = self._page(span)
             paragraphs = _paragraphs(span)
@@ -333,7 +333,7 @@ def write_campaign_tasks(
     check_output(output)
     n_tasks = Counter[str]()
 
-    def asked() -> Iterator[tuple[Json, Json]]:
+    def questions() -> Iterator[tuple[Json, Json]]:
         for raw in iter_lines(candidates):
             try:
                 question = raw.parse()
@@ -344,7 +344,7 @@ def write_campaign_tasks(
                 ) from error
 
     def tasks() -> Iterator[Json]:
-        for question, passage in asked():
+        for question, passage in questions():
             n_tasks["tasks"] += 1
             yield {
                 "question_id": question["question_id"],
@@ -357,11 +357,11 @@ def write_campaign_tasks(
 
     shown = ("passage_id", "wikipedia_id", "wikipedia_title", "text")
     hidden = ("passage_id", "systems", "is_gold", "overlap")
-    passages = ({name: passage[name] for name in shown} for _, passage in asked())
+    passages = ({name: passage[name] for name in shown} for _, passage in questions())
     key = (
         {"question_id": question["question_id"], "answers": question["answers"]}
         | {name: passage[name] for name in hidden}
-        for question, passage in asked()
+        for question, passage in questions()
     )
     write_task_folder(
         CAMPAIGN_TASKS,
@@ -414,7 +414,7 @@ def import_judgements(tasks: str, files: Sequence[str], output: str) -> dict[str
 
 
 def _judgement(
-    record: Json, texts: dict[str, str], questions: dict[str, str], said: dict[tuple[str, str], str]
+    record: Json, texts: dict[str, str], questions: dict[str, str], labels_given: dict[tuple[str, str], str]
 ) -> dict[str, Any]:
     passage_id, worker_id = digits_or_text(record, "passage_id"), digits_or_text(record, "worker_id")
     label = text_at(record, "label").strip().lower()
@@ -422,7 +422,7 @@ def _judgement(
         raise RecordError("unknown_passage", f"there is no passage {passage_id!r}")
     if label not in LABELS:
         raise RecordError("unknown_label", f"{label!r}; known are {', '.join(LABELS)}")
-    if said.setdefault((passage_id, worker_id), label) != label:
+    if labels_given.setdefault((passage_id, worker_id), label) != label:
         raise RecordError(
             "conflicting_label", f"worker {worker_id!r} contradicts an earlier judgement of passage {passage_id!r}"
         )

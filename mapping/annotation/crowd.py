@@ -100,14 +100,14 @@ class ValidationTask(NamedTuple):
     """An answer to be judged."""
 
     task_id: str  # does not reveal whether it is a wrong answer
-    asked: Question
+    question: Question
     answer: QuestionAnswer  # the answer shown
     aid: str  # id of the answer in its own question, which may be another one
     is_wrong: bool  # whether it is from another question
 
 
 def candidate_of(drawn: Question) -> PoolQuestion:
-    """Returns the question as a candidate for the draw."""
+    """Returns a question as a candidate for the draw."""
     return PoolQuestion(drawn.key, drawn.subset, drawn.property_ids)
 
 
@@ -141,17 +141,17 @@ def validation_tasks(
         for task in drawn:
             if len(wrong) == n_wrong:
                 break
-            added = _wrong_answer(task, by_subset[task.asked.subset], options, wrong)
+            added = _wrong_answer(task, by_subset[task.question.subset], options, wrong)
             if added is not None:
                 wrong[added.task_id] = added
                 able.append(task)
         drawn = able
     order = {question.qid: number for number, question in enumerate(pool)}
-    return sorted([*tasks, *wrong.values()], key=lambda task: (order[task.asked.qid], task.task_id))
+    return sorted([*tasks, *wrong.values()], key=lambda task: (order[task.question.qid], task.task_id))
 
 
-def _task_id(options: TaskOptions, asked: Question, owner: Question, answer: QuestionAnswer) -> str:
-    named = (asked.subset, asked.key, owner.subset, owner.key)
+def _task_id(options: TaskOptions, question: Question, owner: Question, answer: QuestionAnswer) -> str:
+    named = (question.subset, question.key, owner.subset, owner.key)
     what = (answer.item_id or "", answer.title or "", answer.text)
     return stable_sha256(options.seed, "task", *named, *what)[:_ID_CHARS]
 
@@ -159,14 +159,14 @@ def _task_id(options: TaskOptions, asked: Question, owner: Question, answer: Que
 def _wrong_answer(
     task: ValidationTask, others: Sequence[Question], options: TaskOptions, given: Container[str]
 ) -> ValidationTask | None:
-    asked = task.asked
-    things: list[QuestionAnswer | QuestionEntity] = [*asked.answers, *asked.entities]
+    question = task.question
+    things: list[QuestionAnswer | QuestionEntity] = [*question.answers, *question.entities]
     right = {name.casefold() for thing in things for name in (thing.text, *thing.aliases)}
     pages = {thing.title for thing in things if thing.title is not None}
     start = int(stable_sha256(options.seed, "other", task.task_id), 16)
     for step in range(len(others)):
         other = others[(start + step) % len(others)]
-        if other.key == asked.key:
+        if other.key == question.key:
             continue
         answers = other.answers
         for place in range(len(answers)):
@@ -175,9 +175,9 @@ def _wrong_answer(
             if answer.title not in pages and right.isdisjoint(
                 name.casefold() for name in (answer.text, *answer.aliases)
             ):
-                task_id = _task_id(options, asked, other, answer)
+                task_id = _task_id(options, question, other, answer)
                 if task_id not in given:
-                    return ValidationTask(task_id, asked, answer, f"{other.qid}__{number}", True)
+                    return ValidationTask(task_id, question, answer, f"{other.qid}__{number}", True)
     return None
 
 
@@ -185,8 +185,8 @@ def validation_record(task: ValidationTask, form: Form) -> Json:
     """Returns the task shown to annotators."""
     return {
         "task_id": task.task_id,
-        "qid": task.asked.qid,
-        "question_text": task.asked.released_text,
+        "qid": task.question.qid,
+        "question_text": task.question.released_text,
         **shown_answer(task.answer, task.answer.proofs, form),
     }
 
@@ -230,7 +230,7 @@ def write_crowd_tasks(release: str, output: str, options: TaskOptions) -> dict[s
     check_output(output)
     check_hashes(release, manifest.entries())
     every = [question for question in read_questions(release, manifest) if question.split in POOL]
-    former = {place for folder in options.not_in for place in _asked_before(folder)}
+    former = {place for folder in options.not_in for place in _earlier_questions(folder)}
     pool = [question for question in every if question_key(question) not in former]
     train = nsmallest(
         0 if options.not_in else options.n_train_paraphrases,
@@ -250,11 +250,11 @@ def write_crowd_tasks(release: str, output: str, options: TaskOptions) -> dict[s
                 task_line(
                     {
                         "task_id": task.task_id,
-                        "qid": task.asked.qid,
+                        "qid": task.question.qid,
                         "aid": task.aid,
                         "is_wrong": task.is_wrong,
-                        "subset": task.asked.subset,
-                        "key": task.asked.key,
+                        "subset": task.question.subset,
+                        "key": task.question.key,
                     }
                 )
                 for task in tasks
@@ -272,7 +272,7 @@ def write_crowd_tasks(release: str, output: str, options: TaskOptions) -> dict[s
     return counts
 
 
-def _asked_before(folder: str) -> Iterator[tuple[str, str]]:
+def _earlier_questions(folder: str) -> Iterator[tuple[str, str]]:
     """Reads subset and key of the questions in a folder of tasks."""
     manifest = checked_folder(CROWD_TASKS, folder)
     yield from ((line["subset"], line["key"]) for line in CROWD_TASKS.lines(folder, manifest, VALIDATION_KEY))

@@ -197,9 +197,9 @@ def report_filter(
             "incorrect": len(incorrect),
         },
         "threshold": options.least_entailment,
-        **removed(correct, incorrect, options.least_entailment),
+        **removed_shares(correct, incorrect, options.least_entailment),
         "published": PUBLISHED,
-        "best": None if best is None else {"threshold": best, **removed(correct, incorrect, best)},
+        "best": None if best is None else {"threshold": best, **removed_shares(correct, incorrect, best)},
     }
 
 
@@ -210,10 +210,10 @@ def _pair(line: Json, folder: str) -> Pair:
     return Pair(premise, line["hypothesis"], (first, len(premise)))
 
 
-def removed(correct: Sequence[float], incorrect: Sequence[float], threshold: float) -> dict[str, float | None]:
+def removed_shares(correct: Sequence[float], incorrect: Sequence[float], threshold: float) -> dict[str, float | None]:
     """Returns the shares of proofs that are not above a threshold, and the share of correct ones before and after.
 
-    >>> removed([0.9, 0.5, 0.1], [0.05, 0.4], 0.1)["correct_removed"]
+    >>> removed_shares([0.9, 0.5, 0.1], [0.05, 0.4], 0.1)["correct_removed"]
     0.3333333333333333
     """
     gone, left = ([value <= threshold for value in own] for own in (incorrect, correct))

@@ -99,7 +99,7 @@ class StudyQuery(NamedTuple):
 
 
 def queries_of_set(record: Json, seed: str) -> Iterator[StudyQuery | None]:
-    """Yields the queries of an AmbER set with three of its pages; None for a query whose set has too few.
+    """Reads the queries of an AmbER set, each with three of the set's pages; None for a query whose set has too few.
 
     Raises:
         RecordError: the record is not an AmbER set, or a query is a claim, which no words of a page answer.
@@ -150,7 +150,7 @@ def write_study(
 
     def every() -> Iterator[StudyQuery]:
         for raw in iter_records(sets):
-            with raw.told(reject, stage="set"):
+            with raw.rejecting(reject, stage="set"):
                 for asked in queries_of_set(raw.parse(), options.seed):
                     counts["queries"] += 1
                     if asked is None:
@@ -277,13 +277,13 @@ class _Scores:
         }
 
 
-def is_answer(said: str, answers: Iterable[str]) -> bool:
+def is_answer(text: str, answers: Iterable[str]) -> bool:
     """Returns whether a text is an answer, in the normal form of AmbER's evaluation.
 
     >>> is_answer("the Vietnam-War", ["Vietnam War"]), is_answer("", ["The"])
     (True, False)
     """
-    form = answer_form(said.replace("-", " "))
+    form = answer_form(text.replace("-", " "))
     return bool(form) and any(form == answer_form(answer.replace("-", " ")) for answer in answers)
 
 
@@ -333,7 +333,7 @@ def _score_run(
     )
     found: dict[str, tuple[str | None, str | None]] = {}
     for raw in iter_records(run):
-        with raw.told(reject, stage="run"):
+        with raw.rejecting(reject, stage="run"):
             record = raw.parse()
             query_id = digits_or_text(record, "id")
             if query_id in key and query_id not in found:

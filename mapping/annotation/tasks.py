@@ -182,7 +182,7 @@ ANSWER_COLUMNS = ("worker_id", "label", "highlight", "free_text")
 
 @dataclass(frozen=True, slots=True)
 class TaskSheet:
-    """What annotators are shown, and the answers that they can give."""
+    """The fields that annotators see, and the answers that they can give."""
 
     name: str  # of the file, without its suffix
     question: str  # the question to annotators
@@ -219,8 +219,8 @@ def _flat(value: Any) -> Any:
 
 
 def _csv_lines(tasks: Iterable[dict[str, Any]], columns: Sequence[str]) -> Iterator[bytes]:
-    """Yields the lines of the file. A row whose cells contain line breaks is several lines, as the verification counts
-    them."""
+    """Writes a CSV line by line. A row whose cells contain line breaks is several lines, since ``verify`` counts line
+    breaks."""
     for number, task in enumerate(tasks):
         if number == 0:
             yield _csv_line([*task, *columns])
@@ -296,7 +296,7 @@ def is_study(manifest: ListingManifest) -> bool:
 
 
 def option_of(manifest: ListingManifest, name: str) -> Any:
-    """Returns an option with which tasks were made; None if the manifest does not have it."""
+    """Returns the value of an option that tasks were made with; None if the manifest does not have it."""
     options = manifest.facts.get("options")
     return options.get(name) if isinstance(options, dict) else None
 
@@ -362,13 +362,13 @@ def read_annotations(
     for path in paths:
         check_shape(path, judgement_rows(path), fits, expected=expected)
 
-    def said() -> Iterator[T]:
+    def answers() -> Iterator[T]:
         for raw in (raw for path in paths for raw in judgement_rows(path)):
-            with raw.told(reject, stage=stage):
+            with raw.rejecting(reject, stage=stage):
                 if (found := read(raw.parse())) is not None:
                     yield found
 
-    return said()
+    return answers()
 
 
 MIN_COMMON = 10

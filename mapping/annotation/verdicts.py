@@ -112,11 +112,11 @@ def read_verdicts(paths: Sequence[str], tasks: dict[str, Task], reject: Reject) 
 
 
 def rejected_workers(
-    said: Iterable[AnnotatorVerdict], tasks: Mapping[str, Task], options: WorkerOptions
+    verdicts: Iterable[AnnotatorVerdict], tasks: Mapping[str, Task], options: WorkerOptions
 ) -> frozenset[str]:
     """Returns the excluded annotators: those named, and those who accept too many wrong answers."""
     judged: defaultdict[str, list[bool]] = defaultdict(list)
-    for task_id, is_right, worker in said:
+    for task_id, is_right, worker in verdicts:
         if tasks[task_id].is_wrong and worker:
             judged[worker].append(is_right)
     careless = (
@@ -129,10 +129,10 @@ def rejected_workers(
     return frozenset((*options.reject_worker, *careless))
 
 
-def judge(said: Iterable[AnnotatorVerdict], tasks: Mapping[str, Task], rejected: Collection[str]) -> Judged:
+def judge(verdicts: Iterable[AnnotatorVerdict], tasks: Mapping[str, Task], rejected: Collection[str]) -> Judged:
     """Returns the results of the verdicts; verdicts of excluded annotators do not count."""
     judged = Judged()
-    for task_id, is_right, name in said:
+    for task_id, is_right, name in verdicts:
         if name in rejected:
             judged.n_taken_out[name] += 1
             continue
@@ -164,7 +164,7 @@ class Paraphrase(NamedTuple):
     worker: str  # empty if unnamed
 
 
-def read_paraphrases(paths: Sequence[str], asked: Collection[str], reject: Reject) -> dict[str, Paraphrase]:
+def read_paraphrases(paths: Sequence[str], qids: Collection[str], reject: Reject) -> dict[str, Paraphrase]:
     """Reads the paraphrase of each question that has one.
 
     Raises:
@@ -172,13 +172,13 @@ def read_paraphrases(paths: Sequence[str], asked: Collection[str], reject: Rejec
     """
     found: dict[str, Paraphrase] = {}
     for path in paths:
-        for record in _read_checked(path, ("qid", "paraphrase"), partial(_check_paraphrase, asked, found), reject):
+        for record in _read_checked(path, ("qid", "paraphrase"), partial(_check_paraphrase, qids, found), reject):
             text = " ".join(record["paraphrase"].split())
             found[record["qid"]] = Paraphrase(text, record.get("worker") or "")
     return found
 
 
-def read_checks(path: str | None, asked: Collection[str], reject: Reject) -> dict[str, bool]:
+def read_checks(path: str | None, qids: Collection[str], reject: Reject) -> dict[str, bool]:
     """Reads whether the paraphrase of each checked question is correct; the last verdict counts.
 
     Raises:
@@ -188,23 +188,23 @@ def read_checks(path: str | None, asked: Collection[str], reject: Reject) -> dic
     return {
         record["qid"]: record["verdict"] == CORRECT
         for checks_path in paths
-        for record in _read_checked(checks_path, ("qid", "verdict"), partial(_check_of_paraphrase, asked), reject)
+        for record in _read_checked(checks_path, ("qid", "verdict"), partial(_check_of_paraphrase, qids), reject)
     }
 
 
-def _check_of_paraphrase(asked: Collection[str], record: Json) -> None:
+def _check_of_paraphrase(qids: Collection[str], record: Json) -> None:
     qid, verdict = text_at(record, "qid"), text_at(record, "verdict")
-    if qid not in asked:
+    if qid not in qids:
         raise RecordError("unknown_question", f"{qid!r}")
     if verdict not in (CORRECT, INCORRECT):
         raise RecordError("unknown_verdict", f"{verdict!r}; give {CORRECT} or {INCORRECT}")
 
 
-def _check_paraphrase(asked: Collection[str], found: Mapping[str, Paraphrase], record: Json) -> None:
+def _check_paraphrase(qids: Collection[str], found: Mapping[str, Paraphrase], record: Json) -> None:
     if record.get("worker") is not None:
         text_at(record, "worker")
     qid, paraphrase = text_at(record, "qid"), text_at(record, "paraphrase")
-    if qid not in asked:
+    if qid not in qids:
         raise RecordError("unknown_question", f"{qid!r}")
     if qid in found:
         raise RecordError("duplicate_paraphrase", f"{qid!r}")

@@ -108,7 +108,7 @@ class _ContextsChecks:
                 gold = stack.enter_context(GoldPassages())
                 sources[0].add_places(gold)
                 gold.find(sources[1])
-                for split, record in sources[0].asked():
+                for split, record in sources[0].read():
                     if (line := next(lines[split], None)) is None:
                         self._found.add(contexts_path(split), "context_differs", f"{record['qid']} is not there")
                     else:
@@ -199,7 +199,7 @@ class _ContextsChecks:
         with Folder.of(join(path, REPORT)).open() as opened:
             if opened.read() != canonical_json(claimed):
                 self._found.add(REPORT, "counts", "not the counts of the manifest")
-        # For a question without ranked passages, the files do not tell whether its ranked line was empty or missing.
+        # For a question without ranked passages, the files do not show whether its ranked line was empty or missing.
         n_without, n_fewer = silent
         n_empty = tally.without_retrieved - n_without
         if n_without >= 0 and 0 <= n_fewer - tally.fewer_negatives <= n_empty:

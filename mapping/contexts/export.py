@@ -29,9 +29,9 @@ from kbsource.release.writer import LinesFile, RejectedRows, write_lines, write_
 from mapping.contexts.gold import GoldPassages, ranked_for, read_ranked, unplaced_line
 from mapping.contexts.kind import CONTEXTS
 from mapping.contexts.questions import (
-    AskedQuestion,
     PublishedQuestions,
     ReleaseQuestions,
+    SplitQuestion,
     published_files,
 )
 from mapping.contexts.records import (
@@ -47,7 +47,7 @@ from mapping.contexts.records import (
 from mapping.passages.corpus import TABLE
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.records import SPLITS
-from mapping.sources.raw_records import opened
+from mapping.sources.raw_records import open_decompressed
 from mapping.sources.scratch import Joined
 from mapping.write.kilt import kilt_line
 from mapping.write.kind import REPORT
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 def write_splits(
-    questions: Iterable[AskedQuestion],
+    questions: Iterable[SplitQuestion],
     options: ContextsOptions,
     gold: GoldPassages,
     joined: Joined,
@@ -115,7 +115,7 @@ def export_contexts(
             empty.
     """
     with RejectedRows() as rejected:
-        return _write_contexts(files, output, options, rejected, finder=finder, told=note or (lambda _: None))
+        return _write_contexts(files, output, options, rejected, finder=finder, note=note or (lambda _: None))
 
 
 def _write_contexts(
@@ -125,29 +125,29 @@ def _write_contexts(
     rejected: RejectedRows,
     *,
     finder: ReleaseProofs | None,
-    told: Callable[[str], None],
+    note: Callable[[str], None],
 ) -> dict[str, Any]:
     questions = _questions(files.qampari, finder, rejected.append)
     corpus = PASSAGES_CORPUS.read(files.passages)
     check_output(output)
     for path in files.retrieved:
-        with opened(path):
+        with open_decompressed(path):
             pass
     questions.check(corpus)
     passages = corpus.tables[TABLE]
     check_hashes(files.passages, passages)
     inputs = [asdict(input_file) for input_file in input_files(files.retrieved)]
     with GoldPassages() as gold, Joined() as joined:
-        told("questions: reading the positions of proofs")
+        note("questions: reading the positions of proofs")
         questions.add_places(gold)
-        told("passages: looking for those that contain the proofs")
+        note("passages: looking for those that contain the proofs")
         gold.find([join(files.passages, entry.file) for entry in passages])
         if files.retrieved:
-            told("retrieved: reading ranked passages")
+            note("retrieved: reading ranked passages")
             read_ranked(files.retrieved, joined, gold, most=options.most_ranked, reject=rejected.append)
-        told("records: writing")
+        note("records: writing")
         with ReleaseFolder(output, kind=CONTEXTS):
-            entries, tally = write_splits(questions.asked(), options, gold, joined, output=output)
+            entries, tally = write_splits(questions.read(), options, gold, joined, output=output)
             for qid, raw in joined.without_question("retrieved"):
                 error = RecordError("unknown_question", f"{qid!r} is not in the release")
                 rejected.append(raw.bad(error, key=qid, stage="retrieved"))
@@ -188,7 +188,7 @@ def _questions(
 
 
 def _unplaced(gold: GoldPassages, reasons: Counter[str]) -> Iterator[bytes]:
-    """Yields a line for each proof that no passage holds, and counts the reasons."""
+    """Writes a line for each proof that no passage holds, and counts the reasons."""
     for place, reason in gold.unplaced():
         reasons[reason] += 1
         yield unplaced_line(place, reason)

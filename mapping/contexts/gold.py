@@ -63,7 +63,7 @@ class ProofPlace(NamedTuple):
 
 
 class ProofSpot(NamedTuple):
-    """Where the sentence of a published proof stands in a page of the release, as in ``ProofPlace``."""
+    """The location of the sentence of a published proof in a page of the release, as in ``ProofPlace``."""
 
     page_id: int
     title: str
@@ -172,7 +172,7 @@ class GoldPassages(ScratchFile):
         return row is not None and int(found[2]) < row[0]
 
     def unplaced(self) -> Iterator[tuple[ProofPlace, str]]:
-        """Yields the proofs that no passage holds, with the reason, in the order of their addition."""
+        """Reads the proofs that no passage holds, each with its reason, in the order in which they were added."""
         select = f"SELECT {_PLACE}, reason FROM proofs WHERE passage_id IS NULL ORDER BY rowid"
         for *place, reason in self._database.execute(select):
             yield ProofPlace(*place), reason

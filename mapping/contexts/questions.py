@@ -1,4 +1,4 @@
-"""Reads the questions that are exported with their passages, and where their proofs stand.
+"""Reads the questions that are exported with their passages, and the locations of their proofs.
 
 Questions come from a release of kbsource or from the files that QAMPARI publishes. In published files, a proof is a
 text and the URL of a page, without a location.
@@ -27,14 +27,23 @@ from mapping.contexts.gold import GoldPassages, ProofPlace
 from mapping.qampari.kind import read_form
 from mapping.qampari.records import SPLITS, Question
 from mapping.qampari.release import DATA, part_id, read_questions, released_record
-from mapping.sources.raw_records import FAULTS, Json, check_shape, iter_lines, list_at, objects_at, opened, text_at
+from mapping.sources.raw_records import (
+    FAULTS,
+    Json,
+    check_shape,
+    iter_lines,
+    list_at,
+    objects_at,
+    open_decompressed,
+    text_at,
+)
 from mapping.sources.scratch import ScratchFile
 
 if TYPE_CHECKING:
     from mapping.contexts.proof_finder import ReleaseProofs
 
 
-class AskedQuestion(NamedTuple):
+class SplitQuestion(NamedTuple):
     """A question as written in the file of its split."""
 
     split: str
@@ -73,15 +82,15 @@ class ReleaseQuestions:
             for place in proof_places(drawn):
                 gold.add(place)
 
-    def asked(self) -> Iterator[AskedQuestion]:
+    def read(self) -> Iterator[SplitQuestion]:
         """Reads the questions of each split, in the order of its file."""
         for drawn in read_questions(self._folder, self._manifest):
             if drawn.qid is not None and drawn.split is not None:
-                yield AskedQuestion(drawn.split, released_record(drawn, self._form))
+                yield SplitQuestion(drawn.split, released_record(drawn, self._form))
 
 
 def proof_places(drawn: Question) -> Iterator[ProofPlace]:
-    """Yields the locations of the sentences of a question's proofs; nothing for a question that was not drawn."""
+    """Locates the sentences of a question's proofs; a question that was not drawn has none."""
     if drawn.qid is None:
         return
     for number, answer in enumerate(drawn.answers):
@@ -138,7 +147,7 @@ class PublishedQuestions:
                 "give that one."
             )
         for path in self._files.values():
-            with opened(path):
+            with open_decompressed(path):
                 pass
             check_shape(
                 path,
@@ -160,10 +169,10 @@ class PublishedQuestions:
                 else:
                     gold.add(ProofPlace(pid, qid, *found))
 
-    def asked(self) -> Iterator[AskedQuestion]:
+    def read(self) -> Iterator[SplitQuestion]:
         return self._read(lambda _: None)
 
-    def _read(self, reject: Callable[[BadRecord], None]) -> Iterator[AskedQuestion]:
+    def _read(self, reject: Callable[[BadRecord], None]) -> Iterator[SplitQuestion]:
         seen: set[int] = set()
         for split, path in self._files.items():
             for raw in iter_lines(path):
@@ -178,7 +187,7 @@ class PublishedQuestions:
                     reject(raw.bad(error, key=qid, stage="questions"))
                     continue
                 seen.add(title_hash(qid))
-                yield AskedQuestion(split, record)
+                yield SplitQuestion(split, record)
 
 
 class _Proofs(ScratchFile):
@@ -191,7 +200,7 @@ class _Proofs(ScratchFile):
         self._database.execute("INSERT INTO proofs VALUES (?, ?, ?, ?)", (pid, qid, url, text))
 
     def by_page(self) -> Iterator[tuple[str, str, str, str]]:
-        """Yields the proofs, grouped by URL, in the order of their addition."""
+        """Reads the proofs grouped by URL, in the order in which they were added."""
         yield from self._database.execute("SELECT pid, qid, url, text FROM proofs ORDER BY url, rowid")
 
 

@@ -40,7 +40,7 @@ def edits_allowed(form: str, most: int = MOST_EDITS) -> int:
 
 
 class NameFinder:
-    """Tells whether a passage mentions any of the given answers, up to a few edits.
+    """Checks whether a passage mentions any of the given answers, up to a few edits.
 
     It does if ARECALL@K finds a name in its title or text, or if a run of whole words in either is close enough to a
     name. Both are compared in the normalised form of answers (``answer_form``). Names whose normalised form is empty
@@ -77,7 +77,7 @@ def _is_near(words: list[str], names: list[str], *, n_words: int, n_edits: int) 
 
     lengths = [len(name) for name in names]
     fits = range(min(lengths) - n_edits, max(lengths) + n_edits + 1)
-    # One edit adds or removes at most one blank.
+    # One edit adds or removes at most one space.
     lengths_of_runs = range(n_words - n_edits, n_words + n_edits + 1)
     runs = iter(dict.fromkeys(run for n in lengths_of_runs for run in _runs(words, n) if len(run) in fits))
     while some := list(islice(runs, _RUNS_AT_ONCE)):
@@ -218,7 +218,7 @@ class ContextCounts:
     separator_in_answer: int = 0
 
     def see(self, split: str, context: Json, *, is_ranked: bool) -> None:
-        """Counts a question in its form for retrievers. ``is_ranked`` tells whether it had a ranked line."""
+        """Counts a question in its form for retrievers. ``is_ranked`` is true if it had a ranked line."""
         answers = context["answer_list"]
         n_positives, n_negatives = len(context["positive_ctxs"]), len(context["hard_negative_ctxs"])
         self.questions[split] += 1
@@ -253,7 +253,7 @@ def contexts_report(tally: ContextCounts, unplaced: Mapping[str, int], rejected:
 
 
 def pids_of(record: Json) -> Iterator[str]:
-    """Yields the ids of the proofs of a released question, in order."""
+    """Iterates over the ids of the proofs of a released question, in order."""
     return (proof["pid"] for answer in record["answer_list"] for proof in answer["proof"])
 
 

@@ -135,8 +135,8 @@ class PairEncoder:
         return [Batch(tuple(group), self._padded([encoded[place] for place in group])) for group in groups], refused
 
     def _fits(self, length: int, n_pairs: int, longest: int) -> bool:
-        """Returns whether another pair of that length fits into a batch with so many pairs, whose longest came
-        first."""
+        """Returns whether another pair of that length fits into a batch of ``n_pairs`` pairs, of which the longest has
+        ``longest`` tokens."""
         n_after = n_pairs + 1
         return (
             n_after <= self._batch_pairs

@@ -182,7 +182,7 @@ def signals(aligned: Alignment) -> dict[str, float | None]:
 
 
 def questions(aligned: Alignment, search: PageSearch, *, n_sentences: int) -> Iterator[EntailmentQuestion]:
-    """Yields the premises to be judged for a piece of evidence: its span first, then the sentences that may replace
+    """Makes the premises to be judged for a piece of evidence: its span first, then the sentences that may replace
     it."""
     if aligned.span is not None:
         premise = span_premise(search.page, aligned.span)
@@ -193,7 +193,7 @@ def questions(aligned: Alignment, search: PageSearch, *, n_sentences: int) -> It
             # By itself, so that its neighbours are not judged; pronouns on a page usually refer to its title.
             head = f"{ended(search.page.title)} "
             span = Span(number, start, number, end, search.score(aligned.evidence_text or "", text), RESCUED)
-            yield EntailmentQuestion(head + text, len(head), len(head) + len(text), **search.standing(span))
+            yield EntailmentQuestion(head + text, len(head), len(head) + len(text), **search.location_columns(span))
 
 
 def with_verdict(

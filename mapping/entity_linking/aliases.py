@@ -15,7 +15,7 @@ from typing import Any
 _WORD = re.compile(r"\w+")
 _ASCII_WORD = re.compile(r"\w+", re.ASCII)
 _BETWEEN = " ___ "
-"""A word between texts, which keeps a mention from crossing their borders."""
+"""A word put between texts, so that no mention reaches from one text into the next."""
 ALIAS_ROWS = """
 with
     meanings as (
@@ -59,7 +59,12 @@ def count_occurrences(texts: Iterable[str], mentions: Iterable[str]) -> Counter[
 def mention_rows(
     counts: Mapping[tuple[str, int], int], titles: Mapping[int, str], occurrences: Mapping[str, int]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yields rows of MENTIONS."""
+    """Builds rows of ``MENTIONS``.
+
+    Args:
+        counts: number of links, by mention and page id.
+        titles: titles of the pages, by page id.
+        occurrences: how often each mention occurs in the texts, linked or not."""
     left = dict(occurrences)
     for (mention, page_id), n_links in counts.items():
         yield mention, page_id, titles[page_id], n_links, left.pop(mention, 0)

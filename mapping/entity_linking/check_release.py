@@ -71,8 +71,8 @@ class _RecordChecks:
             self._found.add(shard_path("links", 0, 1), "duplicate_record", f"{n_twice} of {len(hashes)}", n_twice)
 
     def _records(self, lines: Mapping[str, Iterator[bytes]]) -> Iterator[tuple[StoredLink, MentionContext]]:
-        """Yields links with the contexts from their records, after comparing each link with its line. Records that are
-        too damaged for this are left out."""
+        """Reads links with the contexts from their records, and compares each link with its line. Records that are too
+        damaged to be compared are skipped."""
         for _, batch in self._checking.batches("links"):
             for link in rows_of(batch, StoredLink):
                 split = "dev" if link.record_id.startswith(record_id("dev", 0)[:-1]) else "train"

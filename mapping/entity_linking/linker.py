@@ -1,4 +1,4 @@
-"""Entity linking with the alias table alone.
+"""Entity linking with only the alias table.
 
 The linker finds the longest mentions of a text and returns the most frequent page of each. It finds rows by the
 statistics of row groups, and holds only a few row groups in memory.
@@ -66,7 +66,7 @@ class AliasTable:
         return found, behind == len(mentions) or mentions[behind].startswith(mention)
 
     def meanings(self, mention: str) -> Iterator[Alias]:
-        """Yields all rows of a mention, the most frequent page first."""
+        """Reads all rows of a mention, the most frequent page first."""
         for group in range(bisect_left(self._last, mention), len(self._groups)):
             table, mentions = self._rows(group)
             first, behind = bisect_left(mentions, mention), bisect_right(mentions, mention)
@@ -118,8 +118,8 @@ def rank_meanings(
 
 
 def link_text(text: str, table: AliasTable, options: LinkerOptions) -> Iterator[LinkedMention]:
-    """Yields the mentions of a text from left to right: at each token the longest mention that meets the options, then
-    the text after it.
+    """Finds the mentions in a text from left to right: at each token the longest mention that meets the options; the
+    search goes on after it.
 
     Mentions start and end with whole tokens.
     """

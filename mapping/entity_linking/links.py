@@ -1,6 +1,6 @@
 """Selects links of pages, chooses some of them as records, and writes these records.
 
-Records are drawn by hashes of their content. Splits have no pages in common that their links stand in.
+Records are drawn by hashes of their content. No page has links in both splits.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ _REASONS = tuple(SKIPPED)
 
 
 class Targets:
-    """The pages of a release that links may lead to, looked up in their sorted ids.
+    """The pages of a release that links may point to, looked up in their sorted ids.
 
     Args:
         codes: for every page twice its id, plus one for a disambiguation page; ascending.
@@ -239,7 +239,7 @@ def scan_links(
 def _mention_rows(
     links: PageLinks, texts: Sequence[str | None], taken: Numbers, mentions: Sequence[str]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yields rows of MENTIONS for the selected links. ``texts`` are the texts of their elements."""
+    """Builds rows of ``MENTIONS`` for the selected links. ``texts`` are the texts of their elements."""
     pages, targets = links.pages[taken], links.targets[taken].tolist()
     titles = dict(zip(targets, links.titles.take(pa.array(taken)).to_pylist(), strict=True))
     occurrences: Counter[str] = Counter()

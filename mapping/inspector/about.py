@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SHOWN_APART = {"format", "files", "tables", "index", "inputs", "code", "release", "alignments", "manifest_sha256"}
 _TABLES_OF_A_CARD = 3
 _FILES_OF_A_FOLDER = 20
-"""Maximum number of files that are listed one by one. More files of a folder become one line."""
+"""Maximum number of files of a folder that are listed one by one. If there are more, they share one line."""
 
 
 def release_name(kind: Kind[Any], values: Mapping[str, Any]) -> str:
@@ -33,11 +33,11 @@ def release_name(kind: Kind[Any], values: Mapping[str, Any]) -> str:
 
 
 class ReleaseCard(NamedTuple):
-    """What the list of open releases says about one of them."""
+    """An entry in the list of open releases."""
 
     opened: Opened
     snapshot: str  #: wiki and date, or dataset and split; empty if the manifest names none
-    tables: Sequence[tuple[str, int]]  #: the first of its tables, each with its rows
+    tables: Sequence[tuple[str, int]]  #: its first tables, each with the number of its rows
     n_bytes: int  #: of all its files
     made_from: Sequence[Opened]  #: open releases that it was made from
     makes: Sequence[Opened]  #: open releases that were made from it
@@ -60,7 +60,7 @@ def release_cards(releases: Sequence[Opened]) -> list[ReleaseCard]:
 
 
 def release_facts(kind: Kind[Any], manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Yields kind, wiki, date, languages, the code that built it, and the names that identify it."""
+    """Lists kind, wiki, date and languages of a release, the code that built it, and the names that identify it."""
     values = manifest.to_json()
     dump, made_from, code = values.get("dump") or {}, values.get("release") or {}, values.get("code") or {}
     site, options = dump.get("site") or {}, values.get("options") or {}
@@ -90,7 +90,7 @@ def release_facts(kind: Kind[Any], manifest: Manifest) -> Iterator[tuple[str, st
 
 
 def release_counts(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yields the counts of a manifest by name. Related numbers are joined into one text."""
+    """Lists the counts of a manifest by name. Related numbers are joined into one text."""
     for name, value in (values.get("totals") or values.get("counts") or {}).items():
         said = name.replace("_", " ")
         if isinstance(value, int | float):
@@ -190,7 +190,7 @@ def python_lines(path: str, kind: Kind[Any], manifest: Manifest) -> list[str]:
 
 
 def next_commands(path: str, kind: Kind[Any]) -> Iterator[tuple[str, str]]:
-    """Yields commands with what they show. The path is quoted for the shell."""
+    """Lists commands that open a release, each with what it shows. The path is quoted for the shell."""
     if kind is PAGES_RELEASE:
         yield f"kbsource show {path} TITLE", "a page; or its id, URL or Wikidata item"
         yield f"kbsource export {path} --format jsonl --text plain", "plain text, one page a line"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mapping.age import FATES, said_half_life
+from mapping.age import FATES, half_life_text
 from mapping.document import Cell, Facts, Section, TableSection, share
 from mapping.inspector.about import stored_report
 from mapping.inspector.listing import KindViews, Listing, Row
@@ -17,13 +17,13 @@ _BY = {"dataset": "dataset", "infobox": "first infobox of the page", "size": "si
 
 
 def about_age(opened: Opened) -> Iterator[Section]:
-    """Half-lives, of all evidence and by group."""
+    """Shows half-lives, of all evidence and by group."""
     report = stored_report(opened)
     dates = [release["dump_date"] for release in report["releases"]]
     for every in report["groups"]["all"]:
         facts: tuple[tuple[str, Cell], ...] = (
             ("pieces of evidence", every["evidence"]),
-            ("half-life, with the bounds of 95 %", said_half_life(every["half_life_years"])),
+            ("half-life, with the bounds of 95 %", half_life_text(every["half_life_years"])),
             ("stand in the last release", share(every["standing"][-1], every["evidence"])),
         )
         yield Section("How much stands", (Facts(facts),))
@@ -39,7 +39,7 @@ def _groups(opened: Opened, name: str, groups: list[dict[str, Any]], dates: list
             group["name"],
             group["evidence"],
             *(share(n, group["evidence"]) for n in group["standing"]),
-            said_half_life(group["half_life_years"]),
+            half_life_text(group["half_life_years"]),
         )
         for group in groups
     )

@@ -1,4 +1,4 @@
-"""Alignments: what their reports say beside the tables, and one record with old texts beside new."""
+"""Views of alignments: the values that only their reports contain, and single records with old and new texts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _BLOCK_BYTES = 1 << 22
 
 
 def about_alignment(opened: Opened) -> Iterator[Section]:
-    """Yields the sections from the report of an alignment; its tables are shown separately."""
+    """Shows the report of an alignment; its tables are shown separately."""
     report = _report(opened)
     yield Section("Outcomes", (_facts(opened, report),))
     became = tuple(_became(opened, report))
@@ -61,7 +61,7 @@ def about_alignment(opened: Opened) -> Iterator[Section]:
 
 
 def about_alignments(opened: Opened) -> Iterator[Section]:
-    """Yields the sections from the report of a folder of alignments, with the report of each alignment."""
+    """Shows the report of a folder of alignments, and of each alignment in it."""
     overall, ages = _report(opened), []
     for part, folder in zip(opened.parts, opened.manifest.parts, strict=True):
         if part.sha256 != folder.manifest_sha256:
@@ -88,7 +88,7 @@ def about_alignments(opened: Opened) -> Iterator[Section]:
 
 
 def measured_alignment(opened: Opened) -> Iterator[Section]:
-    """Yields the section on the model's judgements, if a model was used."""
+    """Shows the model's judgements, if a model was used."""
     if verification := _report(opened).get("verification"):
         not_judged = [(f"not judged: {name}", n) for name, n in (verification.get("refusals") or {}).items()]
         chosen = ("spans that the model chose", verification.get("rescued", 0))
@@ -102,7 +102,7 @@ def changed_texts(old: str, new: str) -> tuple[Marked, Marked]:
 
 
 def _report(opened: Opened) -> dict[str, Any]:
-    found: dict[str, Any] = opened.kept("report", lambda: stored_report(opened))
+    found: dict[str, Any] = opened.cached("report", lambda: stored_report(opened))
     return found
 
 
@@ -123,12 +123,12 @@ def _facts(opened: Opened, report: Mapping[str, Any]) -> Facts:
 
 
 def _became(opened: Opened, report: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
-    """Yields the outcomes of records and evidence. Names are indented below the total that they are part of. Each row
-    has its number, its share, its meaning, and a link to the records."""
+    """Lists the outcomes of records and evidence. Names are indented below the total that they are part of. Each row
+    has the number of records, their share, the meaning, and a link to the records."""
     for row in report_rows(report):
         label = "\u2003" * row.depth + row.name
         said = Link(label, opened.url("tables/records", **row.query)) if row.query and row.n else label
-        meaning = "; ".join(filter(None, (row.meaning, row.beside)))
+        meaning = "; ".join(filter(None, (row.meaning, row.paper_text)))
         yield said, row.n, None if row.total is None else share(row.n, row.total), meaning or None
 
 
@@ -289,13 +289,13 @@ def _lines(part: Opened) -> KiltLines | None:
     file."""
     files = [entry for entry in part.manifest.files if entry.file.endswith("-kilt.jsonl")]
     entry = min(files, key=lambda file: ("_id" in file.file, "_without_answers" in file.file), default=None)
-    return None if entry is None else part.kept("lines", lambda: KiltLines(part.path, entry))
+    return None if entry is None else part.cached("lines", lambda: KiltLines(part.path, entry))
 
 
 def add_inputs(opened: Opened, rows: list[Row]) -> None:
-    """Adds to records ``kilt``, the record as written in its file, None if it is not written; and to ``input`` the
+    """Adds to each row ``kilt``, the record as written in its file, or None if it is not written; sets ``input`` to the
     question of a written record."""
-    written: dict[int, int] = opened.kept("written", lambda: dict(_written_before(opened)))
+    written: dict[int, int] = opened.cached("written", lambda: dict(_written_before(opened)))
     files = ", ".join(sorted({str(row["_file_number"]) for row in rows if row["outcome"] == "written"}))
     places = {
         (file, row): written[file] + at
@@ -312,7 +312,7 @@ def add_inputs(opened: Opened, rows: list[Row]) -> None:
 
 
 def _written_before(opened: Opened) -> Iterator[tuple[int, int]]:
-    """Yields each file of records with the number of written records in the earlier files of its alignment."""
+    """Counts, for each file of records, the written records in the earlier files of its alignment."""
     asked = "select _part, _file_number, count(*) filter (outcome = 'written') from records group by all order by 2"
     sums: dict[str, int] = {}
     for part, file, n in opened.db.execute(asked).fetchall():
@@ -387,7 +387,7 @@ def _evidence_data(evidence: _Evidence) -> dict[str, Any]:
 
 
 def _details(part: Opened, row: Row) -> Iterator[str]:
-    """Yields the details about a record in ``rejected``."""
+    """Reads the details of a record from the table ``rejected``."""
     stage = STAGES.get(row["outcome"], "evidence")
     if stage and row["example_id"] is not None and "rejected" in part.tables:
         asked = "select reason, detail from rejected where key = ? and stage = ? order by _file_number, _row"

@@ -1,4 +1,4 @@
-"""AmbER sets: what the report counts beside the tables, and one set with its head beside the tails."""
+"""Views of AmbER sets: the counts that only the report contains, and single sets with head and tails side by side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kbsource.errors import DataError
-from mapping.amber.measures import RANKS_SAID
+from mapping.amber.measures import RANKS_TEXT
 from mapping.amber.records import OUTCOMES, TASKS
 from mapping.document import Block, Chart, Charts, Section, TableSection, bars, flat_values
 from mapping.inspector.about import stored_report
@@ -38,7 +38,7 @@ class EntityShown(NamedTuple):
 
 
 def about_sets(opened: Opened) -> Iterator[Section]:
-    """Yields the sections on counts that are only in the report: all tuples, also of names that make no set, and all
+    """Shows counts that are only in the report: of all tuples, including those of names that make no set, and of all
     entities."""
     report: dict[str, Any] = stored_report(opened)
     for name, of in report.get("collections", {}).items():
@@ -76,11 +76,11 @@ def _of_tuples(opened: Opened, report: Mapping[str, Any]) -> Iterator[Block]:
 def _popularity_chart(views: Mapping[int, int]) -> Charts:
     rows = tuple((f"{rank:,}", math.log10(n)) for rank, n in views.items())
     table = TableSection("Page views of all entities, by rank", ("rank", "decimal logarithm of the views"), rows)
-    return Charts((Chart(table=table, about=RANKS_SAID),))
+    return Charts((Chart(table=table, about=RANKS_TEXT),))
 
 
 def ranks(n: int) -> Iterator[int]:
-    """Yields the ranks that are shown for a number of entities.
+    """Lists the ranks that are shown if there are ``n`` entities: 1, 2 and 5 times powers of ten, and the last.
 
     >>> list(ranks(30))
     [1, 2, 5, 10, 20, 30]
@@ -131,7 +131,7 @@ def _by_popularity(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _views(entity: Mapping[str, Any]) -> int:
-    """Returns the page views of an entity, of which its popularity is the logarithm.
+    """Returns the page views of an entity; its popularity is their logarithm.
 
     Raises:
         DataError: no page has so many, or the popularity is not a number.

@@ -94,7 +94,11 @@ def inspector_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> S
         routes=routes,
         lifespan=partial(_lifespan, sandbox=sandbox),
         middleware=guards(hosts, methods=lambda path: POSTING if path in posted else READING),
-        exception_handlers={HTTPException: _say_fault, SetupError: _say_damage, duckdb.Error: _say_damage},
+        exception_handlers={
+            HTTPException: _fault_response,
+            SetupError: _damage_response,
+            duckdb.Error: _damage_response,
+        },
     )
     app.state.releases = tuple(releases)
     app.state.token = secrets.token_urlsafe(32)  # token of the forms on its pages
@@ -153,7 +157,7 @@ def _listed(card: ReleaseCard) -> dict[str, Any]:
     }
 
 
-def _say_fault(request: Request, error: Exception) -> Response:
+def _fault_response(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     detail = _DETAILS.get(error.detail, error.detail)
     return render_view(
@@ -175,7 +179,7 @@ _DETAILS = {
 """Starlette's messages, reworded for people."""
 
 
-def _say_damage(request: Request, error: Exception) -> Response:
+def _damage_response(request: Request, error: Exception) -> Response:
     data = {"status": 500, "detail": str(error)}
     return render_view(request, None, "fault.html", title="500", data=data, detail=str(error), status=500)
 
@@ -209,7 +213,7 @@ def _has_measures(opened: Opened) -> bool:
 
 def about_view(opened: Opened) -> tuple[Section, ...]:
     """Returns the sections of the overview: the measures of a release, its contents, its inputs, and other values."""
-    found: tuple[Section, ...] = opened.kept("about", lambda: tuple(_about(opened)))
+    found: tuple[Section, ...] = opened.cached("about", lambda: tuple(_about(opened)))
     return found
 
 
@@ -232,7 +236,7 @@ def remarks_of(opened: Opened) -> list[str]:
 
 def measures(opened: Opened) -> tuple[Section, ...]:
     """Returns the measures of a release's rows; the rows are read once."""
-    found: tuple[Section, ...] = opened.kept("measures", lambda: tuple(_measures(opened)))
+    found: tuple[Section, ...] = opened.cached("measures", lambda: tuple(_measures(opened)))
     return found
 
 
@@ -245,8 +249,8 @@ def _measures(opened: Opened) -> Iterator[Section]:
 
 
 def _together(measured: Iterable[Section], others: Iterable[Section]) -> Iterator[Section]:
-    """Yields the sections of measures, then the other sections. Two sections with the same title are joined, the
-    measures last."""
+    """Puts the sections of measures before the others. Two sections with the same title are joined; the measures come
+    last."""
     left = {section.title: section for section in others}
     for section in measured:
         own = left.pop(section.title, None)

@@ -1,4 +1,4 @@
-"""Benchmarks: what systems score on datasets beside the figures of the papers."""
+"""Views of benchmarks: the scores of systems on datasets, next to the figures of the papers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mapping.inspector.listing import KindViews, Listing
 from mapping.inspector.opened import Opened
 from mapping.retrieval.benchmark_kind import BENCHMARK, Score
 
-_SAID = "From 0 to 100, with 95 % intervals by the bootstrap; n is the number of records that are scored."
-_PAPERS_SAID = "The figures of the papers are of their systems on their snapshots and test data."
+_SCORES_TEXT = "From 0 to 100, with 95 % intervals by the bootstrap; n is the number of records that are scored."
+_PAPERS_TEXT = "The figures of the papers are of their systems on their snapshots and test data."
 
 
 def about_benchmark(opened: Opened) -> Iterator[Section]:
-    """The scores of all systems, beside the figures of the papers."""
+    """Shows the scores of all systems, next to the figures of the papers."""
     from mapping.retrieval.benchmark import Dataset, score_rows  # needs what metrics need
 
     scores = [msgspec.convert(row, Score) for row in BENCHMARK.rows(opened.path, opened.manifest, "scores")]
@@ -28,11 +28,12 @@ def about_benchmark(opened: Opened) -> Iterator[Section]:
     found = list(score_rows(datasets, systems, scores))
     rows = tuple(score_row.texts()[:-1] for score_row in found)
     yield Section(
-        "Systems on datasets", (Paragraph(_SAID), TableSection("Scores", ("dataset", "metric", "n", *systems), rows))
+        "Systems on datasets",
+        (Paragraph(_SCORES_TEXT), TableSection("Scores", ("dataset", "metric", "n", *systems), rows)),
     )
     if figures := tuple((row.dataset, row.metric, row.figures) for row in found if row.figures):
         table = TableSection("Figures of the papers", ("dataset", "metric", "figures"), figures)
-        yield Section("Beside the papers", (Paragraph(_PAPERS_SAID), table), is_folded=True)
+        yield Section("Beside the papers", (Paragraph(_PAPERS_TEXT), table), is_folded=True)
 
 
 BENCHMARK_VIEWS = KindViews(

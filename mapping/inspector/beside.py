@@ -118,7 +118,8 @@ NEAR = 1
 
 
 def collapsed_runs(lines: Sequence[ElementPair], *, near: int = NEAR) -> Iterator[tuple[bool, list[ElementPair]]]:
-    """Yields runs of lines, and whether each run consists of unchanged elements far from any change."""
+    """Splits lines into runs, and reports for each run whether it consists of unchanged elements far from any
+    change."""
     changed = [at for at, line in enumerate(lines) if line.outcome != "same"]
     kept = {at + step for at in changed for step in range(-near, near + 1)} | {0}
     for is_far, run in groupby(enumerate(lines), key=lambda numbered: numbered[0] not in kept):

@@ -1,4 +1,4 @@
-"""Diffs of two releases: one page as it was beside what it is."""
+"""Views of diffs: single pages, with the old and the new version side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moved facts: the properties that were asked for, and one fact with its old and its new proofs."""
+"""Views of changed facts: the properties that were requested, and single facts with their old and new proofs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mapping.write.kind import REPORT
 
 
 def about_facts(opened: Opened) -> Iterator[Section]:
-    """Which properties were asked for."""
+    """Shows which properties were requested."""
     properties = stored_report(opened)["properties"]
     of_properties = tuple(
         (

@@ -38,8 +38,8 @@ def folded_title(text: str) -> str:
 
 
 def write_title_order(index: TitleIndex, folder: str, on_progress: OnProgress) -> None:
-    """Writes the titles that lead to an article in alphabetical order. ``on_progress`` is called with the titles
-    done."""
+    """Writes the titles that resolve to an article, in alphabetical order. ``on_progress`` is called with the number of
+    titles written so far."""
     n_titles, n_done = len(index), 0
     with connected(writes=[folder], memory_mb=ORDER_MB, threads=1, scratch=folder) as db:
         db.execute("create table titles (key varchar, number integer)")
@@ -89,28 +89,28 @@ class PageFinder:
         """Returns the title of a page, or None if the release does not have the page."""
         return None if self._locations.page(page_id) is None else self._index.article_title(page_id)
 
-    def exact(self, asked: str) -> tuple[FoundTitle, ...]:
+    def exact(self, text: str) -> tuple[FoundTitle, ...]:
         """Returns the pages that a text identifies: by URL, Wikidata item, title or page id."""
-        asked = asked.strip()
+        text = text.strip()
         found: list[FoundTitle] = []
-        named = self._source.resolve(asked) if asked else None
+        named = self._source.resolve(text) if text else None
         if named is not None and named.page_id is not None and named.title is not None:
             is_redirect = named.by == "title" and named.asked != named.title
-            note = f"→ {named.title}" if is_redirect else f"page {asked}" if named.by == "id" else ""
+            note = f"→ {named.title}" if is_redirect else f"page {text}" if named.by == "id" else ""
             found.append(FoundTitle(named.asked if is_redirect else named.title, named.page_id, note))
-        number = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 19 else None
-        item = self._locations.page_of_qid(asked)
-        for page_id, note in ((item, f"item {asked.upper()}"), (number, f"page {asked}")):
+        number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
+        item = self._locations.page_of_qid(text)
+        for page_id, note in ((item, f"item {text.upper()}"), (number, f"page {text}")):
             known = {page.page_id for page in found}
             if page_id is not None and page_id not in known and (title := self.title(page_id)) is not None:
                 found.append(FoundTitle(title, page_id, note))
         return tuple(found)
 
-    def beginning_with(self, asked: str, n_titles: int) -> tuple[FoundTitle, ...]:
+    def beginning_with(self, text: str, n_titles: int) -> tuple[FoundTitle, ...]:
         """Returns pages whose titles, or titles of redirects to them, start with the typed text; none before the index
         is built."""
         order = self.titles.get()
-        numbers = [] if order is None else titles_beginning_with(order, asked.strip().replace("_", " "), n_titles)
+        numbers = [] if order is None else titles_beginning_with(order, text.strip().replace("_", " "), n_titles)
         return tuple(
             FoundTitle(entry.title, entry.final_page_id, f"→ {entry.final_title}" if entry.is_redirect else "")
             for entry in map(self._index.entry, numbers)

@@ -96,13 +96,13 @@ def paging(request: Request, total: int, *, n_rows: int = ROWS_A_PAGE) -> Paging
     Raises:
         HTTPException: this is not the number of a row.
     """
-    start = number_asked(request, "from") or 0
+    start = query_number(request, "from") or 0
     if start and start >= total:
         raise HTTPException(404, f"There is no row {start:,}: the list has {counted(total, 'rows')}.")
     return Paging(start, n_rows, total)
 
 
-def number_asked(request: Request, name: str) -> int | None:
+def query_number(request: Request, name: str) -> int | None:
     """Returns a number from the query, or None if it is missing.
 
     Raises:
@@ -116,7 +116,7 @@ def number_asked(request: Request, name: str) -> int | None:
     return int(given)
 
 
-def bound_asked(request: Request, name: str) -> float | None:
+def query_bound(request: Request, name: str) -> float | None:
     """Returns a numeric bound from the query, or None if it is missing or empty.
 
     Raises:
@@ -147,8 +147,8 @@ def wants_json(request: Request) -> bool:
     return request.url.path.endswith(".json")
 
 
-def redirected(request: Request, url: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Returns an answer that leads to another view; a request for JSON is led to that view as JSON."""
+def redirect_to(request: Request, url: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Redirects to another view; a request for JSON is redirected to that view as JSON."""
     return RedirectResponse(json_address(url) if wants_json(request) else url, 303, headers)
 
 
@@ -317,7 +317,7 @@ async def _body_of(receive: Receive) -> bytes | None:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Returns a receiver that yields the body that was read, and then what follows it."""
+    """Returns a receiver that first returns the body that was read, then the messages after it."""
     read = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_again() -> Message:

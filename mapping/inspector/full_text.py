@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 TITLE_WEIGHT = 3.0
 MOST_RESULTS = 1_000
-"""Results that can be listed, of any number."""
+"""Maximum number of results that can be listed; all are counted."""
 SNIPPET_CHARS = 300
 _HEAP_BYTES = 64 << 20
 _MOST_WORDS = 64
@@ -51,7 +51,7 @@ class Snippet(NamedTuple):
 
     text: str
     spans: Sequence[tuple[int, int]]  #: words of the query in it, half-open code points
-    place: MarkedRange | None  #: of the first of them in the page; None if only the title has any
+    place: MarkedRange | None  #: location of the first of them in the page; None if only the title has any
 
 
 class FullText:
@@ -122,7 +122,7 @@ class FullText:
 
 
 def _cut(text: str, place: int) -> int:
-    """Returns where a snippet begins that shows a place: some words before it."""
+    """Returns the start of a snippet that shows a position: some words before it."""
     if place < SNIPPET_CHARS // 3:
         return 0
     blank = text.find(" ", place - SNIPPET_CHARS // 4, place)
@@ -137,7 +137,7 @@ def full_text(path: str, manifest: PagesManifest) -> SideIndex[FullText]:
 
 
 def _version() -> str:
-    """Returns the version of tantivy, which reads no files of another one; empty if it is not installed."""
+    """Returns the version of tantivy, which cannot read the files of another version; empty if it is not installed."""
     try:
         return version("tantivy")
     except PackageNotFoundError:
@@ -155,7 +155,7 @@ def _library() -> Any:
 
 
 def _write(path: str, manifest: PagesManifest, folder: str, on_progress: OnProgress) -> None:
-    """Indexes the pages in the order of the release; ``on_progress`` receives the number of pages done."""
+    """Indexes the pages in the order of the release; ``on_progress`` receives the number of pages indexed so far."""
     tantivy = _library()
     builder = tantivy.SchemaBuilder()
     for name in (_TITLE, _TEXT):

@@ -31,7 +31,7 @@ from kbsource.release.sql import identifier, quoted
 from kbsource.web_addresses import web_address
 from mapping.column_meanings import table_head
 from mapping.document import Link, Section
-from mapping.inspector.frame import Crumb, Tab, View, bound_asked, form_of, is_gone, paging, render_view
+from mapping.inspector.frame import Crumb, Tab, View, form_of, is_gone, paging, query_bound, render_view
 from mapping.inspector.marking import MarkedRange, shown
 from mapping.inspector.opened import Opened, TableFiles
 from mapping.inspector.sandbox import LONGEST_S, MEMORY_MB, MOST_ROWS, Answer, QueriedRelease, Sandbox
@@ -73,10 +73,10 @@ class KindViews:
     """Views of a kind of release, in addition to those of every kind."""
 
     about: Callable[[Opened], Iterable[Section]] = lambda _: ()
-    """What its measures do not tell of one, without reading rows. A section with the title of one of theirs is put in
-    front of what that shows."""
-    measured: Callable[[Opened], Iterable[Section]] | None = None  #: likewise, what its rows say
-    apart: Collection[str] = ()  #: names in manifests of what is told elsewhere
+    """Builds the sections of the overview that its measures do not show, without reading rows. If a section has the
+    title of a measures' section, the two are joined, and this one comes first."""
+    measured: Callable[[Opened], Iterable[Section]] | None = None  #: likewise, for sections that need rows
+    apart: Collection[str] = ()  #: names of manifest values that are shown elsewhere
     listings: dict[str, Listing]  #: how its tables are listed; those that it names have a tab
     views: Sequence[View] = ()
     tabs: Sequence[Tab] = ()
@@ -156,7 +156,7 @@ class Rows:
         if name not in opened.tables:
             raise HTTPException(404, f"{opened.path} has no table of that name.")
         key = "rows", name, name in listings  # the SQL view has no listings
-        rows: Rows = opened.kept(key, lambda: cls(opened, name, listings.get(name)))
+        rows: Rows = opened.cached(key, lambda: cls(opened, name, listings.get(name)))
         return rows
 
     @property
@@ -190,7 +190,7 @@ class Rows:
                 where.append(f"({' or '.join(either)})")
                 parameters += known
             for end, sign in (("from", ">="), ("to", "<=")):
-                if (bound := bound_asked(request, f"{column.name}.{end}")) is not None:
+                if (bound := query_bound(request, f"{column.name}.{end}")) is not None:
                     query[f"{column.name}.{end}"] = f"{bound:g}"
                     where.append(f"{identifier(column.name)} {sign} ?")
                     parameters.append(bound)
@@ -237,7 +237,7 @@ class Rows:
         if not choice.where:
             return self.files.n_rows
         asked = f"select count(*) from {self.relation} {choice.where}"
-        [(n_rows,)] = self.opened.kept(
+        [(n_rows,)] = self.opened.cached(
             (asked, choice.parameters), lambda: self._db.execute(asked, choice.parameters).fetchall()
         )
         return int(n_rows)
@@ -314,7 +314,7 @@ class Rows:
     def facets(self) -> dict[str, list[tuple[str, int]]]:
         """Returns the values of columns with few distinct values, with the number of their rows, the most frequent
         first."""
-        found: dict[str, list[tuple[str, int]]] = self.opened.kept(("facets", self.name), self._facets)
+        found: dict[str, list[tuple[str, int]]] = self.opened.cached(("facets", self.name), self._facets)
         return found
 
     def _facets(self) -> dict[str, list[tuple[str, int]]]:
@@ -354,8 +354,8 @@ class Rows:
             path, filename=f"{self.opened.slug}-{self.name}.{form}", background=BackgroundTask(os.unlink, path)
         )
 
-    def _rows(self, asked: str, parameters: Sequence[Any] = ()) -> list[Row]:
-        answer = self._db.execute(asked, parameters)
+    def _rows(self, query: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        answer = self._db.execute(query, parameters)
         names = [column[0] for column in answer.description or ()]
         rows = [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
         for row in rows:
@@ -570,7 +570,7 @@ async def run_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Respons
 
 
 def _queried(opened: Opened) -> dict[str, list[str]]:
-    """The files of the tables that a query may read, by table."""
+    """Returns the files of the tables that a query may read, by table."""
     return {name: table.files for name, table in opened.tables.items() if table.files}
 
 

@@ -59,7 +59,7 @@ class Marker(NamedTuple):
 
     place: int
     label: str
-    said: str
+    tooltip: str
     url: str | None  #: None for a marker without target
 
 
@@ -131,10 +131,10 @@ def mark_text(
 
 
 def _note_html(note: Marker) -> str:
-    label, said = escape(shown(note.label)), escape(shown(note.said))
+    label, tooltip = escape(shown(note.label)), escape(shown(note.tooltip))
     tag, leads = ("span", "") if note.url is None else ("a", f' href="{escape(note.url)}"')
     role = ' role="note"' if note.url is None else ""
-    return f'<{tag} class="fn"{leads}{role} data-label="{label}" aria-label="{said}" title="{said}"></{tag}>'
+    return f'<{tag} class="fn"{leads}{role} data-label="{label}" aria-label="{tooltip}" title="{tooltip}"></{tag}>'
 
 
 def _marked_part(text: str, start: int, end: int, marked: Sequence[Mark]) -> str:
@@ -150,8 +150,8 @@ def _marked_part(text: str, start: int, end: int, marked: Sequence[Mark]) -> str
         piece = escape(shown(text[first:last]))
         labels = dict.fromkeys(place.label for place in own if place.start <= first and last <= place.end)
         if labels:
-            said = escape(shown("; ".join(filter(None, labels))))
-            piece = Markup(f'<mark title="{said}">{piece}</mark>')
+            tooltip = escape(shown("; ".join(filter(None, labels))))
+            piece = Markup(f'<mark title="{tooltip}">{piece}</mark>')
         parts.append(str(piece))
     return "".join(parts)
 

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MOST_ROWS = 2_000
-"""Of the answer to a query; what is shown of more says so."""
+"""Maximum number of rows of a result that are shown; if there are more, the table says so."""
 _LONGEST = 600
-"""Characters of a text in a cell."""
+"""Maximum number of characters of a text in a cell."""
 _FILES = ("tables", "files", "index", "manifest_sha256")
 
 
 def measure_sections(opened: Opened, page: str) -> Iterator[Section]:
-    """Yields the sections of the measures that belong on a page of the inspector.
+    """Runs the measures that belong on a page of the inspector, and shows each as a section.
 
     Memory: the database's, and ``MOST_ROWS`` rows.
     """
@@ -41,15 +41,15 @@ def measure_sections(opened: Opened, page: str) -> Iterator[Section]:
 
 @dataclass(frozen=True)
 class _Answer:
-    """The rows of a query, or the text shown instead."""
+    """The result of a query: its rows, or a text that is shown instead."""
 
     columns: tuple[str, ...] = ()
     rows: Sequence[tuple[Any, ...]] = ()
-    said: str = ""
+    text: str = ""
     is_cut: bool = False
 
     def by(self, column: str) -> dict[str, _Answer]:
-        """The rows by the values of a column."""
+        """Returns the rows, grouped by the values of a column."""
         at = self.columns.index(column) if column in self.columns else 0
         found: dict[str, list[tuple[Any, ...]]] = {}
         for row in self.rows:
@@ -58,7 +58,7 @@ class _Answer:
 
 
 class _Asking:
-    """Asks for the measures of a release, on one connection, with the tables that they share."""
+    """Runs the measures of a release on one connection, with the tables that they share."""
 
     def __init__(self, opened: Opened) -> None:
         self._opened = opened
@@ -66,9 +66,9 @@ class _Asking:
         self._made: set[str] = set()
 
     def answer(self, measure: Measure) -> _Answer:
-        """The answer to the query of a measure."""
+        """Returns the result of a measure's query."""
         if not all(self._has(table) for table in measure.needs):
-            return _Answer(said=measure.if_missing)
+            return _Answer(text=measure.if_missing)
         db = self._connection
         for name, query in measure.derived.items():
             self._make("table", name, query)
@@ -76,11 +76,11 @@ class _Asking:
         result = db.execute(measure.query, named)
         columns = tuple(column[0] for column in result.description or ())
         rows = result.fetchmany(MOST_ROWS + 1)
-        said = "" if rows else measure.if_empty
-        return _Answer(columns, rows[:MOST_ROWS], said, len(rows) > MOST_ROWS)
+        text = "" if rows else measure.if_empty
+        return _Answer(columns, rows[:MOST_ROWS], text, len(rows) > MOST_ROWS)
 
     def close(self) -> None:
-        """Forgets the tables."""
+        """Drops the shared tables."""
         if self._db is not None:
             self._db.close()
 
@@ -98,7 +98,7 @@ class _Asking:
         release = self._opened.sources.get(source)
         if release is None or name not in release.tables or not release.tables[name].files:
             return False
-        release.database.of(release).close()  # so that its tables are there
+        release.database.of(release).close()  # creates its tables
         self._make("view", table, f"from {identifier(release.slug)}.{identifier(name)}")
         return True
 
@@ -109,20 +109,20 @@ class _Asking:
 
 
 def _manifest_json(opened: Opened) -> str:
-    found: str = opened.kept(
+    found: str = opened.cached(
         "manifest",
         lambda: orjson.dumps({name: value for name, value in opened.values.items() if name not in _FILES}).decode(),
     )
     return found
 
 
-def _sections(heading: str, asked: Sequence[tuple[Measure, _Answer]], opened: Opened) -> Iterator[Section]:
-    """Yields a section of measures, or a section for each value of their column ``by``."""
-    if not any(measure.by for measure, _ in asked):
-        if blocks := tuple(_joined(block for measure, answer in asked for block in _blocks(measure, answer, opened))):
-            yield Section(heading, blocks, is_folded=all(measure.is_folded for measure, _ in asked))
+def _sections(heading: str, answers: Sequence[tuple[Measure, _Answer]], opened: Opened) -> Iterator[Section]:
+    """Builds a section of measures, or a section for each value of their column ``by``."""
+    if not any(measure.by for measure, _ in answers):
+        if blocks := tuple(_joined(block for measure, answer in answers for block in _blocks(measure, answer, opened))):
+            yield Section(heading, blocks, is_folded=all(measure.is_folded for measure, _ in answers))
         return
-    parts = [(measure, answer.by(measure.by)) for measure, answer in asked]
+    parts = [(measure, answer.by(measure.by)) for measure, answer in answers]
     for value in dict.fromkeys(value for _, by_value in parts for value in by_value):
         blocks = tuple(
             _joined(
@@ -136,7 +136,7 @@ def _sections(heading: str, asked: Sequence[tuple[Measure, _Answer]], opened: Op
 
 
 def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Blocks with charts that follow each other side by side, and facts in one block."""
+    """Puts consecutive charts side by side, and joins consecutive facts into one block."""
     waiting: Block | None = None
     for block in blocks:
         if isinstance(waiting, Charts) and isinstance(block, Charts):
@@ -152,10 +152,10 @@ def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def _blocks(measure: Measure, answer: _Answer, opened: Opened) -> Iterator[Block]:
-    """Yields the blocks that show the answer to a measure."""
+    """Builds the blocks that show the result of a measure."""
     if not answer.rows:
-        if answer.said:
-            yield Paragraph(answer.said)
+        if answer.text:
+            yield Paragraph(answer.text)
         return
     if measure.form == "text":
         yield Paragraph(str(answer.rows[0][0]))
@@ -176,7 +176,7 @@ def _blocks(measure: Measure, answer: _Answer, opened: Opened) -> Iterator[Block
 
 
 def _cells(measure: Measure, answer: _Answer, opened: Opened) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
-    """The columns and rows that are shown."""
+    """Returns the columns and rows that are shown."""
     rows = []
     for row in answer.rows:
         values = dict(zip(answer.columns, row, strict=True))
@@ -225,7 +225,7 @@ def _cell(measure: Measure, column: str, values: Mapping[str, Any], opened: Open
 
 
 def _plain(value: Any) -> Cell:
-    """A value as it is shown; long texts are cut."""
+    """Returns a value as it is shown; long texts are truncated."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None or isinstance(value, int | float):
@@ -237,7 +237,7 @@ def _plain(value: Any) -> Cell:
 
 
 def _url(target: Target, column: str, values: Mapping[str, Any], opened: Opened) -> str | None:
-    """The address that a value leads to."""
+    """Returns the address that a value links to."""
     if isinstance(target, ToRows):
         asked = {own: values[name] for own, name in target.where.items()}
         return None if None in asked.values() else opened.url(f"tables/{target.table}", **asked)

@@ -143,7 +143,7 @@ class Opened:
         """Returns a connection to its tables. Each table has ``_part``, ``_file`` and ``_row``."""
         return self.database.of(self)
 
-    def kept(self, key: Any, make: Any) -> Any:
+    def cached(self, key: Any, make: Any) -> Any:
         """Returns the cached value of a key. ``make`` computes it at first use; a release does not change."""
         if key not in self._kept:
             self._kept[key] = make()
@@ -168,7 +168,7 @@ class Opened:
         """Returns the URL of a page of ``pages``. The view marks the spans and starts at the first of them, or at a
         section."""
         pages = self.pages
-        assert pages is not None  # nothing links to pages that are not open
+        assert pages is not None  # there are no links to pages that are not open
         if spans:
             return pages.url(f"page/{page_id}", hl=spans_query(spans)) + f"#e{spans[0].element}"
         if section:
@@ -238,7 +238,7 @@ def close_releases(releases: Sequence[Opened]) -> None:
 
 
 def every_release(releases: Sequence[Opened]) -> Iterator[Opened]:
-    """Yields releases, each before the releases in its folders."""
+    """Iterates over releases, each before the releases in its folders."""
     for opened in releases:
         yield opened
         yield from every_release(opened.parts)
@@ -250,7 +250,7 @@ def _open(
     if kind is None:
         kind = kind_of(read_content(path), path, KINDS)
     manifest = kind.read(path)
-    for table, entries in manifest.tables.items() if is_local(path) else ():  # else with the first query
+    for table, entries in manifest.tables.items() if is_local(path) else ():  # in a store: at the first query
         files = (join(path, entry.file) for entry in entries)
         checked_schemas([file for file in files if Folder.of(file).exists()], kind.schemas(table))
     slug = _slug(name, taken)

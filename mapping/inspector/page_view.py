@@ -25,9 +25,9 @@ from mapping.inspector.frame import (
     Crumb,
     Paging,
     View,
-    number_asked,
     paging,
-    redirected,
+    query_number,
+    redirect_to,
     render_view,
     wants_json,
 )
@@ -162,7 +162,7 @@ class PageDocument(HtmlPage):
 
 
 _MOST_REFERENCES = 1_000
-_SAID_CHARS = 300
+_TOOLTIP_CHARS = 300
 
 
 def _note(use: ReferenceUse, references: PageReferences) -> Marker | None:
@@ -176,7 +176,7 @@ def _note(use: ReferenceUse, references: PageReferences) -> Marker | None:
     if reference.number is None:
         return None
     label = reference_label(reference) + (f": {use.pages}" if use.pages else "")
-    return Marker(use.offset, label, f"reference {label}: {reference.text[:_SAID_CHARS]}", f"#r{reference.ref}")
+    return Marker(use.offset, label, f"reference {label}: {reference.text[:_TOOLTIP_CHARS]}", f"#r{reference.ref}")
 
 
 def reference_label(reference: Reference) -> str:
@@ -352,16 +352,16 @@ class _Results(NamedTuple):
     fault: str | None = None
 
 
-def _found(request: Request, opened: Opened, asked: str, n_titles: int) -> list[_Found]:
+def _found(request: Request, opened: Opened, text: str, n_titles: int) -> list[_Found]:
     """Returns the results of every open release of pages, this one first."""
     releases: Sequence[Opened] = request.app.state.releases
     others = [other for other in releases if other.source is not None and other is not opened]
     found = []
     for own in (opened, *others):
         _, finder = _of_pages(own)
-        exact = finder.exact(asked)
+        exact = finder.exact(text)
         known = {(entry.title, entry.page_id) for entry in exact}
-        more = finder.beginning_with(asked, n_titles)
+        more = finder.beginning_with(text, n_titles)
         titles = [*exact, *(entry for entry in more if (entry.title, entry.page_id) not in known)]
         found.append(_Found(own, exact, titles, len(titles) >= n_titles, finder.titles.get() is not None))
     return found
@@ -373,7 +373,7 @@ def show_search(request: Request, opened: Opened) -> Response:
     asked = request.query_params.get("q", "").strip()
     exact = opened.finder.exact(asked)
     if len(exact) == 1 and "all" not in request.query_params and not wants_json(request):
-        return redirected(request, opened.page_url(exact[0].page_id))
+        return redirect_to(request, opened.page_url(exact[0].page_id))
     found, results = _found(request, opened, asked, N_FOUND), _results(request, opened, asked)
     unsorted = [own for own in found if not own.is_sorted and own.opened.finder.titles.fault is None]
     return render_view(
@@ -397,7 +397,7 @@ def show_search(request: Request, opened: Opened) -> Response:
     )
 
 
-def tell_results(request: Request, opened: Opened) -> Response:
+def results_json(request: Request, opened: Opened) -> Response:
     """Returns the pages of a release that have words of a text, as JSON: ten from ``from`` on, best first."""
     results = _results(request, opened, request.query_params.get("q", "").strip())
     return JSONResponse(_results_data(results))
@@ -414,17 +414,17 @@ def _results_data(results: _Results) -> dict[str, Any]:
     }
 
 
-def _results(request: Request, opened: Opened, asked: str) -> _Results:
+def _results(request: Request, opened: Opened, query: str) -> _Results:
     source, finder = _of_pages(opened)
-    index = finder.texts.get() if asked else None
+    index = finder.texts.get() if query else None
     if index is None:
         return _Results(opened, (), paging(request, 0), finder.texts.percent, finder.texts.fault)
-    start = number_asked(request, "from") or 0
-    found = index.search(asked, start, min(start + N_RESULTS, MOST_RESULTS))
+    start = query_number(request, "from") or 0
+    found = index.search(query, start, min(start + N_RESULTS, MOST_RESULTS))
     rows = []
     for page_id in found.ids:
         if (page := source.by_id(page_id)) is not None:
-            snippet = index.snippet(page, asked)
+            snippet = index.snippet(page, query)
             marked = mark_text(snippet.text, marked=[Mark(begin, end, "") for begin, end in snippet.spans])
             spans = [] if snippet.place is None else [snippet.place]
             rows.append(_Result(page_id, page.title, marked, opened.page_url(page_id, spans)))
@@ -432,7 +432,7 @@ def _results(request: Request, opened: Opened, asked: str) -> _Results:
     return _Results(opened, rows, rows_asked, 100)
 
 
-def tell_titles(request: Request, opened: Opened) -> Response:
+def titles_json(request: Request, opened: Opened) -> Response:
     """Returns the pages whose titles start with the typed text, as JSON. If several releases are open, the results name
     the release, and each release gets its share."""
     found = _found(request, opened, request.query_params.get("q", ""), N_TYPED)
@@ -446,13 +446,13 @@ def tell_titles(request: Request, opened: Opened) -> Response:
     return JSONResponse({"ready": all(own.is_sorted for own in found), "percent": percent, "found": rows})
 
 
-def lead_anywhere(request: Request, opened: Opened) -> Response:
+def show_random_page(request: Request, opened: Opened) -> Response:
     """Redirects to a random page."""
     _, finder = _of_pages(opened)
     page_id = finder.chance()
     if page_id is None:
         raise HTTPException(404, "The release has no pages.")
-    return redirected(request, opened.page_url(page_id), {"Cache-Control": "no-store"})
+    return redirect_to(request, opened.page_url(page_id), {"Cache-Control": "no-store"})
 
 
 def _of_pages(opened: Opened) -> tuple[KnowledgeSource, PageFinder]:
@@ -476,7 +476,7 @@ def _no_page(source: KnowledgeSource, page_id: int) -> HTTPException:
 
 def _part_asked(request: Request, page: Page, parts: Sequence[Part], spans: Sequence[MarkedRange]) -> int:
     """Returns the number, from 0, of the part that contains what a request asks for."""
-    if (asked := number_asked(request, "part")) is not None:
+    if (asked := query_number(request, "part")) is not None:
         if not 1 <= asked <= len(parts):
             raise HTTPException(404, f"The page has {len(parts)} parts, and no part {asked}.")
         return asked - 1
@@ -502,7 +502,7 @@ PAGE_VIEWS = (
     View("/page/{page_id:int}/table/{number:int}", show_table),
     View("/page/{page_id:int}/links", show_linking),
     View("/search", show_search),
-    View("/titles.json", tell_titles),
-    View("/texts.json", tell_results),
-    View("/random", lead_anywhere),
+    View("/titles.json", titles_json),
+    View("/texts.json", results_json),
+    View("/random", show_random_page),
 )

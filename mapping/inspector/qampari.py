@@ -1,4 +1,4 @@
-"""QAMPARI releases: what the report counts beside its tables, and one question with its proofs."""
+"""Views of QAMPARI releases: the counts that only the report contains, and single questions with their proofs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from mapping.qampari.selection import KEPT
 from mapping.write.kind import REPORT
 
 _ANSWERS_A_PAGE = 20
-_SAID = {"questions", "funnel", "types", "types_without_class"}
-"""Values of the release's report that are left out, because they are counted here or are long."""
+_SHOWN_ELSEWHERE = {"questions", "funnel", "types", "types_without_class"}
+"""Values of the report that are not repeated, because the measures show them or because they are long."""
 
 
 class ProofShown(NamedTuple):
@@ -34,10 +34,10 @@ class ProofShown(NamedTuple):
 
 
 def about_questions(opened: Opened) -> Iterator[Section]:
-    """Yields the section on the other counts in the report of the release."""
+    """Shows the counts in the report of the release that no measure shows."""
     if any(entry.file == REPORT for entry in opened.manifest.files):
         report = stored_report(opened)
-        others = {name: value for name, value in report.items() if name not in _SAID}
+        others = {name: value for name, value in report.items() if name not in _SHOWN_ELSEWHERE}
         table = TableSection("Counts of the job", ("name", "value"), tuple(flat_values(others)))
         yield Section("Other counts", (table,), is_folded=True)
 

@@ -1,4 +1,4 @@
-"""Releases of pages: whether their counts agree, and how their tables are listed."""
+"""Views of releases of pages: whether their counts agree, and how their tables are listed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from mapping.document import Paragraph, Section
-from mapping.inspector.frame import Tab, redirected
+from mapping.inspector.frame import Tab, redirect_to
 from mapping.inspector.listing import KindViews, Listing
 from mapping.inspector.opened import Opened
 from mapping.inspector.page_view import PAGE_VIEWS
 
 
 def about_pages(opened: Opened) -> Iterator[Section]:
-    """Yields the section that shows whether the counts of the manifest agree."""
+    """Shows whether the counts of the manifest agree."""
     assert isinstance(opened.manifest, PagesManifest)
     faults = PAGES_RELEASE.count_faults(opened.manifest)
     said = [Paragraph(f"The counts do not add up: {fault}.", is_warning=True) for fault in faults]
@@ -31,7 +31,7 @@ PAGES_VIEWS = KindViews(
             facets=("parse_status", "is_disambiguation"),
             searched=("title",),
             led_by="title",
-            card=lambda request, opened, card: redirected(request, opened.page_url(card.row["page_id"])),
+            card=lambda request, opened, card: redirect_to(request, opened.page_url(card.row["page_id"])),
         ),
         "redirects": Listing(
             label="Redirects",

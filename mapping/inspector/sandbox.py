@@ -48,7 +48,7 @@ class Limits(NamedTuple):
     longest_s: float | None = LONGEST_S  #: None for no limit
     most_rows: int = MOST_ROWS  #: maximum rows of an answer that is not a file
     threads: int = 2
-    counts_rows: bool = False  #: whether rows beyond ``most_rows`` are counted
+    counts_rows: bool = False  #: count the rows beyond ``most_rows`` too
 
 
 class QueriedRelease(NamedTuple):
@@ -56,7 +56,7 @@ class QueriedRelease(NamedTuple):
 
     path: str
     tables: Mapping[str, list[str]]  #: paths of the files of each table
-    schema: str = "main"  #: that its views are in
+    schema: str = "main"  #: schema of its views
     has_places: bool = True  #: whether the views have ``_file``, ``_file_number``, ``_row`` and ``_part``
 
 
@@ -70,7 +70,7 @@ class Answer(NamedTuple):
     file: str | None = None  #: path of the rows, in the scratch folder; the caller removes it
     seconds: float = 0.0
     fault: str | None = None  #: why there is no result
-    error: SetupError | None = None  #: where the release or the machine is at fault
+    error: SetupError | None = None  #: raised if the release or the machine is at fault
 
 
 class Running(NamedTuple):
@@ -245,8 +245,8 @@ def answer(task: Mapping[str, Any], beat: Beat) -> dict[str, Any]:
         }
 
 
-def _fault(said: str) -> dict[str, Any]:
-    return {"columns": [], "rows": [], "fault": said}
+def _fault(message: str) -> dict[str, Any]:
+    return {"columns": [], "rows": [], "fault": message}
 
 
 def _plain(value: Any) -> Any:

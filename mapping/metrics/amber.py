@@ -19,20 +19,20 @@ from kbsource.errors import RecordError
 from mapping.document import Chart, TableSection
 from mapping.metrics.answers import answer_form
 from mapping.metrics.evaluation import AmberEvaluation, AmberFiles
-from mapping.metrics.evaluator import GOLD, Evaluated, Given, Metrics, Reject, Scores, evaluated
+from mapping.metrics.evaluator import GOLD, Evaluated, Metrics, Reject, Scores, SystemOutput, evaluated
 from mapping.sources.raw_records import Json, digits_or_text, object_at, objects_at, text_at
 
 PARTS = ("head", "tail")
 _KEYS = {GOLD: ("name", "qids"), "predictions": ("id", "output")}
 _RANK = re.compile(r"@(\d+)")
 BIN_PERCENT, N_BINS = 20, 5
-"""The last bin includes every gap above 100 %."""
+"""Width and number of the bins of gaps in popularity. The last bin includes every gap above 100 %."""
 _NO_RANK = 1 << 62
 
 
 class GoldQuery(NamedTuple):
-    """A query: ids of its gold pages, ids of the other entities' pages except these, and its answers. ``answers`` is a
-    label if ``is_claim``."""
+    """A query: ids of its gold pages, ids of the other entities' pages (without gold pages), and its answers. If
+    ``is_claim``, ``answers`` is a label."""
 
     query_id: str
     pages: frozenset[str]
@@ -111,19 +111,19 @@ class AmberScores(Scores):
         return rounded
 
     def counts(self) -> Iterator[tuple[str, int]]:
-        """Yields the numbers of sets, of queries, and of queries without a prediction."""
+        """Lists the numbers of sets, of queries, and of queries without a prediction."""
         yield "sets", self.sets
         yield "queries", len(self.hits[1])
         yield "without predictions", self.without_predictions
 
     def remarks(self) -> Iterator[str]:
-        """Yields how much better heads are answered than tails."""
+        """Lists by how much heads are answered better than tails."""
         labels, rows = self.gap_chart().table.columns, self.gap_chart().table.rows
         shown = ((label, points) for label, points in rows if points is not None)
         yield from (f"{f'{labels[0]} {label}':<28}{points:>+8.2f} {labels[1]}" for label, points in shown)
 
     def groups(self) -> Iterator[Sequence[str]]:
-        """Yields the metrics at the requested ranks, each with its parts."""
+        """Lists the metrics at the requested ranks, each with its parts."""
         there = (name for name, column in self.columns.items() if column.n)
         shown = [name for name in there if "@" not in name or int(_RANK.findall(name)[0]) in self.ks]
         for _, names in groupby(shown, key=lambda name: name.partition(" ")[0].partition("@")[0]):
@@ -189,11 +189,11 @@ class AmberMetrics(Metrics[tuple[str, Sequence[GoldEntity]], AmberScores]):
     def id_of(self, record: Json) -> str:
         return digits_or_text(record, "id")
 
-    def kept(self, role: str, record: Json) -> Any:
+    def stored_values(self, role: str, record: Json) -> Any:
         return tuple(parse_amber_prediction(record))
 
-    def look_at(self, role: str, kept: Any, reject: Callable[[RecordError], None]) -> None:
-        self._has_answers |= AmberPrediction(*kept).answer is not None
+    def check_stored(self, role: str, stored: Any, reject: Callable[[RecordError], None]) -> None:
+        self._has_answers |= AmberPrediction(*stored).answer is not None
 
     def questions(self, record: Json) -> Iterator[str]:
         for entity in object_at(record, "qids").values():
@@ -203,7 +203,7 @@ class AmberMetrics(Metrics[tuple[str, Sequence[GoldEntity]], AmberScores]):
     def parse(self, record: Json) -> tuple[str, Sequence[GoldEntity]]:
         return text_at(record, "name"), parse_set(record)
 
-    def score(self, ids: Sequence[str], question: tuple[str, Sequence[GoldEntity]], given: Given) -> None:
+    def score(self, ids: Sequence[str], question: tuple[str, Sequence[GoldEntity]], given: SystemOutput) -> None:
         (name, entities), scores, hits = question, self.scores, self.scores.hits
         for entity in entities:
             for query in entity.queries:
@@ -280,7 +280,7 @@ def _page_ids(record: Json, key: str) -> list[str]:
 def _scored(
     query: GoldQuery, given: AmberPrediction | None, ks: set[int], *, has_answers: bool
 ) -> Iterator[tuple[str, float]]:
-    """Yields the metrics that a query counts for, with their values."""
+    """Computes the metrics that a query counts for."""
     pages, answer = (given.pages, given.answer) if given else ((), None)
     gold, other = _rank(query.pages, pages), _rank(query.others, pages)
     for k in sorted(ks):

@@ -179,9 +179,9 @@ class KiltEvaluation:
     """Options of the evaluation."""
 
     ks: Ranks = KILT_KS
-    """Ranks at which retrieved places are evaluated."""
+    """Ranks at which retrieved locations are evaluated."""
     rank_keys: Annotated[Words, Parameter(metavar="KEY,…")] = PAGE
-    """Keys of a span that identify a place, such as wikipedia_id,section or
+    """Keys of a span that identify a location, such as wikipedia_id,section or
     wikipedia_id,start_paragraph_id,end_paragraph_id; KILT scores always use the page."""
     resamples: Resamples = 0
     """Resamples for confidence intervals and the paired test, such as 10000; 0 for none."""

@@ -90,7 +90,7 @@ class Scores(ABC):
         return self.columns[name].mean if name in self.columns else None
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yields the id of every item and its values for the metrics that it counts for."""
+        """Iterates over the items: the id of each, and its values for the metrics that it counts for."""
         positions = dict.fromkeys(self.columns, 0)
         for number, item_id in enumerate(self.ids):
             row: dict[str, Any] = {"id": item_id}
@@ -114,15 +114,15 @@ class Scores(ABC):
         """Returns the counts besides the metrics: label and number."""
 
     def remarks(self) -> Iterator[str]:
-        """Yields remarks about the scores."""
+        """Lists remarks about the scores."""
         yield from ()
 
     def table(self) -> Iterator[str]:
-        """Yields the lines of a table for subsets of the questions."""
+        """Prints a table for subsets of the questions, line by line."""
         yield from ()
 
     def groups(self) -> Iterator[Sequence[str]]:
-        """Yields the metrics to print, in groups."""
+        """Lists the metrics to print, in groups."""
         yield tuple(self.columns)
 
 
@@ -205,7 +205,7 @@ def rejected_text(rejected: Mapping[str, Counter[str]]) -> list[str]:
     return [f"rejected {role}: {reason} {count:,}" for role in counted for reason, count in counted[role].items()]
 
 
-class Given:
+class SystemOutput:
     """The content of a system's files, by question."""
 
     def __init__(self, joined: Joined) -> None:
@@ -255,10 +255,10 @@ class Metrics(ABC, Generic[Q, S]):
         """Returns the id of a record's question. Raises RecordError."""
 
     @abstractmethod
-    def kept(self, role: str, record: Json) -> Any:
+    def stored_values(self, role: str, record: Json) -> Any:
         """Returns the values of a record to store, as JSON values. Raises RecordError."""
 
-    def look_at(self, role: str, kept: Any, reject: Callable[[RecordError], None]) -> None:
+    def check_stored(self, role: str, stored: Any, reject: Callable[[RecordError], None]) -> None:
         """Called with the stored values of each record; calls ``reject`` for parts that cannot be used."""
 
     def begin(self) -> None:
@@ -273,7 +273,7 @@ class Metrics(ABC, Generic[Q, S]):
         """Parses a gold record. Raises RecordError."""
 
     @abstractmethod
-    def score(self, ids: Sequence[str], question: Q, given: Given) -> None:
+    def score(self, ids: Sequence[str], question: Q, given: SystemOutput) -> None:
         """Adds the values of a gold record to ``scores``."""
 
 
@@ -298,13 +298,13 @@ def evaluate(metrics: Metrics[Any, S], *, resamples: int = 0, reject: Reject) ->
                 try:
                     key = metrics.id_of(record)
                     tell = partial(lines.reject, raw._replace(data=b""), role=role, key=key)
-                    kept = metrics.kept(role, record)
+                    kept = metrics.stored_values(role, record)
                     joined.put(role, key, raw, orjson.dumps(kept))
-                    metrics.look_at(role, kept, tell)
+                    metrics.check_stored(role, kept, tell)
                 except RecordError as error:
                     lines.reject(raw, _renamed(error, metrics.duplicate), role=role, key=key)
         metrics.begin()
-        given, first = Given(joined), list[str]()
+        given, first = SystemOutput(joined), list[str]()
         for raw, record in lines.read(metrics.gold, GOLD, partial(metrics.fits, GOLD), metrics.expected(GOLD)):
             ids: Sequence[str] = ()
             try:
@@ -347,7 +347,7 @@ class _Lines:
     def read(
         self, path: str, role: str, fits: Callable[[Json], bool], expected: str
     ) -> Iterator[tuple[RawRecord, Json]]:
-        """Yields the records of a file of JSON Lines or one JSON array, plain or compressed.
+        """Reads the records of a file that contains JSON Lines or one JSON array, plain or compressed.
 
         Raises:
             SetupError: it cannot be read, or none of its first records has the ``expected`` format.

@@ -17,7 +17,7 @@ from kbsource.files import Folder, base_name, glob, join
 from kbsource.lookup import KnowledgeSource
 from mapping.metrics.answers import NOTHING, AnswerScores, score_answer, stripped
 from mapping.metrics.evaluation import PAGE, KiltEvaluation, KiltFiles
-from mapping.metrics.evaluator import Evaluated, Given, Metrics, Reject, Scores, evaluated, percent
+from mapping.metrics.evaluator import Evaluated, Metrics, Reject, Scores, SystemOutput, evaluated, percent
 from mapping.metrics.ranks import (
     Provenance,
     Span,
@@ -63,7 +63,7 @@ class KiltPrediction(NamedTuple):
     """A system's prediction for a record."""
 
     answer: str | None  # of its only output; None if that output has no answer, or if there are several outputs
-    provenance: Provenance | None  # places, best first; None if several outputs have provenance
+    provenance: Provenance | None  # locations, best first; None if several outputs have provenance
 
 
 NO_PREDICTION = KiltPrediction("", ())
@@ -98,7 +98,7 @@ def parse_kilt_gold(record: Json) -> GoldRecord:
 
 
 def parse_kilt_prediction(record: Json) -> KiltPrediction:
-    """Returns the answer and the places that a line predicts. A retriever's line may also contain the gold answers.
+    """Returns the answer and the locations that a line predicts. A retriever's line may also contain the gold answers.
 
     Raises:
         RecordError: ``missing_field``, ``wrong_type``.
@@ -143,7 +143,7 @@ class KiltScores(Scores):
     has_pages: list[bool] = field(default_factory=list)  # whether a record has a gold page
     without_prediction: int = 0
     without_answers: int = 0
-    moved: Counter[str] = field(default_factory=Counter)  # predicted places by outcome, with a crosswalk
+    moved: Counter[str] = field(default_factory=Counter)  # predicted locations by outcome, with a crosswalk
 
     def to_json(self) -> dict[str, Any]:
         """Returns the means in the published form, and the counts of what they leave out."""
@@ -157,7 +157,7 @@ class KiltScores(Scores):
         return result
 
     def counts(self) -> Iterator[tuple[str, int]]:
-        """Yields the number of records, and of those without prediction or gold answers."""
+        """Lists the numbers of records, and of records without a prediction or gold answers."""
         yield "records", len(self.ids)
         if self.without_prediction:
             yield "without prediction", self.without_prediction
@@ -166,12 +166,12 @@ class KiltScores(Scores):
         yield from ((f"places {outcome.replace('_', ' ')}", n) for outcome, n in sorted(self.moved.items()))
 
     def remarks(self) -> Iterator[str]:
-        """Yields a remark if nothing was answered."""
+        """Adds a remark if no question was answered."""
         if self.ids and "accuracy" not in self.columns:
             yield "no prediction has an answer: only provenance is evaluated"
 
     def groups(self) -> Iterator[Sequence[str]]:
-        """Yields the metrics grouped as in the published result."""
+        """Lists the metrics, grouped as in the published result."""
         yield from grouped(self.columns).values()
 
 
@@ -187,12 +187,12 @@ def leaderboard_text(rows: Mapping[str, Evaluated[KiltScores]]) -> str:
 
 
 class Crosswalk:
-    """Maps places of published records to the new snapshot.
+    """Maps locations in published records to the new snapshot.
 
     A page is mapped to the page where its evidence was found, for any record. A page without evidence keeps its id,
     since Wikipedia never reuses ids. Paragraphs (or a section, if only that is evaluated) are mapped to where evidence
-    in exactly these was found, preferably evidence of the same record. A place that cannot be mapped keeps its rank and
-    never counts as correct.
+    in exactly these was found, preferably evidence of the same record. A location that cannot be mapped keeps its rank
+    and never counts as correct.
     """
 
     def __init__(self, release: str) -> None:
@@ -222,7 +222,7 @@ class Crosswalk:
                     self._places.setdefault((*known, row["example_id"]), moved)
 
     def move(self, record_id: str, provenance: Provenance, keys: Sequence[str]) -> list[Span]:
-        """Returns the places in the new snapshot."""
+        """Returns the locations in the new snapshot."""
         return [self._moved(record_id, span, keys) for span in provenance]
 
     def _moved(self, record_id: str, span: Span, keys: Sequence[str]) -> Span:
@@ -301,11 +301,11 @@ class KiltMetrics(Metrics[GoldRecord, KiltScores]):
     def id_of(self, record: Json) -> str:
         return id_of(record)
 
-    def kept(self, role: str, record: Json) -> Any:
+    def stored_values(self, role: str, record: Json) -> Any:
         return tuple(parse_kilt_prediction(record))
 
-    def look_at(self, role: str, kept: Any, reject: Callable[[RecordError], None]) -> None:
-        prediction = KiltPrediction(*kept)
+    def check_stored(self, role: str, stored: Any, reject: Callable[[RecordError], None]) -> None:
+        prediction = KiltPrediction(*stored)
         if prediction.provenance is None:
             reject(RecordError("several_provenances", "provenance in several outputs"))
         if prediction.answer is None:
@@ -320,7 +320,7 @@ class KiltMetrics(Metrics[GoldRecord, KiltScores]):
     def parse(self, record: Json) -> GoldRecord:
         return parse_kilt_gold(record)
 
-    def score(self, ids: Sequence[str], question: GoldRecord, given: Given) -> None:
+    def score(self, ids: Sequence[str], question: GoldRecord, given: SystemOutput) -> None:
         (record_id,) = ids
         kept = given.get("predictions", record_id)
         self.scores.without_prediction += kept is None

@@ -1,6 +1,6 @@
-"""Rejects evaluations that cannot be meant, before they return a table of zeros that looks like a result.
+"""Rejects evaluations of unsuitable files, before they return a table of zeros that looks like a result.
 
-These are gold files without answers, predictions without content, swapped files, and files without a common id.
+The reasons are gold files without answers, predictions without content, swapped files, and files without a common id.
 """
 
 from __future__ import annotations

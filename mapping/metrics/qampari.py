@@ -3,15 +3,16 @@
 The files are JSON Lines or one JSON array, plain or compressed. They are joined by ``qid``, or by ``id`` (string or
 integer) if a record has no ``qid``. Other keys are ignored, so released files can be read unchanged.
 
-gold ``answer_list``: at least one ``{answer_text, aliases, aid, proof}``. ``aliases`` and ``aid`` are optional.
-``proof``, which only ERECALL@K reads, is an optional list of ``{proof_text, found_in_url}``. If the record has
-``positive_ctxs`` (list of ``{pid, chunk_id, title, text}``), these are the evidence instead of the proofs; a ``pid`` is
-the ``aid`` of its answer, two underscores and a number. A question with one answer, as in Natural Questions, has
-``answers`` instead of ``answer_list``: at least one string, all of them names of that answer. predictions
-``predictions``: list of strings, or ``prediction``: the only one. A gold file with this key is accepted. retrieved
-``ctxs``: list of ``{id, title, text}``, best first; only ``--evidence-match id`` reads the ids. extended
-``answer_list``: list of ``{answer_text, aliases}``, further answers, as in the paper's ExtendedSet, with or without the
-answers of the gold file.
+- gold: ``answer_list``, at least one ``{answer_text, aliases, aid, proof}``. ``aliases`` and ``aid`` are optional.
+  ``proof``, which only ERECALL@K reads, is an optional list of ``{proof_text, found_in_url}``. If the record has
+  ``positive_ctxs`` (list of ``{pid, chunk_id, title, text}``), these are the evidence instead of the proofs; a ``pid``
+  is the ``aid`` of its answer, two underscores and a number. A question with one answer, as in Natural Questions, has
+  ``answers`` instead of ``answer_list``: at least one string, all of them names of that answer.
+- predictions: ``predictions``, a list of strings, or ``prediction``, the only one. A gold file that also has this key
+  is accepted.
+- retrieved: ``ctxs``, a list of ``{id, title, text}``, best first; only ``--evidence-match id`` reads the ids.
+- extended: ``answer_list``, a list of ``{answer_text, aliases}``: further answers, as in the paper's ExtendedSet, with
+  or without the answers of the gold file.
 
 The kind of a question is the middle part of its ``qid``.
 
@@ -31,7 +32,7 @@ from typing import Any, NamedTuple
 from kbsource.errors import RecordError, SetupError
 from mapping.metrics.answers import READER_METRICS, GoldNames, answer_form, is_exact, score_list
 from mapping.metrics.evaluation import EvidenceMatch, QampariEvaluation, QampariFiles
-from mapping.metrics.evaluator import DECIMALS, Evaluated, Given, Metrics, Reject, Scores, evaluated, percent
+from mapping.metrics.evaluator import DECIMALS, Evaluated, Metrics, Reject, Scores, SystemOutput, evaluated, percent
 from mapping.metrics.ranks import RetrievedPassage, answer_ranks, ranks_by_id, ranks_by_text
 from mapping.sources.raw_records import (
     FAULTS,
@@ -251,7 +252,7 @@ class QampariScores(Scores):
         ]
 
     def labels(self) -> Iterator[str]:
-        """Yields the names of the means over questions with lists of answers, and over passages."""
+        """Lists the names of the means over questions with lists of answers, and over passages."""
         if self.has_predictions:
             yield from (label for label, _ in READER_METRICS.values())
         yield from (f"{name}@{k}" for name in ("ARECALL", "ERECALL") for k in self.ks)
@@ -297,7 +298,7 @@ class QampariScores(Scores):
         return None if column is None else column.rounded
 
     def counts(self) -> Iterator[tuple[str, int]]:
-        """Yields the number of questions, and of those missing in each file."""
+        """Lists the number of questions, and how many of them are missing in each file."""
         yield "questions", self.n_questions[""]
         if self.has_predictions:
             yield "without predictions", self.without_predictions
@@ -308,14 +309,14 @@ class QampariScores(Scores):
             yield "without evidence", self.without_evidence
 
     def groups(self) -> Iterator[Sequence[str]]:
-        """Yields the metrics over all questions."""
+        """Lists the metrics over all questions."""
         if self.has_predictions:
             yield [label for label, _ in READER_METRICS.values() if self.has_lists] + [EXACT] * bool(self.n_single)
         if self.ks:
             yield [label for label in self.labels() if "RECALL@" in label]
 
     def table(self) -> Iterator[str]:
-        """Yields a table of the parts of the questions."""
+        """Prints a table of the subsets of the questions."""
         labels = [*self.labels()]
         if parts := self.parts():
             yield f"{'kind':<21}{'questions':>10}" + "".join(f"{label:>15}" for label in labels)
@@ -394,7 +395,7 @@ class QampariMetrics(Metrics[GoldQuestion, QampariScores]):
     def id_of(self, record: Json) -> str:
         return record_qid(record)
 
-    def kept(self, role: str, record: Json) -> Any:
+    def stored_values(self, role: str, record: Json) -> Any:
         if role == "predictions":
             return kept_predictions(record)
         if role == "extended":
@@ -405,7 +406,7 @@ class QampariMetrics(Metrics[GoldQuestion, QampariScores]):
         match = self._options.evidence_match if self.scores.ks else None
         return parse_qampari_gold(record, match, repeats="evidence_mean" in self._options.quirks)
 
-    def score(self, ids: Sequence[str], question: GoldQuestion, given: Given) -> None:
+    def score(self, ids: Sequence[str], question: GoldQuestion, given: SystemOutput) -> None:
         scores, (qid,) = self.scores, ids
         predictions, passages, further = (
             given.get(role, qid) if role in self.given else None for role in ("predictions", "retrieved", "extended")
@@ -429,7 +430,7 @@ class QampariMetrics(Metrics[GoldQuestion, QampariScores]):
             scores.without_evidence += not question.evidence
 
     def _add(self, item: int, question: GoldQuestion, predictions: Any, passages: Any, parts: Sequence[str]) -> None:
-        """Adds the scores of a question to parts of the questions; None stands in for missing output."""
+        """Adds the scores of a question to subsets of the questions; None means missing output."""
         scores = self.scores
         scores.n_questions.update(parts)
         values: list[tuple[str, float]] = []

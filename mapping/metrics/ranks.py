@@ -1,4 +1,4 @@
-"""Ranks at which gold answers, gold evidence and gold provenance occur among ranked passages and places.
+"""Ranks at which gold answers, gold evidence and gold provenance occur among ranked passages and locations.
 
 Source: the released evaluation script of QAMPARI; Petroni et al., KILT (2021), section 4, and the released retrieval
 tool.
@@ -150,8 +150,8 @@ def _shared_start(text: str, other: str) -> int:
 
 
 def place_ids(provenance: Provenance, keys: Sequence[str], *, null_ids: bool = False) -> list[str]:
-    """Returns the distinct places of spans, in order. Spans without a key, or with a null key unless ``null_ids``, are
-    left out.
+    """Returns the distinct locations of spans, in order. Spans without a key, or with a null key unless ``null_ids``,
+    are skipped.
 
     >>> place_ids([{"wikipedia_id": 7, "section": "Lead"}, {"wikipedia_id": "7"}], ["wikipedia_id", "section"])
     ['7+Lead']
@@ -172,7 +172,7 @@ def _joined(span: Span, keys: Iterable[str]) -> str:
 def evidence_sets(
     outputs: Iterable[Provenance], keys: Sequence[str], quirks: Collection[str] = ()
 ) -> list[frozenset[str]]:
-    """Returns the distinct sets of places that each contain all evidence for an answer; none is empty."""
+    """Returns the distinct sets of locations that each contain all evidence for an answer; no set is empty."""
     null_ids = "null_ids" in quirks
     found: dict[frozenset[str], None] = {}
     for provenance in outputs:
@@ -187,8 +187,8 @@ def evidence_sets(
 
 
 def r_precision(predicted: Sequence[str], gold: Iterable[Collection[str]]) -> float:
-    """Returns the R-precision: among as many places as a gold output has, the share of correct ones; the best output
-    counts.
+    """Returns the R-precision: if a gold output has R locations, the share of correct ones among the first R; the best
+    output counts.
 
     >>> r_precision(["x", "a", "b"], [{"a", "b"}, {"c"}])
     0.5
@@ -199,11 +199,11 @@ def r_precision(predicted: Sequence[str], gold: Iterable[Collection[str]]) -> fl
 
 
 def complete_sets(predicted: Iterable[str], sets: Iterable[frozenset[str]]) -> list[bool]:
-    """Returns a ranking that contains every evidence set once, at the position where its last place was predicted.
+    """Returns a ranking that contains every evidence set once, at the position where its last location was predicted.
 
     Returns:
-        For each entry, whether a set is complete there. False means a place of no set, or an incomplete set, listed at
-            its latest place. One place may complete several sets, which are separate entries.
+        For each entry, whether a set is complete there. False means a location of no set, or an incomplete set, at the
+            position of its last predicted location. One location may complete several sets; these are separate entries.
 
     >>> complete_sets(["x", "a", "b"], [frozenset("ab"), frozenset("c")])
     [False, True]
@@ -228,7 +228,7 @@ def complete_sets(predicted: Iterable[str], sets: Iterable[frozenset[str]]) -> l
 
 
 def rank_scores(predicted: Sequence[str], sets: Sequence[frozenset[str]], ks: Iterable[int]) -> dict[str, float]:
-    """Returns precision@k, and for k above 1 also recall@k and success_rate@k; 0 without places or sets."""
+    """Returns precision@k, and for k above 1 also recall@k and success_rate@k; 0 without locations or sets."""
     rank = complete_sets(predicted, sets)
     scores = {}
     for k in ks:
@@ -243,9 +243,9 @@ def rank_scores(predicted: Sequence[str], sets: Sequence[frozenset[str]], ks: It
 def context_scores(
     provenance: Provenance, answers: Iterable[str], titles: Iterable[str], ks: Iterable[int], *, empty: bool = False
 ) -> dict[str, float]:
-    """Returns whether answers and titles occur in the texts of the first k spans, as characters of the normalised
-    answers.
+    """Returns, for each k, 1 or 0: whether an answer, a title, or both occur in the texts of the first k spans.
 
+    All of them are compared in the normal form of answers, and may occur inside words.
     A span without ``text`` occupies its rank and contains nothing. With ``empty``, as in the released scripts, a text
     without a normal form occurs everywhere.
     """
@@ -267,7 +267,7 @@ def context_scores(
 
 
 def is_in_input(titles: Iterable[str], text: str, *, empty: bool = False) -> bool:
-    """Returns whether a title of the gold provenance occurs in the input, as characters of the normalised answer."""
+    """Returns whether a title of the gold provenance occurs in the input, compared as in ``context_scores``."""
     form = answer_form(text)
     return any(title in form for title in _forms(titles, empty))
 

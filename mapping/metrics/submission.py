@@ -18,7 +18,7 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import base_name
 from kbsource.release.output import output_file
 from mapping.metrics.evaluation import KiltEvaluation, KiltFiles
-from mapping.metrics.evaluator import GOLD, Given, Reject, evaluate
+from mapping.metrics.evaluator import GOLD, Reject, SystemOutput, evaluate
 from mapping.metrics.kilt import NO_PREDICTION, GoldRecord, KiltMetrics, KiltPrediction, KiltScores, task_files
 from mapping.metrics.plausible import check_plausible
 from mapping.options import check_ending
@@ -48,7 +48,7 @@ def write_submission(
         output: a .zip with a file for each file of questions, or the predictions for a single one as JSON Lines.
 
     Raises:
-        SetupError: an input is no file of questions or predictions, or they have no id in common.
+        SetupError: an input is not a file of questions or predictions, or they have no id in common.
     """
     tasks, missing = task_files(files) if files.all_tasks else ([files], [])
     if not output.lower().endswith(_ZIP):
@@ -82,7 +82,7 @@ def _opener(target: BinaryIO, *, is_zip: bool) -> Iterator[Callable[[str], Any]]
     with ZipFile(target, "w") as archive:
 
         def member(name: str) -> Any:
-            info = ZipInfo(name)  # its time is that of the form's beginning, 1980
+            info = ZipInfo(name)  # without a time, which is the start of 1980
             info.compress_type = ZIP_DEFLATED
             return archive.open(info, "w", force_zip64=True)
 
@@ -96,7 +96,7 @@ class SubmissionCounts(KiltScores):
     empty_answers: int = 0  # predictions without an answer, which score 0
 
     def counts(self) -> Iterator[tuple[str, int]]:
-        """Yields the number of records, and of those without a prediction or with an empty answer."""
+        """Lists the numbers of records, and of records without a prediction or with an empty answer."""
         yield from super().counts()
         if self.empty_answers:
             yield "with an empty answer, which scores 0", self.empty_answers
@@ -118,16 +118,16 @@ class _Submission(KiltMetrics):
     def fits(self, role: str, record: Json) -> bool:
         return "id" in record if role == GOLD else super().fits(role, record)
 
-    def look_at(self, role: str, kept: Any, reject: Callable[[RecordError], None]) -> None:
-        super().look_at(role, kept, reject)
-        provenance = KiltPrediction(*kept).provenance or ()
+    def check_stored(self, role: str, stored: Any, reject: Callable[[RecordError], None]) -> None:
+        super().check_stored(role, stored, reject)
+        provenance = KiltPrediction(*stored).provenance or ()
         if any(span.get("wikipedia_id") is None for span in provenance):
             reject(RecordError("missing_field", "a span without wikipedia_id, which is left out"))
 
     def parse(self, record: Json) -> GoldRecord:
         return GoldRecord("", (), (), ())
 
-    def score(self, ids: Sequence[str], question: GoldRecord, given: Given) -> None:
+    def score(self, ids: Sequence[str], question: GoldRecord, given: SystemOutput) -> None:
         (record_id,) = ids
         kept = given.get("predictions", record_id)
         self.scores.new_item(record_id)

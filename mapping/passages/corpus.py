@@ -178,7 +178,7 @@ class PassageChunks:
                 add_tables(self._base, _DECLARED, {table: files}, folder)
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
-        """Yields one batch of passages per batch of pages.
+        """Cuts each batch of pages into one batch of passages.
 
         Raises:
             SetupError: a page violates an invariant of ``check_passages``.

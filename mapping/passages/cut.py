@@ -370,7 +370,7 @@ def _sentences(page: PageText, max_words: int, split_long: bool) -> Iterator[_Se
 
 
 def _row_parts(sentence: RowSentence, max_words: int | None, count: Callable[[str], int]) -> Iterator[_Rows]:
-    """Yields the row, or its parts of ``max_words`` words if it is longer."""
+    """Splits a row into parts of ``max_words`` words if it is longer."""
     n_words = count(sentence.text)
     if max_words is None or n_words <= max_words:
         yield _Rows(sentence, n_words)
@@ -391,7 +391,7 @@ def _row_parts(sentence: RowSentence, max_words: int | None, count: Callable[[st
                 held.append(replace(cell, at=begin - start, **moved))
             if cell.end > end:
                 break
-        if held:  # otherwise it is a mark between cells
+        if held:  # otherwise it is a separator between cells
             yield _Rows(RowSentence(sentence.text[start:end], tuple(held)), len(part))
 
 
@@ -415,7 +415,7 @@ def _table_passage(page: PageText, number: int, rows: Sequence[_Rows], section: 
 
 
 def _word_runs(page: PageText, n_words: int) -> Iterator[_Sentence]:
-    """Yields runs of words that fill passages of ``n_words`` one after another. Each run is in one element."""
+    """Divides words into runs that fill passages of ``n_words`` one after another. Each run is in one element."""
     room = n_words
     for element, text in page.elements:
         words = [found.span() for found in _WORD.finditer(text)]

@@ -104,7 +104,7 @@ def check_corpus(checking: Checking[ListingManifest]) -> Mapping[str, int] | Non
     """Recomputes the files of lines from the table and, if pages are given, the table. Returns None if files are
     missing.
 
-    Memory holds a row group.
+    Memory: one row group.
     """
     path, kb = checking.path, checking.sources.get("kb")
     options, forms = _options(checking.manifest)
@@ -159,7 +159,7 @@ class _Again:
 
 
 def _written(passages: Iterator[Passage], files: Sequence[_Again], pages: KiltPages) -> Iterator[Passage]:
-    """Yields the passages as they are written to files."""
+    """Serialises passages as they are written to files."""
     for passage in passages:
         for file in files:
             file.write(passage, pages)

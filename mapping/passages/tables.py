@@ -2,8 +2,8 @@
 cell.
 
 A cell that spans rows is repeated in each of them, as readers see it. Cells without text are left out. If a row has
-more columns than the header has cells, nobody knows which header belongs to which column: the header is then a sentence
-of its own, and the rows have values only.
+more columns than the header has cells, it is unknown which header belongs to which column: the header is then a
+sentence of its own, and the rows have only values.
 
 Source: UniK-QA (2022), section 3, and Chen et al. (2020), OTT-QA, whose retrievers read tables in this form.
 """
@@ -22,7 +22,8 @@ _BREAKS = re.compile("[\t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]")
 _MOST_NAMED = 4
 """Maximum number of columns of a cell whose headers are written before it."""
 _SHARE, _FREE = 64, 10_000
-"""A table repeats headers and cells up to this many times its own characters, and these many characters in any case."""
+"""Limits of repeated headers and cells: this many times the characters of the table, and at least this many
+characters."""
 
 
 class PassageCell(Row):
@@ -37,7 +38,7 @@ class PassageCell(Row):
 
     @property
     def end(self) -> int:
-        """One past the last code point in the text of the passage."""
+        """The end in the text of the passage, one past the last code point."""
         return self.at + self.end_char - self.start_char
 
 

@@ -28,12 +28,12 @@ _SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B")
 
 
 def cell(text: str) -> str:
-    """Escapes text of others for a cell of a Markdown table."""
+    """Returns a stranger's text, escaped for a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
 
 
 def prose(text: str) -> str:
-    """The same outside of code, where brackets would make links."""
+    """Returns a stranger's text, escaped for Markdown outside of code, where brackets would also make links."""
     return cell(text).replace("[", "\\[")
 
 
@@ -111,7 +111,7 @@ def _what(subject: Subject, rights: tuple[Right, ...]) -> str:
 
 
 def _literal(text: str) -> str:
-    """A text as Python has it in quotes: people copy the code, and names are a stranger's."""
+    """Returns a text as a Python literal: people copy the code, and a stranger chose the names."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -174,7 +174,7 @@ def _tables(configs: Sequence[Config], known: Known) -> Iterator[str]:
 
 
 def _counts(subject: Subject) -> Iterator[str]:
-    """Yields what was read and its outcomes, by release."""
+    """Lists what was read and its outcomes, by release."""
     laws = [(_place(part), prose(law)) for part in subject.parts if (law := law_of(part))]
     if laws:
         yield "Everything that was read is accounted for:\n\n" + markdown_table(("part", "invariant"), laws)

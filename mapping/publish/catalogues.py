@@ -97,7 +97,7 @@ def record_name(config: Config, split: str) -> str:
 
 
 def _file_sets(config: Config) -> Iterator[dict[str, Any]]:
-    """Yields, for each split with several files, the file set that its fields are extracted from."""
+    """Describes, for each split with several files, the file set that its fields are extracted from."""
     for split, entries in config.splits.items():
         if len(entries) > 1:
             yield {

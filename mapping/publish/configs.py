@@ -155,7 +155,7 @@ def _fitted(value: Any, shape: Shape) -> Any:
 
 
 _ODD = re.compile(r"[^\w.+,() -]")
-WHOLE = "train"
+UNSPLIT = "train"
 """Split name for data without splits, because tools expect a split with this name."""
 _SPLITS = {"train": "train", "dev": "validation", "validation": "validation", "test": "test"}
 _SPLIT = re.compile(r"(?:^|(?<=[-_/]))(train|dev|validation|test)(_without_\w+?)?(?:$|(?=[-_/]))")
@@ -223,7 +223,7 @@ def _prefixed(part: Part, name: str) -> str:
 
 def _split_of(part: Part) -> str:
     split = part.values.get("split")
-    return _SPLITS.get(split, WHOLE) if isinstance(split, str) else WHOLE
+    return _SPLITS.get(split, UNSPLIT) if isinstance(split, str) else UNSPLIT
 
 
 def _tables(part: Part, path: str) -> Iterator[tuple[Config, str, list[FileEntry]]]:

@@ -22,7 +22,7 @@ from mapping.publish.catalogues import citation_file, croissant_of, prov_of
 from mapping.publish.configs import Config, configs_of, write_as_parquet
 from mapping.publish.subject import Subject, attribution_text, licence_text, read_parts, rights_of
 
-Way = Literal["auto", "link", "copy"]
+LinkMode = Literal["auto", "link", "copy"]
 """How files get into the folder: as hard links, which take no space; as copies; or as links if possible."""
 
 
@@ -31,7 +31,7 @@ def publish_release(
     output: str,
     kinds: Sequence[Kind[Any]],
     *,
-    way: Way = "auto",
+    link_mode: LinkMode = "auto",
     licence: str | None = None,
     repo_id: str | None = None,
     day: str | None = None,
@@ -60,7 +60,7 @@ def publish_release(
     with ReleaseFolder(output, kind=whole.kind, further=(*EXTRA, *folders)):
         for entry in entries:
             if entry.file != MANIFEST:  # commit writes it last
-                _bring(join(path, entry.file), join(output, entry.file), way)
+                _bring(join(path, entry.file), join(output, entry.file), link_mode)
             done += entry.bytes
             if on_progress is not None:
                 on_progress(done, total)
@@ -88,9 +88,9 @@ def _texts(subject: Subject, configs: Sequence[Config]) -> dict[str, bytes]:
     }
 
 
-def _bring(source: str, target: str, way: Way) -> None:
+def _bring(source: str, target: str, link_mode: LinkMode) -> None:
     """Links or copies a file."""
-    if way != "copy":
+    if link_mode != "copy":
         try:
             if not (is_local(source) and is_local(target)):
                 raise OSError("not on a local disk")
@@ -98,7 +98,7 @@ def _bring(source: str, target: str, way: Way) -> None:
             os.link(source, target)
             return
         except OSError as error:
-            if way == "link":
+            if link_mode == "link":
                 raise SetupError(f"{target}: no hard link to {source} ({error}); use --copy.") from error
     with Folder.of(source).open() as read, Folder.of(target).create() as written:
         shutil.copyfileobj(read, written, 1 << 20)

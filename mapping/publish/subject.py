@@ -74,7 +74,7 @@ class Part:
         return FileEntry(path, None, len(content), hashlib.sha256(content).hexdigest())
 
     def entries(self) -> Iterator[FileEntry]:
-        """Yields its files and its manifest, by their path in the whole."""
+        """Lists its files and its manifest, by their paths in the published folder."""
         for entry in self.manifest.entries():
             yield self.located(entry)
         yield self.manifest_entry
@@ -184,7 +184,7 @@ class Subject:
         return next(filter(None, map(_without_markup, self._at(*path))), None)
 
     def _at(self, *path: str) -> Iterator[Any]:
-        """Yields the value of each manifest at a path, or None."""
+        """Reads the value at a path in each manifest, or None."""
         for part in self.parts:
             value: Any = part.values
             for name in path:
@@ -275,7 +275,7 @@ def _of_wiki(subject: Subject) -> tuple[str, str, str, str]:
         return given, holder, facts["source"], ""
     is_new = (
         subject.snapshot or subject.newest or ""
-    ) >= TERMS_OF_4  # an older revision does not tell the date of its dump
+    ) >= TERMS_OF_4  # if the newest revision is older, the date of its dump is unknown
     note = "" if is_new or subject.snapshot else facts["undated"]
     return facts["from_20230607" if is_new or note else "before"], holder, facts["source"], note
 

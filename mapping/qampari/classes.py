@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kbsource.columns import required as required  # read from here, too
 from kbsource.errors import DataError, SetupError
 
 Numbers = npt.NDArray[np.int64]
@@ -22,11 +23,6 @@ _BITS = 64
 N_WORDS = 2
 N_TYPES = N_WORDS * _BITS
 """Maximum number of distinct types; the relations of QAMPARI have 105."""
-
-
-def required(*names: str, of: pa.DataType | None = None) -> list[pa.Field]:
-    """Returns columns without nulls, of integers if no type is given."""
-    return [pa.field(name, of or pa.int64(), nullable=False) for name in names]
 
 
 def labelled_items(batch: pa.RecordBatch, labels: Sequence[str]) -> list[tuple[str, str]]:
@@ -218,21 +214,3 @@ def type_breadths(types: ClassTypes) -> dict[str, int]:
     whose own class is not among them.
     """
     return {label: int(types.has_type(types.masks, label).sum()) for label in types.labels}
-
-
-def wider_twins(queries: Sequence[tuple[str, Numbers]], breadths: Mapping[str, int]) -> list[bool]:
-    """Returns which queries have the same answers as another query with a more specific type.
-
-    Among queries with the same answers, the one whose type has the fewest classes is kept: it is below every other type
-    that it can be compared with. Two types may have equally many classes, if they are unrelated or each is above the
-    other. Then the one whose label comes first by code points is kept.
-
-    Args:
-        queries: typed queries of one property and value: label of the type, and numbers of the answers, ascending.
-        breadths: from ``type_breadths``, for each of their types.
-    """
-    narrowest: dict[bytes, str] = {}
-    for label, answers in queries:
-        narrower = narrowest.setdefault(answers.tobytes(), label)
-        narrowest[answers.tobytes()] = min(narrower, label, key=lambda name: (breadths[name], name))
-    return [narrowest[answers.tobytes()] != label for label, answers in queries]

@@ -153,8 +153,8 @@ class PageSentences:
         return list(places.values())
 
     def candidate(self, element: int, start: int, end: int) -> CandidateSentence:
-        """Returns the sentence of an element that contains a span in it (or the sentences), with the sentences before
-        it."""
+        """Returns the sentence, or sentences, of an element that contain a span of it, with the sentences before
+        them."""
         text, spans = self.page.elements[element].text, self.spans(element)
         starts = [first for first, _ in spans]
         first, last = bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1
@@ -169,7 +169,7 @@ class PageSentences:
         return self._spans[element]
 
     def _mentions(self, sought: Sought) -> Iterator[tuple[int, int, int]]:
-        """Yields element and half-open span of each mention, in the order of names; links come last."""
+        """Finds each mention: its element and half-open span, in the order of names; links come last."""
         for name in sought.names:
             if "\n" in name:  # no element contains a newline
                 continue
@@ -244,7 +244,7 @@ def prove_facts(
     least: float = LEAST_ENTAILMENT,
     n_at_once: int = FACTS_AT_ONCE,
 ) -> Iterator[Proof]:
-    """Yields the outcome of each fact, in order.
+    """Determines the outcome of each fact, in order.
 
     Args:
         facts: in any order; ``n_at_once`` of them are held in memory.

@@ -192,7 +192,7 @@ def check_record(record: Json, split: str) -> int:
 
 
 def _numbered(parts: list[Json], key: str, what: str, owner: str) -> Iterator[tuple[str, Json]]:
-    """Yields the parts of a question or answer, checking their ids, which consist of the owner's id and a counter."""
+    """Reads the parts of a question or answer, and checks their ids, which consist of the owner's id and a counter."""
     for number, part in enumerate(parts):
         if (given := text_at(part, key)) != part_id(owner, number):
             raise RecordError(f"malformed_{key}", f"{what} {number} of {owner} has the {key} {given!r}")

@@ -1,4 +1,4 @@
-"""Measures of a QAMPARI release: outcomes of queries and answers, beside the paper's, and the certainty of proofs."""
+"""Measures of a QAMPARI release: outcomes of queries and answers, next to the paper's, and the certainty of proofs."""
 
 from __future__ import annotations
 

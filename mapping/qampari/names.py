@@ -106,7 +106,7 @@ class ItemPages:
 
     @cached_property
     def _by_page(self) -> tuple[Numbers, Numbers]:
-        """The order of the pages with items, and these pages in that order."""
+        """Returns the order that sorts the items' pages by id, and the pages in that order."""
         order = np.argsort(self._pages_of_items, kind="stable")
         return order, self._pages_of_items[order]
 
@@ -124,7 +124,7 @@ def _column(batches: Iterator[pa.RecordBatch], name: str) -> Numbers:
 
 
 def name_items(items: Numbers, terms: pa.Table, pages: ItemPages) -> Iterator[pa.RecordBatch]:
-    """Yields the names of items, as rows of NAMES in the order of ``items``.
+    """Collects the names of items, as rows of ``NAMES`` in the order of ``items``.
 
     The first name of an item is its label in English, in ``mul`` or in a variant of English, or else the title of its
     page. Its aliases follow.
@@ -222,6 +222,15 @@ def answer_key(kind: ValueKind, value: str) -> str:
     return str(context.create_decimal(value).normalize(context) or Decimal())
 
 
+def names_of_value(kind: ValueKind, value: str) -> tuple[str, ...] | None:
+    """Returns the names of a value of a kind; None for an item."""
+    if kind == "item":
+        return None
+    if kind == "year":
+        return year_names(int(value))
+    return number_names(value) if kind == "number" else text_names(value)
+
+
 class ValueNames:
     """Looks up the names of values."""
 
@@ -241,13 +250,16 @@ class ValueNames:
         named = self._names.rows(np.array(items, np.int64))
         found = []
         for kind, (_, value) in zip(kinds, values, strict=True):
-            if kind == "item":
-                found.append(named[int(value[1:])])
-            elif kind == "year":
-                found.append(Name(None, year_names(int(value))))
-            else:
-                found.append(Name(None, number_names(value) if kind == "number" else text_names(value)))
+            names = names_of_value(kind, value)
+            found.append(named[int(value[1:])] if names is None else Name(None, names))
         return found
+
+
+def name_value(kind: ValueKind, value: str) -> Name:
+    """Returns the names of a value that is not an item."""
+    if kind == "year":
+        return Name(None, year_names(int(value)))
+    return Name(None, number_names(value) if kind == "number" else text_names(value))
 
 
 def property_kinds(tables: WikidataTables) -> dict[str, ValueKind]:

@@ -179,7 +179,7 @@ class _Reader:
         plural = self._string(f"{place}.plural", entry["plural"]) if "plural" in entry else noun
         if plural is None and not types:
             if ask != "Who":
-                self._fail(place, "noun, plural or types, since the question does not begin with Who alone", ask)
+                self._fail(place, "noun, plural or types, since the question does not begin with only Who", ask)
             plural = _PERSONS
         predicate = self._template(f"{place}.predicate", entry.get("predicate"), {"entity"})
         claim = self._template(f"{place}.claim", entry["claim"], {"entity"}) if "claim" in entry else predicate
@@ -334,7 +334,8 @@ def _bases(query: Query) -> tuple[SimpleQuery, ...]:
 
 FAMILY_BITS = 8
 """Number of bits in a query's number for its type."""
-_ENTITY_BITS = 35
+ENTITY_BITS = 35
+"""Number of bits in a query's number for its entity."""
 
 
 class QueryNumbers:
@@ -346,16 +347,20 @@ class QueryNumbers:
         if len(self._labels) > 1 << FAMILY_BITS:
             raise SetupError(f"{len(self._labels) - 1} types of answers: give at most {(1 << FAMILY_BITS) - 1}.")
 
+    def type_place(self, label: str | None) -> int:
+        """Returns the last bits of the number of a query with this type."""
+        return self._places[label]
+
     def number(self, query: SimpleQuery) -> int:
         """Returns the number of a query."""
         property_, entity = int(query.property_id[1:]), int(query.entity_id[1:])
-        return (property_ << _ENTITY_BITS | entity) << FAMILY_BITS | self._places[query.type_label]
+        return (property_ << ENTITY_BITS | entity) << FAMILY_BITS | self._places[query.type_label]
 
     def query(self, number: int) -> SimpleQuery:
         """Returns the query with a number."""
         pair, place = number >> FAMILY_BITS, number % (1 << FAMILY_BITS)
-        entity = pair % (1 << _ENTITY_BITS)
-        return SimpleQuery(f"P{pair >> _ENTITY_BITS}", f"Q{entity}", self._labels[place])
+        entity = pair % (1 << ENTITY_BITS)
+        return SimpleQuery(f"P{pair >> ENTITY_BITS}", f"Q{entity}", self._labels[place])
 
 
 def simple_question(relations: Relations, query: SimpleQuery, entity: str) -> str:

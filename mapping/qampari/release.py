@@ -183,7 +183,7 @@ class AnswerStatistics:
         self._words: Counter[tuple[str, str]] = Counter()
 
     def seen(self, questions: Iterable[Question]) -> Iterator[Question]:
-        """Yields questions unchanged, and counts them."""
+        """Counts questions and passes them on unchanged."""
         for question in questions:
             self.add(question.subset, question.split, len(question.answers), question.released_text)
             yield question

@@ -7,7 +7,6 @@ Source: QAMPARI (2022), sections 3.4 and 3.5 and appendix.
 
 from __future__ import annotations
 
-import os
 from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,6 +19,7 @@ from cyclopts import Parameter
 from kbsource.errors import SetupError
 from kbsource.identity import stable_sha256
 from kbsource.runtime.chunks import rows_batch
+from kbsource.temporary import TemporaryFolder
 from mapping.options import AtLeast0, AtLeast1, Choices, Share, check_options
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, SUBSETS, TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.sources.source import Split
@@ -212,7 +212,7 @@ def draw_pool(candidates: Iterable[PoolQuestion], sizes: SampleSizes, seed: str)
     """
     hands: defaultdict[tuple[str, str], list[tuple[tuple[str, str], PoolQuestion]]] = defaultdict(list)
     for candidate in candidates:
-        # Everything that can be drawn is among the first of its hand.
+        # Only the first candidates of each group can be drawn.
         hand, most = (
             hands[candidate.subset, candidate.property_ids[0] if candidate.subset == SIMPLE else ""],
             sizes.pool[candidate.subset],
@@ -235,7 +235,7 @@ def _deal(hands: list[list[PoolQuestion]], n: int) -> list[PoolQuestion]:
 
 
 def draw_train(candidates: Iterable[PoolQuestion], sizes: SampleSizes) -> Iterator[PoolQuestion]:
-    """Yields the training questions: each candidate is taken if none of its relations has reached its maximum.
+    """Draws the training questions: each candidate is drawn unless one of its relations has reached its maximum.
 
     A question counts for every relation that it depends on. Questions about tables depend on no relation and are all
     taken.
@@ -252,18 +252,18 @@ def draw_train(candidates: Iterable[PoolQuestion], sizes: SampleSizes) -> Iterat
 
 
 _TABLES = (TABLE_SIMPLE, TABLE_COMPOSITION)
-_DIGITS = 15
-"""Number of hexadecimal digits of a sha256 that fit into 63 bits."""
 _WAITING = pa.schema(
     [
-        pa.field("digest", pa.int64(), nullable=False),
-        *(pa.field(name, pa.string(), nullable=False) for name in ("key", "subset")),
+        *(pa.field(name, pa.string(), nullable=False) for name in ("digest", "key", "subset")),
         pa.field("property_ids", pa.list_(pa.string()), nullable=False),
         pa.field("place", pa.int64(), nullable=False),
     ]
 )
-"""Candidates for training, ordered by the beginning of the digest."""
-_ROWS_AT_ONCE = 1024
+"""Candidates for training."""
+_IN_ORDER = "select digest, key, subset, property_ids, place from waiting order by digest, key, subset"
+"""The candidates in the order of ``draw_key``."""
+_ROWS_AT_ONCE = 1 << 14
+_MEMORY_MB = 200
 
 
 class QuestionDraw(NamedTuple):
@@ -284,24 +284,26 @@ def draw_questions(
     sizes: SampleSizes,
     seed: str,
     mixed: Mixed,
-    scratch: str,
 ) -> list[QuestionDraw]:
     """Returns side and split of each question, in the order of the candidates.
 
     First the pool is drawn on the test side and halved. Then the training questions are drawn from the training side
     and from the remaining questions about tables. The order of the candidates does not affect the result. Memory: 8
-    bytes per question.
+    bytes per question, and a database that spills to a temporary folder.
 
     Args:
         candidates: every question that passed the filter, without repeats, in any order; read once.
-        scratch: local folder for temporary files, 200 bytes per question.
     """
+    from kbsource.runtime.database import connected, insert, ordered_batches  # command options are read without it
+
     sides = split_relations(relations, seed)
     draws: list[QuestionDraw] = []
-    from kbsource.runtime.sorted_runs import SortedRuns  # imports numpy; command options are read without it
-
-    with SortedRuns(os.path.join(scratch, "waiting"), _WAITING, by="digest") as waiting:
+    with TemporaryFolder() as scratch, connected(memory_mb=_MEMORY_MB, threads=1, scratch=scratch) as db:
         held: list[tuple[Any, ...]] = []
+
+        def store() -> None:
+            insert(db, "waiting", [rows_batch(held, _WAITING)], _WAITING)
+            held.clear()
 
         def of_test_side() -> Iterator[PoolQuestion]:
             for place, candidate in enumerate(candidates):
@@ -312,21 +314,21 @@ def draw_questions(
                     yield candidate._replace(place=place)
                 elif side == "train":
                     digest, _ = draw_key(candidate, seed, "train")
-                    held.append((int(digest[:_DIGITS], 16), *candidate._replace(place=place)))
+                    held.append((digest, *candidate._replace(place=place)))
                     if len(held) == _ROWS_AT_ONCE:
-                        waiting.add(*rows_batch(held, _WAITING).columns)
-                        held.clear()
+                        store()
 
         # Two halves, drawn over all subsets; an odd question is for testing.
         pool = draw_pool(of_test_side(), sizes, seed)
         drawn = sorted(pool, key=lambda question: (draw_key(question, seed, "half"), question.subset))
         dev, test = drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]
-        waiting.add(*rows_batch(held, _WAITING).columns)
+        store()
         for question in dev:
             draws[question.place] = _DEV
         for question in test:
             draws[question.place] = _TEST
-        in_order = (row for batch in waiting.read_sorted(_ROWS_AT_ONCE) for row in batch.to_pylist())
+        batches = ordered_batches(db, _IN_ORDER, _WAITING, n_rows=_ROWS_AT_ONCE)
+        in_order = (row for batch in batches for row in batch.to_pylist())
         of_train = (PoolQuestion(**{name: row[name] for name in PoolQuestion._fields}) for row in in_order)
         for question in draw_train(of_train, sizes):
             draws[question.place] = _TRAIN

@@ -1,18 +1,15 @@
-"""Converts Wikidata statements to facts, and these to queries with answers, with kernels over sorted rows. Memory: one
-batch."""
+"""Converts Wikidata statements to facts and values, batch by batch."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mapping.qampari.classes import N_WORDS, ClassTypes, ItemSet, Numbers, item_numbers, required
-from mapping.qampari.questions import Relations, SimpleQuery
+from mapping.qampari.classes import N_WORDS, ClassTypes, ItemSet, item_numbers, required
 
 ENDED = "P582"
 """Qualifier of statements that no longer hold: end time."""
@@ -173,166 +170,3 @@ def _preferred(batch: pa.RecordBatch) -> pa.RecordBatch:
     has_preferred = np.zeros(batch.num_rows, np.bool_)
     has_preferred[places[is_preferred]] = True
     return batch.filter(pa.array(is_preferred | ~has_preferred[places]))
-
-
-ANSWERS = pa.schema(required("query", "size", "subject", "fact"))
-"""Answers of queries, numbered as in ``questions.QueryNumbers``, with the number of answers of each."""
-PAIRS = pa.schema(required("first", "second", "fewest", "subject", "first_fact", "second_fact"))
-"""Subjects that answer two queries; ``fewest`` is the number of answers of the query with fewer."""
-BASES = pa.schema(required("query", "own", "subject"))
-"""Answers of queries, with the query's property."""
-PAIRED = pa.schema([*BASES.remove(1), *list(VALUES)[1:]])
-
-
-class PairAnswers(NamedTuple):
-    """Two queries, by number, with the numbers of the subjects that answer both, ascending, and the facts of each."""
-
-    first: int
-    second: int
-    subjects: Numbers
-    first_facts: Numbers
-    second_facts: Numbers
-
-
-class ValueAnswers(NamedTuple):
-    """Values of the answers of a query, by its number."""
-
-    query: int  # selects the subjects
-    property_id: str  # property of the values
-    pairs: tuple[tuple[int, str], ...]  # distinct (subject, value), by subject, then value
-
-
-def simple_answers(
-    facts: Iterable[pa.RecordBatch],
-    relations: Relations,
-    types: ClassTypes,
-    *,
-    least: int,
-    most: int,
-    tally: Counter[str] | None = None,
-) -> Iterator[tuple[SimpleQuery, Numbers]]:
-    """Yields the queries of enabled simple relations that have enough answers, with the numbers of these, ascending.
-
-    Each type of a typed relation makes a query for the subjects of this type. A subject can be in several queries, or
-    in no query if it has none of the types. The limits apply to the typed query, with one exception: if there are too
-    many subjects over all types, property and value are skipped altogether. Typed queries of the same property and
-    value are all returned, even if their answers are the same.
-
-    Args:
-        facts: rows of FACTS by value, property and subject. All rows of a value and property are in the same batch.
-            Facts may be repeated.
-        types: the meaning of the type masks in the facts.
-        tally: counts pairs of property and value as ``too_many_subjects``, and pairs of typed relations with too few
-            subjects of every type as ``no_type``.
-
-    Returns:
-        By value, then property, with types in the order of the relation.
-    """
-    tally = Counter() if tally is None else tally
-    for batch in facts:
-        property_, value, subject, *words = (batch[name].to_numpy() for name in FACTS.names)
-        is_new = np.ones(len(subject), np.bool_)
-        is_new[1:] = (subject[1:] != subject[:-1]) | (property_[1:] != property_[:-1]) | (value[1:] != value[:-1])
-        property_, value, subject = property_[is_new], value[is_new], subject[is_new]
-        masks = np.stack([word[is_new] for word in words], axis=1)
-        for start, end in _runs(value, property_, least=least):
-            relation = relations.simple.get(f"P{property_[start]}")
-            if relation is None or not relation.is_enabled:
-                continue
-            if end - start > most:
-                tally["too_many_subjects"] += 1
-                continue
-            query = SimpleQuery(relation.property_id, f"Q{value[start]}")
-            if not relation.types:
-                yield query, subject[start:end]
-                continue
-            of_types = [
-                (label, subject[start:end][types.has_type(masks[start:end], label)])
-                for label in relation.types
-                if label in types.labels
-            ]
-            enough = [(label, found) for label, found in of_types if len(found) >= least]
-            tally["no_type"] += not enough
-            for label, found in enough:
-                yield query._replace(type_label=label), found
-
-
-def pairs_of_queries(answers: Iterable[pa.RecordBatch], family_bits: int) -> Iterator[pa.RecordBatch]:
-    """Yields the subjects that answer two queries, as rows of PAIRS; each unordered pair occurs once, with ``first`` <
-    ``second``.
-
-    Args:
-        answers: rows of ANSWERS by subject and query; all rows of a subject are in the same batch.
-        family_bits: low bits of a query's number; queries that differ only in these, such as the types of a property
-            and value, make no pair.
-    """
-    for batch in answers:
-        query, size, subject, fact = (batch[name].to_numpy() for name in ANSWERS.names)
-        family = query >> family_bits
-        place, gap = np.arange(len(subject)), 0
-        while len(place):
-            gap += 1
-            # The rows of a subject are consecutive: if the row at this gap has another subject, so have all rows at
-            # larger gaps.
-            place = place[place + gap < len(subject)]
-            place = place[subject[place] == subject[place + gap]]
-            first = place[family[place] != family[place + gap]]
-            second = first + gap
-            columns = [query[first], query[second], np.minimum(size[first], size[second])]
-            columns += [subject[first], fact[first], fact[second]]
-            if len(first):
-                yield pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=PAIRS)
-
-
-def intersections(pairs: Iterable[pa.RecordBatch], *, least: int) -> Iterator[PairAnswers]:
-    """Yields the pairs of queries that share enough answers where neither has all answers of the other, by first and
-    second.
-
-    Args:
-        pairs: rows of PAIRS by first, second and subject; all rows of a pair are in the same batch.
-    """
-    for batch in pairs:
-        first, second, fewest, subject, first_fact, second_fact = (batch[name].to_numpy() for name in PAIRS.names)
-        for start, end in _runs(first, second, least=least):
-            if end - start < fewest[start]:
-                facts = first_fact[start:end], second_fact[start:end]
-                yield PairAnswers(int(first[start]), int(second[start]), subject[start:end], *facts)
-
-
-def values_of_queries(bases: pa.Table, values: pa.Table) -> pa.Table:
-    """Returns the values of the answers of queries, as rows of PAIRED in no particular order.
-
-    A query's own property makes no composition with it.
-
-    Args:
-        values: rows of VALUES; rows may be repeated.
-    """
-    rows = bases.join(values, "subject", join_type="inner")
-    return rows.filter(pc.not_equal(rows["own"], rows["property"])).select(PAIRED.names).cast(PAIRED)
-
-
-def compositions(paired: Iterable[pa.RecordBatch], *, least: int) -> Iterator[ValueAnswers]:
-    """Yields the pairs of query and property whose answers have enough distinct values, by property and query.
-
-    Args:
-        paired: rows of PAIRED by property and query; all rows of a property and query are in the same batch.
-    """
-    for batch in paired:
-        order = [(name, "ascending") for name in ("property", "query", "subject", "value")]
-        table = pa.Table.from_batches([batch]).sort_by(order)
-        query, property_, subject = (table[name].to_numpy() for name in ("query", "property", "subject"))
-        for start, end in _runs(property_, query, least=least):
-            said = table["value"].slice(start, end - start).to_pylist()
-            if len(set(said)) >= least:
-                pairs = dict.fromkeys(zip(subject[start:end].tolist(), said, strict=True))
-                yield ValueAnswers(int(query[start]), f"P{property_[start]}", tuple(pairs))
-
-
-def _runs(*keys: Numbers, least: int) -> Iterator[tuple[int, int]]:
-    """Yields the half-open runs of at least so many rows that are equal in all sorted columns."""
-    n_rows = len(keys[0])
-    if n_rows:
-        is_edge = np.any([key[1:] != key[:-1] for key in keys], axis=0)
-        edges = np.concatenate([[0], np.flatnonzero(is_edge) + 1, [n_rows]])
-        is_long = np.diff(edges) >= least
-        yield from zip(edges[:-1][is_long].tolist(), edges[1:][is_long].tolist(), strict=True)

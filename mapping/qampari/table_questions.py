@@ -58,7 +58,7 @@ def fact_key(list_page_id: int, table: int, row: int, column: int | None) -> str
 
 
 def table_facts(tables: Iterable[ListTable]) -> Iterator[TableFact]:
-    """Yields the facts to be proved for the tables of a page: first that rows belong to the list, then their values.
+    """Lists the facts to be proved for the tables of a page: first that rows belong to the list, then their values.
 
     Only rows with a page make facts. Rows with the same page, or in a column with the same page and value, make one
     fact, at the first row. Values that cannot be searched for, such as numbers of fewer than three digits, make none.
@@ -76,7 +76,7 @@ def table_facts(tables: Iterable[ListTable]) -> Iterator[TableFact]:
 
 
 def member_rows(tables: Iterable[ListTable]) -> Iterator[tuple[ListTable, int]]:
-    """Yields the rows of a page's tables that have a page; for each page only the first row."""
+    """Reads the rows of a page's tables that have a page of their own; for each page only the first row."""
     seen = set()
     for table in tables:
         for number, row in enumerate(table.rows):
@@ -86,7 +86,7 @@ def member_rows(tables: Iterable[ListTable]) -> Iterator[tuple[ListTable, int]]:
 
 
 def rows_with_page(table: ListTable, column: int) -> Iterator[int]:
-    """Yields the rows that have a page; for each page and value only the first. The value can be empty."""
+    """Selects the rows that have a page; for each page and value only the first. The value can be empty."""
     seen = set()
     for number, row in enumerate(table.rows):
         pair = row.key.page_id, row.values[column].text
@@ -445,5 +445,5 @@ def _year_of(text: str) -> Decimal:
 
 
 def _uncapitalise(name: str) -> str:
-    """A column's name with its words in lower case but for those like GDP. The released code lowers all."""
+    """Returns a column's name in lower case, except for words like GDP. The released code lowers all words."""
     return _CAPITALISED.sub(lambda word: word[0].lower(), name)

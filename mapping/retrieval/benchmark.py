@@ -1,5 +1,5 @@
-"""Evaluates the predictions of systems for datasets: every single value, means with intervals, and a table beside the
-papers' figures."""
+"""Evaluates the predictions of systems for datasets: every single value, means with intervals, and a table with the
+papers' figures next to them."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class Dataset(NamedTuple):
 
 
 def datasets_of(path: str, name: str = "") -> Iterator[Dataset]:
-    """Yields the gold files with answers or evidence in a release or another folder, or a single file, with the given
-    name if any.
+    """Finds the gold files with answers or evidence in a release or another folder. A single file is returned under the
+    given name, if any.
 
     Raises:
         SetupError: it is neither a release or folder with such files, nor an existing file.
@@ -90,7 +90,7 @@ def datasets_of(path: str, name: str = "") -> Iterator[Dataset]:
         if kind in (AMBER_SETS, QAMPARI_RELEASE):
             stem = f"{'amber' if kind is AMBER_SETS else 'qampari'}/{stem}"
         own = _dataset(join(path, file), "/".join((name, stem) if name else (stem,)))
-        # Its links are those counted in the alias table.
+        # Its own links are counted in the alias table, so they are not part of the mean over all mentions.
         yield own._replace(pool="") if kind is ENTITY_LINKING else own
 
 
@@ -103,7 +103,8 @@ def _has_gold(path: str) -> bool:
 
 
 def _stem(path: str) -> str:
-    """Characters that cannot be in the name of a folder of predictions are dropped, or replaced by underscores.
+    """Returns the name of a file as the name of a folder of predictions; other characters are dropped or become
+    underscores.
 
     >>> _stem("aligned/nq-dev-kilt.jsonl.gz"), _stem("qampari_data/dev_data.jsonl"), _stem("_my (old) set.jsonl")
     ('nq-dev', 'dev', 'my _old_ set')
@@ -123,11 +124,11 @@ def _dataset(path: str, name: str) -> Dataset:
     return Dataset(name, path, form, key, MENTIONS if is_linking else QUESTIONS, task)
 
 
-def measured(dataset: Dataset, predictions: str, *, most: int, reject: Reject) -> dict[str, Sequence[float]]:
+def metric_values(dataset: Dataset, predictions: str, *, most: int, reject: Reject) -> dict[str, Sequence[float]]:
     """Returns the values that the means of a dataset's metrics are computed from, by metric.
 
     Args:
-        most: number of places that a system returns; metrics at higher ranks are skipped.
+        most: number of locations that a system returns; metrics at higher ranks are skipped.
     """
     if not Folder.of(predictions).size():  # the dataset has no queries
         return {}
@@ -161,7 +162,7 @@ select dataset, system, list(metric order by place), list(own order by place) fr
 
 
 def scores_of(folder: str, values: FileEntry, *, resamples: int) -> Iterator[Score]:
-    """Yields the scores for the table of values in a folder; those over several datasets come last.
+    """Reads the scores for the table of values in a folder; scores over several datasets come last.
 
     Args:
         resamples: number of bootstrap resamples; 0 for no intervals.
@@ -185,7 +186,7 @@ class PublishedScore(NamedTuple):
 
 
 @cache
-def published() -> Mapping[tuple[str, str], Sequence[PublishedScore]]:
+def published_scores() -> Mapping[tuple[str, str], Sequence[PublishedScore]]:
     """Returns the figures of ``published.toml`` by dataset and metric."""
     text = (resources.files("mapping.retrieval") / "published.toml").read_text("utf-8")
     found: defaultdict[tuple[str, str], list[PublishedScore]] = defaultdict(list)
@@ -238,19 +239,19 @@ class ScoreRow(NamedTuple):
 
 
 def score_rows(datasets: Sequence[Dataset], systems: Sequence[str], scores: Iterable[Score]) -> Iterator[ScoreRow]:
-    """Yields the metrics that papers report, each with the scores of all systems; combined datasets come last."""
+    """Lists the metrics that papers report, each with the scores of all systems; combined datasets come last."""
     by_place = {(score.dataset, score.metric, score.system): score for score in scores}
     pools = (Dataset(QUESTIONS, "", "kilt", "", ""), Dataset(MENTIONS, "", "kilt", "", "", "accuracy"))
     for dataset in (*datasets, *pools):
         tasks = (dataset.task,) if dataset.task else DOWNSTREAM
-        beside = (name for name in (*DOWNSTREAM, *KILT) if (dataset.key, name) in published())
+        beside = (name for name in (*DOWNSTREAM, *KILT) if (dataset.key, name) in published_scores())
         for shown in (*_SHOWN[dataset.form], *(beside if dataset.form == "kilt" else ())):
             for metric in dict.fromkeys(shown.replace(_DOWNSTREAM, task) for task in tasks):
                 found = tuple(by_place.get((dataset.name, metric, system)) for system in systems)
                 sizes = sorted({score.n for score in found if score is not None})
                 if sizes:
                     n = ", ".join(f"{size:,}" for size in sizes)
-                    yield ScoreRow(dataset.name, metric, n, found, published().get((dataset.key, shown), ()))
+                    yield ScoreRow(dataset.name, metric, n, found, published_scores().get((dataset.key, shown), ()))
 
 
 def score_text(score: Score | None) -> str:

@@ -54,7 +54,7 @@ class ScoreValue(Row):
 
 
 class Cost(Row):
-    """One row per dataset and system: what its run took here, which no other run need take."""
+    """One row per dataset and system: time and memory of its run, as measured; they differ from run to run."""
 
     dataset: Annotated[str, "name of the dataset"]
     system: Annotated[str, "name of the system"]
@@ -66,7 +66,7 @@ class Cost(Row):
 EVERY_VALUE = """(
     select dataset, system, metric, value, _row, false as is_pool from "values" union all
     select pool, system, metric, value, _row, true from "values" where pool <> '')"""
-"""Values by everything they count for, in SQL: their dataset, and all questions or all mentions."""
+"""SQL for the values, once for their dataset, and once for all questions or all mentions."""
 
 
 def _pool(name: str) -> Measure:

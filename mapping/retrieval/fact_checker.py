@@ -32,8 +32,8 @@ from mapping.retrieval.reader_models import check_head, read_config
 from mapping.retrieval.system_options import ReaderOptions, backend_of
 
 ANSWERS = {"entailment": "SUPPORTS", "contradiction": "REFUTES", "neutral": "REFUTES"}
-"""The label of each class where claims are supported or refuted. The first one wins if classes are equally frequent and
-probable."""
+"""The label of each class for claims that are supported or refuted. If classes are equally frequent and probable, the
+first one in this order is chosen."""
 
 
 class FactChecker:
@@ -83,7 +83,7 @@ def _model_options(options: ReaderOptions, max_tokens: int = MAX_PAIR_TOKENS) ->
     )
 
 
-def checked(
+def check_claims(
     claims: Sequence[Query],
     model: FactChecker,
     *,
@@ -92,26 +92,26 @@ def checked(
     pages: PageLookup | None = None,
     n_sentences: int | None = None,
 ) -> Iterator[bytes | RecordError]:
-    """Yields the prediction for each claim, as a line in the format of its benchmark, or the reason for a missing
+    """Predicts a label for each claim, as a line in the format of its benchmark, or returns the reason why there is no
     prediction.
 
     Args:
         n_sentences: number of first sentences of each passage's page to read instead of the passage, from ``pages``.
     """
     read: list[tuple[Hit, ...] | RecordError] = []
-    for asked in claims:
+    for query in claims:
         try:
-            read.append(_contexts(asked, top, pages, n_sentences))
+            read.append(_contexts(query, top, pages, n_sentences))
         except RecordError as error:
-            read.append(RecordError(error.reason, f"{asked.query_id}: {error.detail}"))
+            read.append(RecordError(error.reason, f"{query.query_id}: {error.detail}"))
     pairs = [
-        Pair(prompt.context(hit).text, prompt.text(asked, ()))
-        for asked, hits in zip(claims, read, strict=True)
+        Pair(prompt.context(hit).text, prompt.text(query, ()))
+        for query, hits in zip(claims, read, strict=True)
         if not isinstance(hits, RecordError)
         for hit in hits
     ]
     judged = iter(model.judge(pairs) if pairs else ())
-    for asked, hits in zip(claims, read, strict=True):
+    for query, hits in zip(claims, read, strict=True):
         if isinstance(hits, RecordError):
             yield hits
             continue
@@ -121,26 +121,26 @@ def checked(
             None,
         )
         if refused is None:
-            yield _line(asked, hits, [verdict if isinstance(verdict, Verdict) else None for verdict in verdicts])
+            yield _line(query, hits, [verdict if isinstance(verdict, Verdict) else None for verdict in verdicts])
         elif refused.reason == "hypothesis_too_long":
-            yield RecordError("prompt_too_long", f"{asked.query_id}: the claim by itself has {refused.detail}")
+            yield RecordError("prompt_too_long", f"{query.query_id}: the claim by itself has {refused.detail}")
         else:
-            yield RecordError("wrong_type", f"{asked.query_id}: the input is empty")
+            yield RecordError("wrong_type", f"{query.query_id}: the input is empty")
 
 
-def _contexts(asked: Query, top: int, pages: PageLookup | None, n_sentences: int | None) -> tuple[Hit, ...]:
-    if asked.benchmark == "qampari":
+def _contexts(query: Query, top: int, pages: PageLookup | None, n_sentences: int | None) -> tuple[Hit, ...]:
+    if query.benchmark == "qampari":
         raise RecordError("no_claim", "a question for a list is not a claim")
-    first = asked.contexts[:top]
+    first = query.contexts[:top]
     if n_sentences is None or pages is None:
         return first
     found = [pages.beginning(page_id, n_sentences) for page_id in dict.fromkeys(hit.page_id for hit in first)]
     return tuple(hit for hit in found if hit.text)
 
 
-def _line(asked: Query, hits: Sequence[Hit], verdicts: Sequence[Verdict | None]) -> bytes:
+def _line(query: Query, hits: Sequence[Hit], verdicts: Sequence[Verdict | None]) -> bytes:
     known = [verdict for verdict in verdicts if verdict is not None]
-    answer = most_probable(known) if asked.benchmark == "amber" else majority(known)
+    answer = most_probable(known) if query.benchmark == "amber" else majority(known)
 
     def probability(verdict: Verdict | None) -> float:
         if verdict is None:
@@ -149,7 +149,7 @@ def _line(asked: Query, hits: Sequence[Hit], verdicts: Sequence[Verdict | None])
         return supported if answer == "SUPPORTS" else refuted if answer == "REFUTES" else max(supported, refuted)
 
     order = sorted(range(len(hits)), key=lambda number: -probability(verdicts[number]))
-    return answer_line(asked, [hits[number] for number in order], [answer] if answer else [])
+    return answer_line(query, [hits[number] for number in order], [answer] if answer else [])
 
 
 def majority(verdicts: Sequence[Verdict]) -> str:

@@ -77,7 +77,7 @@ class Generator:
         self._model = model.to(self._device).eval()
         settings = model.generation_config.to_dict()
         marks = {name: value for name, value in settings.items() if name.endswith("_token_id")}
-        marks.pop("forced_eos_token_id", None)  # would end a truncated answer, and has no other effect
+        marks.pop("forced_eos_token_id", None)  # it would only end truncated answers
         marks["pad_token_id"] = self._tokenizer.pad_token_id
         self._settings = transformers.GenerationConfig(
             do_sample=False, num_beams=1, max_new_tokens=options.new_tokens, **marks

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from mapping.document import Block, Document, Paragraph, Section, TableSection, to_markdown
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, TABLE_COMPOSITION, TABLE_SIMPLE
-from mapping.retrieval.benchmark import Dataset, PublishedScore, published
+from mapping.retrieval.benchmark import Dataset, PublishedScore, published_scores
 from mapping.retrieval.benchmark_kind import Score
 
 _SPLIT = re.compile(r"(?:^|[/_-])(train|dev|test)(?:[/_-]|$)")
@@ -72,7 +72,7 @@ class PaperTable(NamedTuple):
 
 
 def layouts() -> Iterator[Layout]:
-    """Yields the layouts, paper by paper."""
+    """Iterates over the layouts, paper by paper."""
     for number, metric, what in ((3, "downstream", "answers"), (4, "Rprec", "pages"), (5, "KILT-downstream", "both")):
         columns = tuple(MetricColumn(label, key, metric) for key, label in _KILT.items())
         yield Layout(f"KILT, table {number}: {what}", f"KILT (2021), table {number}", columns)
@@ -179,11 +179,11 @@ def _own_value(
 
 
 def _published_rows(layout: Layout) -> Iterator[tuple[str | float | None, ...]]:
-    """Yields the rows of the paper, in its order."""
+    """Lists the rows of the paper's table, in its order."""
     figures: dict[tuple[int, str], dict[int, PublishedScore]] = {}
     for place, column in enumerate(layout.columns):
         dataset, metric, source = column.figures or (column.dataset, column.metric, layout.source)
-        for figure in published().get((dataset, metric), ()):
+        for figure in published_scores().get((dataset, metric), ()):
             if figure.source == source:
                 figures.setdefault((figure.row, figure.system), {})[place] = figure
     for (_, system), own in sorted(figures.items()):

@@ -87,7 +87,7 @@ class _SpacyFinder:
         spacy = load_library("spacy", purpose="--mention-model with a folder of spaCy")
         with opening(model, "it cannot be opened as a spaCy pipeline"):
             _check_spacy_config(spacy.util.load_config(Path(model, "config.cfg"), interpolate=True), model)
-            self._pipeline = spacy.load(Path(model))  # of a text, spaCy would import the package of that name
+            self._pipeline = spacy.load(Path(model))  # given a str, spaCy would import a package of that name
         if not {"ner", "entity_ruler", "span_ruler"} & {*self._pipeline.pipe_names}:
             raise SetupError(
                 f"{model}: its components are {', '.join(self._pipeline.pipe_names) or 'none'}, and none finds "
@@ -119,7 +119,7 @@ def _check_spacy_config(config: Mapping[str, Any], model: str) -> None:
 
 
 def _functions(block: Any) -> Iterator[str]:
-    """Yields the functions that a block of a pipeline's config calls, each as registry/name.
+    """Finds the functions that a block of a pipeline's config calls, each as registry/name.
 
     >>> [*_functions({"tokenizer": {"@tokenizers": "spacy.Tokenizer.v1"}, "batch_size": 7})]
     ['tokenizers/spacy.Tokenizer.v1']

@@ -32,7 +32,6 @@ from mapping.sources.raw_records import (
 
 Benchmark = Literal["kilt", "amber", "qampari"]
 _MARKS = re.compile(r"\[(?:START_ENT|END_ENT|SEP)\]")
-# The entity that a query is about: the marked mention of entity linking, the subject of slot filling.
 MENTION = re.compile(r"\[START_ENT\](.*?)\[END_ENT\]", re.DOTALL)
 """The marked mention of entity linking."""
 _SUBJECT = re.compile(r"\[START_ENT\](.*?)\[END_ENT\]|\A(.*?)\[SEP\]", re.DOTALL)
@@ -139,7 +138,7 @@ def _id(record: Json) -> str:
 
 
 def _answers(output: Json) -> Iterable[str]:
-    """Returns the answers of an output, none if the answer is null; a number is converted to its digits, as in the
+    """Returns the answers of an output; a null answer is skipped, and a number becomes its digits, as in the
     evaluation."""
     answer = output.get("answer")
     if isinstance(answer, list):

@@ -84,7 +84,7 @@ def contexts_of(record: Json, key: str = "ctxs") -> list[Hit]:
     return contexts
 
 
-def with_template_question(asked: Query, record: Json, seed: str) -> Query:
+def with_template_question(query: Query, record: Json, seed: str) -> Query:
     """Returns a query with a template question of its record, selected by a hash of its id and a seed; without template
     questions, the query itself.
 
@@ -95,9 +95,9 @@ def with_template_question(asked: Query, record: Json, seed: str) -> Query:
     questions = strings_at(meta, "template_questions") if "template_questions" in meta else ()
     known = [question for question in questions if question.strip()]
     if not known:
-        return asked
+        return query
     return replace(
-        asked, template_question=min(known, key=lambda question: stable_sha256(seed, asked.query_id, question))
+        query, template_question=min(known, key=lambda question: stable_sha256(seed, query.query_id, question))
     )
 
 
@@ -115,10 +115,10 @@ class Prompt(NamedTuple):
     prompt: str
     passage: str = ""
 
-    def text(self, asked: Query, contexts: Sequence[Hit]) -> str:
+    def text(self, query: Query, contexts: Sequence[Hit]) -> str:
         """Returns the prompt for a question with passages."""
         filled = "".join(_filled(self.passage, {"title": hit.title, "text": hit.text}) for hit in contexts)
-        own = replace(asked, input=asked.template_question) if asked.template_question else asked
+        own = replace(query, input=query.template_question) if query.template_question else query
         return _filled(self.prompt, {"input": own.input, "question": own.text, "passages": filled})
 
     def context(self, hit: Hit) -> ReaderPassage:
@@ -220,7 +220,7 @@ class _Plan(NamedTuple):
     refused: RecordError | None = None  # why the question is not answered
 
 
-def answered(
+def answer_questions(
     questions: Sequence[Query],
     model: WritingModel,
     *,
@@ -229,8 +229,8 @@ def answered(
     top: int,
     find_page: FindPage | None = None,
 ) -> Iterator[bytes | RecordError]:
-    """Yields the prediction for each question, as a line in the format of its benchmark; or the reason why there is
-    none.
+    """Predicts an answer to each question, as a line in the format of its benchmark, or returns the reason why there is
+    no prediction.
 
     Args:
         find_page: returns the provenance of a linked mention; without it, the provenance is the passages that were
@@ -251,25 +251,25 @@ def answered(
         yield plan.refused or _line(plan, written, form, find_page)
 
 
-def _planned(asked: Query, model: WritingModel, form: ReadForm, prompt: Prompt, top: int) -> _Plan:
-    contexts = () if form == "closed" else asked.contexts[:top]
-    n_question = model.count([prompt.text(asked, ())])[0]
+def _planned(query: Query, model: WritingModel, form: ReadForm, prompt: Prompt, top: int) -> _Plan:
+    contexts = () if form == "closed" else query.contexts[:top]
+    n_question = model.count([prompt.text(query, ())])[0]
     if n_question > model.max_tokens - bool(contexts):
-        why = f"{asked.query_id}: the question by itself has {n_question:,} tokens; {model.max_tokens:,} fit"
-        return _Plan(asked, (), [], RecordError("prompt_too_long", why))
+        why = f"{query.query_id}: the question by itself has {n_question:,} tokens; {model.max_tokens:,} fit"
+        return _Plan(query, (), [], RecordError("prompt_too_long", why))
     together = [(hit,) for hit in contexts] if form in _BY_PASSAGE else [contexts]
-    fitting = [_fitting(asked, own, model, prompt) for own in together]
-    texts = [prompt.text(asked, own) for own in fitting if own]
+    fitting = [_fitting(query, own, model, prompt) for own in together]
+    texts = [prompt.text(query, own) for own in fitting if own]
     if not texts and form not in ("pig", "best"):
-        texts = [prompt.text(asked, ())]
-    return _Plan(asked, tuple(chain(*fitting)), [tuple(texts)] if form in _AS_ONE else [(text,) for text in texts])
+        texts = [prompt.text(query, ())]
+    return _Plan(query, tuple(chain(*fitting)), [tuple(texts)] if form in _AS_ONE else [(text,) for text in texts])
 
 
-def _fitting(asked: Query, contexts: tuple[Hit, ...], model: WritingModel, prompt: Prompt) -> tuple[Hit, ...]:
+def _fitting(query: Query, contexts: tuple[Hit, ...], model: WritingModel, prompt: Prompt) -> tuple[Hit, ...]:
     """Returns the first passages that fit into a prompt; if the first does not fit by itself, its beginning."""
 
     def n_over(used: tuple[Hit, ...]) -> int:
-        return model.count([prompt.text(asked, used)])[0] - model.max_tokens
+        return model.count([prompt.text(query, used)])[0] - model.max_tokens
 
     n_used = bisect_right(range(1, len(contexts) + 1), 0, key=lambda n: n_over(contexts[:n]))
     used = contexts[: max(n_used, 1)]
@@ -299,7 +299,7 @@ def _line(plan: _Plan, written: Sequence[Written], form: ReadForm, find_page: Fi
 
 
 def answer_line(
-    asked: Query, contexts: Sequence[Hit], answers: Sequence[str], find_page: FindPage | None = None
+    query: Query, contexts: Sequence[Hit], answers: Sequence[str], find_page: FindPage | None = None
 ) -> bytes:
     """Returns answers as a prediction for the question's benchmark: for QAMPARI all distinct ones, otherwise the first.
 
@@ -307,18 +307,18 @@ def answer_line(
         contexts: the provenance, best first.
         find_page: returns the provenance of a linked mention.
     """
-    if asked.benchmark == "qampari":
+    if query.benchmark == "qampari":
         names: dict[str, str] = {}
         for answer in answers:
             names.setdefault(answer_form(answer), answer)
         ctxs = [{"id": hit.document, "title": hit.title, "text": hit.text} for hit in contexts]
-        line = {"qid": asked.query_id, "question": asked.input, "predictions": list(names.values()), "ctxs": ctxs}
+        line = {"qid": query.query_id, "question": query.input, "predictions": list(names.values()), "ctxs": ctxs}
         return json_line(line)
     answer = answers[0] if answers else ""
-    if asked.is_mention and find_page is not None:
+    if query.is_mention and find_page is not None:
         page = find_page(answer) if answer else None
         contexts = () if page is None else (page,)
-    return prediction_line(asked, contexts, answer)
+    return prediction_line(query, contexts, answer)
 
 
 def _answers(written: str, *, is_list: bool) -> list[str]:

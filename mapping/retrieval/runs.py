@@ -76,7 +76,7 @@ def contexts_line(query: Query, hits: Iterable[Hit]) -> bytes:
     return json_line({name: query.query_id, "question": query.input, "ctxs": contexts})
 
 
-def found_line(query: Query, hits: Sequence[Hit], form: FoundForm | None) -> bytes:
+def hits_line(query: Query, hits: Sequence[Hit], form: FoundForm | None) -> bytes:
     """Returns the hits for a query, by default in the format of its benchmark.
 
     Raises:
@@ -119,7 +119,7 @@ def column(text: str) -> str:
 
 
 def provenance_of(record: Json, key: str = "ctxs") -> list[Json]:
-    """Returns the places of a prediction, best first, or the passages of a question with ``ctxs``.
+    """Returns the locations of a prediction, best first, or the passages of a question with ``ctxs``.
 
     Raises:
         RecordError: ``missing_field`` or ``wrong_type``.
@@ -131,12 +131,12 @@ def provenance_of(record: Json, key: str = "ctxs") -> list[Json]:
     return [place for output in outputs for place in optional_objects(output, "provenance")]
 
 
-def found_id(record: Json) -> str:
+def prediction_id(record: Json) -> str:
     """Returns the id of the question that passages were found for; raises as ``provenance_of``."""
     return record_qid(record) if "qid" in record or "ctxs" in record else digits_or_text(record, "id")
 
 
-def found_of(record: Json) -> list[RankedDocument]:
+def ranked_documents(record: Json) -> list[RankedDocument]:
     """Returns the documents of a prediction, or of a question with ``ctxs``, best first: passages if it names them,
     otherwise pages. Raises as ``provenance_of``."""
     places = provenance_of(record)
@@ -204,7 +204,7 @@ def ranked_queries(path: str, reject: Reject) -> Iterator[Ranked]:
             yield ranked[0][0], query_id, [found for _, (_, _, found) in ranked]
         return
     for raw, (query_id, found) in _parsed(
-        path, reject, lambda raw: (found_id(record := raw.parse()), found_of(record))
+        path, reject, lambda raw: (prediction_id(record := raw.parse()), ranked_documents(record))
     ):
         yield raw, query_id, found
 
@@ -218,8 +218,8 @@ def is_run(path: str) -> bool:
 def searched_queries(
     path: str, reject: Reject, *, search: Callable[[Sequence[Query]], Iterable[list[Hit]]], n_queries: int = 1024
 ) -> Iterator[tuple[RawRecord, str, tuple[Query, list[Hit]]]]:
-    """Yields the position of each query in a file, its id, and the query with its hits; rejects records without a
-    query. ``n_queries`` are searched for together."""
+    """Searches for the queries of a file, ``n_queries`` together. Iterates over the position of each query, its id, and
+    the query with its hits; records without a query are rejected."""
     records = _parsed(path, reject, lambda raw: queries_of(raw.parse()))
     asked = ((raw, query) for raw, queries in records for query in queries)
     while group := list(islice(asked, n_queries)):
@@ -228,10 +228,10 @@ def searched_queries(
 
 
 def of_queries(queries: Iterable[tuple[RawRecord, str, Q]], reject: Reject, make: Callable[[str, Q], T]) -> Iterator[T]:
-    """Yields the result of ``make`` for each query; rejects queries that cannot be used or are repeated."""
+    """Calls ``make`` for each query and rejects queries that cannot be used or are repeated."""
     seen: set[str] = set()
     for raw, query_id, found in queries:
-        with raw.told(reject):
+        with raw.rejecting(reject):
             if query_id in seen:
                 raise RecordError("duplicate_question", query_id)
             seen.add(query_id)
@@ -241,7 +241,7 @@ def of_queries(queries: Iterable[tuple[RawRecord, str, Q]], reject: Reject, make
 def _parsed(path: str, reject: Reject, parse: Callable[[RawRecord], T]) -> Iterator[tuple[RawRecord, T]]:
     """Reads and parses the lines of a file; rejects lines that cannot be parsed."""
     for raw in iter_records(path):
-        with raw.told(reject):
+        with raw.rejecting(reject):
             yield raw, parse(raw)
 
 

@@ -201,30 +201,30 @@ def answer_span(
     return begin[0], end[1], float(table[first, last])
 
 
-def extracted(
+def extract_answers(
     questions: Sequence[Query], model: SpanReader, *, prompt: Prompt, top: int, find_page: FindPage | None = None
 ) -> Iterator[bytes | RecordError]:
-    """Yields the prediction for each question, as a line in the format of its benchmark; or the reason why there is
-    none."""
+    """Predicts an answer to each question, as a line in the format of its benchmark, or returns the reason why there is
+    no prediction."""
     refused: dict[int, RecordError] = {}
     pairs: list[QuestionPassage] = []
-    for place, asked in enumerate(questions):
-        question = prompt.text(asked, ())
+    for place, query in enumerate(questions):
+        question = prompt.text(query, ())
         try:
             model.check(question)
         except RecordError as error:
-            refused[place] = RecordError(error.reason, f"{asked.query_id}: {error.detail}")
+            refused[place] = RecordError(error.reason, f"{query.query_id}: {error.detail}")
             continue
-        pairs += [QuestionPassage(question, *prompt.context(hit)) for hit in asked.contexts[:top]]
+        pairs += [QuestionPassage(question, *prompt.context(hit)) for hit in query.contexts[:top]]
     found = iter(model.spans(pairs) if pairs else ())
-    for place, asked in enumerate(questions):
+    for place, query in enumerate(questions):
         if place in refused:
             yield refused[place]
             continue
-        own = [(hit, next(found)) for hit in asked.contexts[:top]]
+        own = [(hit, next(found)) for hit in query.contexts[:top]]
         ranked = sorted(own, key=lambda pair: -np.inf if pair[1] is None else pair[1].score, reverse=True)
         answers = []
         for hit, span in ranked:
             if span is not None and span.score > 0:
                 answers.append(prompt.context(hit).text[span.start_char : span.end_char].strip())
-        yield answer_line(asked, [hit for hit, _ in ranked], answers, find_page)
+        yield answer_line(query, [hit for hit, _ in ranked], answers, find_page)

@@ -27,9 +27,9 @@ TextForm = Literal["plain", "pair", "blink"]
 """The form of a passage for an encoder: title and text as two lines, as two segments (DPR), or with BLINK's
 marker between them."""
 ReadForm = Literal["closed", "read", "fid", "pig", "best", "rag-sequence", "rag-token", "extractive", "fact-checking"]
-"""How a model reads: only the question; passages in sequence; Fusion-in-Decoder; each passage separately, with all
-answers, with the most probable answer, or with the answer that is most probable over all passages; a span of a passage;
-or a claim with each passage."""
+"""How a model reads: only the question (closed); passages in sequence (read); Fusion-in-Decoder (fid); each passage
+separately, with all answers (pig), the most probable answer (best), or the answer that is most probable over all
+passages (rag-…); to find a span of a passage (extractive); or to judge a claim by each passage (fact-checking)."""
 
 
 @dataclass(frozen=True, slots=True)

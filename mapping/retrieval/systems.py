@@ -77,23 +77,22 @@ class SearchSystem:
     tfidf: Mapping[Level, TfidfIndex] = field(default_factory=dict)  # for ``tfidf``, by searched level
 
     def search(self, queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
-        """Yields at most so many documents for each query, best first; vectors are searched for many queries at
-        once."""
+        """Finds at most so many documents for each query, best first; vectors are searched for many queries at once."""
         if self.name.endswith(RERANK):
             return self._reranked(queries, n_documents)
         groups = [self._group(group.split(","), queries, n_documents) for group in self.name.split("+")]
         return _combined(groups, _in_order, n_documents)
 
     def _group(self, names: Sequence[str], queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
-        """Yields the results of a single system, or the fused results of several."""
+        """Finds the results of a single system, or the fused results of several."""
         if len(names) == 1:
             return self._found(names[0], queries, n_documents)
         runs = [self._found(name, queries, max(n_documents, self.depth)) for name in names]
         return _combined(runs, partial(_fused, depth=self.depth), n_documents)
 
     def _reranked(self, queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
-        """Yields results whose first passages are ordered by a cross-encoder. A page has the position of its best
-        passage; pages without any of these passages follow."""
+        """Orders the first passages of each result by a cross-encoder. A page has the position of its best passage;
+        pages without any of these passages follow."""
         assert self.reranker is not None
         depth = self.reranker.depth
         inner = replace(self, name=self.name.removesuffix(RERANK), level="passage", with_texts=True)
@@ -105,7 +104,7 @@ class SearchSystem:
         return _combined([firsts, replace(inner, level="page").search(queries, n_documents)], _in_order, n_documents)
 
     def _found(self, name: str, queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
-        """Yields the results of a single system: passages, or the pages of the best passages."""
+        """Finds the results of a single system: passages, or the pages of the best passages."""
         if name == "dense":
             found = self._by_vectors(queries, n_documents)
         else:
@@ -137,7 +136,7 @@ class SearchSystem:
         return hits
 
     def _by_vectors(self, queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
-        """Yields the passages with the nearest vectors; their texts come from the BM25 index. If a query has several
+        """Finds the passages with the nearest vectors; their texts come from the BM25 index. If a query has several
         mentions, a document has the score of its nearest mention."""
         assert self.vectors is not None
         passage = partial(self.index.passage, with_texts=self.with_texts)
@@ -195,7 +194,7 @@ class SearchSystem:
 def _combined(
     systems: Sequence[Iterator[list[Hit]]], rank: Callable[[Sequence[list[Hit]]], list[Hit]], n_documents: int
 ) -> Iterator[list[Hit]]:
-    """Yields the results of a single system unchanged; the results of several are ranked by ``rank``."""
+    """Fuses the results of several systems by ``rank``; the results of a single system are unchanged."""
     return systems[0] if len(systems) == 1 else (rank(runs)[:n_documents] for runs in zip(*systems, strict=True))
 
 

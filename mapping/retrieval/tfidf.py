@@ -214,8 +214,7 @@ def open_analyser(lang: str) -> Callable[[str], Counter[int]]:
 def make_tfidf_index(passages: str, index: str, *, level: Level) -> int:
     """Writes the index of a corpus and returns the number of its documents.
 
-    Memory holds ``_HELD_POSTINGS`` postings, a page, and ``_MEMORY_MB`` of the database, which sorts on the output's
-    disk.
+    Memory: ``_HELD_POSTINGS`` postings, a page, and ``_MEMORY_MB`` of the database, which sorts on the output's disk.
 
     Raises:
         SetupError: the corpus has changed since it was written, or the output folder is not empty.
@@ -279,7 +278,7 @@ def _documents(passages: Iterator[Passage], level: Level) -> Iterator[_Document]
 def _count_documents(
     documents: Iterator[_Document], count: Callable[[str], Counter[int]]
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """Yields rows of both tables, with at most ``_HELD_POSTINGS`` postings plus the postings of one document."""
+    """Builds rows of both tables, with at most ``_HELD_POSTINGS`` postings plus the postings of one document."""
     rows, postings = list[TfidfDocument](), list[tuple[int, int, int]]()
 
     def batches() -> tuple[pa.RecordBatch, pa.RecordBatch]:

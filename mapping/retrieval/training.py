@@ -3,8 +3,8 @@
 | form | an example | its passages |
 |---|---|---|
 | dpr | a question | evidence as positives; the best passages of other pages as hard negatives |
-| seq2seq | a question and one of its answers | the first found passages, put before the input |
-| fid | a question | the first found passages; the target is the first answer, for QAMPARI all answers |
+| seq2seq | a question and one of its answers | the first retrieved passages, put before the input |
+| fid | a question | the first retrieved passages; the target is the first answer, for QAMPARI all answers |
 | pig | a question and one passage | evidence, with its answers as target; the best passage without an answer |
 | fact-checking | a claim and one passage | evidence; neutral passages of other pages, and of the same pages |
 | amber | a question and one passage | evidence; a passage of the best page that is not gold |
@@ -405,7 +405,7 @@ def _source(example: TrainingExample, query: Query) -> str:
 
 
 def batches_of(sizes: Mapping[str, int], options: TrainingOptions) -> Iterator[TrainingBatch]:
-    """Yields the batches of all epochs. Each batch has one dataset; datasets take turns. Datasets without examples are
+    """Draws the batches of all epochs. Each batch has one dataset; datasets take turns. Datasets without examples are
     skipped.
 
     Args:

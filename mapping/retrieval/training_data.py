@@ -106,7 +106,7 @@ class _Dataset(NamedTuple):
     name: str
     folder: str
     manifest_sha256: str
-    asked: Callable[[], Iterator[_TrainingQuestion]]
+    questions: Callable[[], Iterator[_TrainingQuestion]]
     is_aligned: bool = True  # whether the evidence follows from the table ``alignments``
 
 
@@ -188,7 +188,7 @@ def _examples(
     output: str,
     written: _Output,
 ) -> Iterator[TrainingExample]:
-    """Yields the examples of all datasets, and writes lines, counts and rejected questions."""
+    """Makes the examples of all datasets, and writes lines, counts and rejected questions."""
     names: set[str] = set()
     for number, folder in enumerate(datasets):
         with ExitStack() as stack:
@@ -271,8 +271,8 @@ def _read_qampari(
     questions.add_places(gold)
     gold.find([join(passages, entry.file) for entry in corpus.tables[TABLE]])
 
-    def asked() -> Iterator[_TrainingQuestion]:
-        for split, record in questions.asked():
+    def read_questions() -> Iterator[_TrainingQuestion]:
+        for split, record in questions.read():
             if split != options.split:
                 continue
             proven = [
@@ -291,7 +291,7 @@ def _read_qampari(
                 yield _TrainingQuestion(query, target, answer_targets(proven))
 
     return _Dataset(
-        f"qampari-{options.split}", folder, str(questions.facts()["manifest_sha256"]), asked, is_aligned=False
+        f"qampari-{options.split}", folder, str(questions.facts()["manifest_sha256"]), read_questions, is_aligned=False
     )
 
 
@@ -312,7 +312,7 @@ def _add_questions(db: DuckDBPyConnection, dataset: _Dataset, options: TrainingO
     number of questions.
     """
     n_queries = 0
-    numbered = enumerate(dataset.asked())
+    numbered = enumerate(dataset.questions())
     _insert(db, "wanted", (), _WANTED)
     _insert(db, "queries", (), _QUERIES)
     while group := list(islice(numbered, _AT_ONCE)):
@@ -348,7 +348,7 @@ def _add_run(
         while group := list(islice(ranked, _RANKED_AT_ONCE)):
             places = dict(db.execute(_PLACES, [[query_id for _, query_id, _ in group]]).fetchall())
             for raw, query_id, found in group:
-                with raw.told(rejected.append, stage=dataset.name):
+                with raw.rejecting(rejected.append, stage=dataset.name):
                     if (place := places.get(query_id)) is None:
                         raise RecordError("unknown_question", f"{query_id!r} is not in {dataset.name}")
                     if is_ranked[place]:
@@ -376,7 +376,7 @@ def _sources(db: DuckDBPyConnection, dataset: _Dataset) -> Iterator[TrainingQuer
 
     groups = groupby(rows(), key=lambda row: row[0])
     place, group = next(groups, (-1, iter(())))
-    for number, asked in enumerate(dataset.asked()):
+    for number, question in enumerate(dataset.questions()):
         roles: dict[int, list[Hit]] = {_EVIDENCE: [], _OTHER: [], _RANKED: []}
         if place == number:
             for _, role, hit in group:
@@ -384,4 +384,4 @@ def _sources(db: DuckDBPyConnection, dataset: _Dataset) -> Iterator[TrainingQuer
             place, group = next(groups, (-1, iter(())))
         ranked = list({hit.document: hit for hit in reversed(roles[_RANKED])}.values())[::-1]
         evidence, others = roles[_EVIDENCE], roles[_OTHER]
-        yield TrainingQuery(dataset.name, asked.query, evidence, ranked, others, asked.targets, asked.target)
+        yield TrainingQuery(dataset.name, question.query, evidence, ranked, others, question.targets, question.target)

@@ -88,8 +88,8 @@ def is_mixed(options: TrainingOptions, sizes: Mapping[str, int]) -> bool:
 
 
 def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
-    """Recomputes lines and batches from the examples. Memory holds a row group and eight bytes per example. If there
-    are mixed lines, all lines are copied to disk."""
+    """Recomputes lines and batches from the examples. Memory: a row group, and eight bytes per example. If there are
+    mixed lines, all lines are copied to disk."""
     facts = checking.manifest.facts
     try:
         options, sizes = training_options(facts), sizes_of(facts)

@@ -34,7 +34,8 @@ def _from_halves(stored: Bytes) -> Floats:
     moved = np.left_shift(stored.view(np.int16), 13, dtype=np.int32)
     np.bitwise_and(moved, np.int32(-0x70000001), out=moved)
     numbers = moved.view(np.float32)
-    # Here rather than later: small numbers divided by this are subnormal, and slow to multiply on Intel CPUs.
+    # Multiplied here rather than later: divided by 2¹¹², small numbers are subnormal, and slow to multiply on Intel
+    # CPUs.
     numbers *= np.float32(2.0**112)
     return numbers
 

@@ -84,7 +84,10 @@ def check_precision(precision: VectorPrecision, encoder: Mapping[str, Any]) -> N
             "count; leave it out."
         )
     if precision == "bits" and encoder["dimension"] % 8:
-        raise SetupError(f"--precision bits packs 8 numbers; {encoder['name']} gives {encoder['dimension']}.")
+        raise SetupError(
+            f"--precision bits packs 8 numbers into a byte, and vectors of {encoder['name']} have "
+            f"{encoder['dimension']} numbers; choose float16 or int8."
+        )
 
 
 def check_known(vectors: str, passages: str, facts: Mapping[str, Any]) -> None:
@@ -225,7 +228,7 @@ class VectorIndex(StoredVectors):
                 )
 
     def search(self, queries: Sequence[str], n_best: int, level: Level) -> Iterator[list[ScoredPassage]]:
-        """Yields the best passages for each query, as ``best``, with ``QUERIES_AT_ONCE`` at a time."""
+        """Finds the best passages for each query, as ``best`` does, for ``QUERIES_AT_ONCE`` queries at a time."""
         for start in range(0, len(queries), QUERIES_AT_ONCE):
             encoded = self._encoder.encode_queries(queries[start : start + QUERIES_AT_ONCE])
             yield from self._nearest(encoded, n_best, level)
@@ -308,7 +311,7 @@ def make_neighbours(vectors: str, folder: str) -> dict[str, Any]:
         os.makedirs(os.path.dirname(path))
         try:
             graph.save(path)
-        except RuntimeError as error:  # which does not say why
+        except RuntimeError as error:  # it names no reason
             if shutil.disk_usage(out.folder).free < graph.serialized_length:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path) from error
             raise

@@ -6,7 +6,7 @@ The evidence is the hypothesis and the span the reference. With Q tokens of evid
 
 where m_n is the number of n-grams they share, each counted as often as it occurs in both. There is no smoothing. A
 larger span never shares fewer n-grams, and only spans longer than the evidence are penalised. The best of all spans of
-up to Q tokens is therefore one of the windows of exactly Q tokens, and one pass over the few places of a page that
+up to Q tokens is therefore one of the windows of exactly Q tokens, and one pass over the few elements of a page that
 share an N-gram with the evidence finds it.
 
 Source: Petroni et al., KILT (2021), section 4, as its released matcher computes it; Papineni et al., BLEU (2002).
@@ -129,5 +129,5 @@ def _search(page: TokenisedPage, ids: list[int], units: list[tuple[int, WindowUn
         visited.append(hits)
     for hits in visited:
         offer_long(hits, grams, best)
-    best.settle()
+    best.break_ties()
     return best

@@ -72,7 +72,7 @@ def has_other_details(evidence: str, text: str, words: PageWords, tokeniser: Tok
         return True
     old, new = (_Words(side, words, tokeniser, lang) for side in (evidence, text))
     if old.forms != new.forms and old.without_details() == new.without_details():
-        return True  # details changed places
+        return True  # the details are in another order
     for operation in Levenshtein.opcodes(old.forms, new.forms):
         if operation.tag in ("delete", "replace"):
             lost = range(operation.src_start, operation.src_end)

@@ -103,13 +103,13 @@ class SearchSettings(NamedTuple):
     numbering: Numbering = "kilt"
     """Numbering of the output. Only elements that have a paragraph in it are searched, since no other span can be
     written."""
-    places_nothing: bool = False
+    locates_empty: bool = False
     """If true, empty evidence is located before the page's first character and scores 1.0, as in the matcher of the
     authors' code. If false, it has no location."""
     accept_fuzzy: float | None = None
     """Minimum similarity, 0 to 100, of a title that is used in place of a missing one; None to never use one."""
     rescue_sentences: int = 0
-    """How many sentences of the page a model may be asked about where the words of a span differ."""
+    """Maximum number of sentences of the page that a model judges if the words of a span differ from the evidence."""
 
 
 def is_blank(text: str) -> bool:
@@ -154,7 +154,7 @@ class PageSearch:
             return replace(wanted, outcome="page_ambiguous")
         if text is None:
             return replace(wanted, outcome="page_only")
-        if not text and self._settings.places_nothing:
+        if not text and self._settings.locates_empty:
             span = Span(0, 0, 0, 0, 1.0, "exact")
             return replace(
                 wanted, outcome="exact", section=LEAD, span=span, text="", place=place_of(span, self.elements)
@@ -164,9 +164,9 @@ class PageSearch:
         found = align_evidence(text, self._tokenised, max_elements=self._settings.max_elements)
         if found is None:
             return replace(wanted, outcome=SCORED)
-        return replace(wanted, outcome=SCORED if found.match == "bleu" else "exact", **self.standing(found))
+        return replace(wanted, outcome=SCORED if found.match == "bleu" else "exact", **self.location_columns(found))
 
-    def standing(self, span: Span) -> dict[str, Any]:
+    def location_columns(self, span: Span) -> dict[str, Any]:
         """Returns the columns of ``Alignment`` that locate a span."""
         return {
             "section": section_name(self.page.elements[span.start_element].section),
@@ -179,7 +179,7 @@ class PageSearch:
         """Returns weak evidence with the sentence of the page that has its names (``sentence``); unchanged if no
         sentence has them."""
         found = named_sentence(weak.evidence_text or "", self._tokenised, self.page.title)
-        return weak if found is None else replace(weak, outcome=SENTENCE, **self.standing(found))
+        return weak if found is None else replace(weak, outcome=SENTENCE, **self.location_columns(found))
 
     def score(self, evidence: str, text: str) -> float:
         """Returns the BLEU of a piece of evidence against a text of the page."""

@@ -265,7 +265,7 @@ def _add(
         article, candidate = int(articles[place]), (float(scores[place]), titles[place])
         found[article] = min(found.get(article, candidate), candidate, key=_rank)
     for article in sorted(found, key=lambda article: _rank(found[article]))[n_best:]:
-        del found[article]  # only a title that is still to come could make it one of the best
+        del found[article]  # only a later title could make it one of the best
 
 
 def _ranked(found: dict[int, tuple[float, str]]) -> list[tuple[float, str]]:

@@ -28,8 +28,8 @@ def named_sentence(evidence: str, page: TokenisedPage, title: str) -> Span | Non
     """Returns the sentence of the body that has all names of a piece of evidence and most of its other words, or None.
 
     A name is a word that has a digit, or a capital where the page never writes the word without one. The first word of
-    the evidence is a name only if the page capitalises it inside a sentence. Words of the page's title count as said by
-    the page. Of the other words, at least ``LEAST_SHARE`` must occur in the sentence; words that occur in few sentences
+    the evidence is a name only if the page capitalises it inside a sentence. Words of the page's title count as
+    present. Of the other words, at least ``LEAST_SHARE`` must occur in the sentence; words that occur in few sentences
     weigh more. Ties go to the shortest sentence, then to the first. Evidence without names, or with names only from the
     title, has no sentence.
     """

@@ -110,8 +110,8 @@ def fold_case(text: str) -> str:
 
 
 def find_whole(name: str, text: str, folded: str) -> Iterator[int]:
-    """Yields where a folded, non-empty name starts as a whole word, in text order: no letter, digit or underscore is
-    next to it. Matches do not overlap, and each is as long as the name."""
+    """Finds the positions where a folded, non-empty name starts as a whole word, in text order: no letter, digit or
+    underscore is next to it. Matches do not overlap, and each is as long as the name."""
     at = folded.find(name)
     while at >= 0:
         end = at + len(name)

@@ -42,9 +42,8 @@ class TokenisedPage:
         self.vocabulary: dict[str, int] = {}
         new_id = self.vocabulary.setdefault
         self.ids = [new_id(form, len(self.vocabulary)) for form in chain.from_iterable(forms)]
-        # The ids again, each as the character with that number: str.find searches for sequences at the speed of C,
-        # without an
-        # index. No page has as many distinct tokens as there are code points.
+        # The ids as a text, each as the character with that code point, so that str.find can search for sequences. No
+        # page has as many distinct tokens as there are code points.
         self._chars = "".join(map(chr, self.ids))
         self._reaches: dict[int, list[int]] = {1: self.bounds[1:]}
 
@@ -58,7 +57,7 @@ class TokenisedPage:
         return bisect_right(self.bounds, token) - 1
 
     def reach(self, max_elements: int) -> list[int]:
-        """Returns for each place where the tokens end that a span starting there can contain.
+        """Returns, for each place, the end of the tokens that a span starting in it can contain.
 
         A span crosses into the next element of the body if that is also the next element of the page, up to
         ``max_elements`` elements. Spans never cross headings or the title.

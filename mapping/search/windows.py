@@ -214,8 +214,8 @@ class Best:
             self.score, self._product, self._ties = score, product, []
             self.first, self.end = first, first + n_span
 
-    def settle(self) -> None:
-        """Where units tie, picks the shortest span, and the earliest of those."""
+    def break_ties(self) -> None:
+        """Chooses among units that tie: the shortest span, and the earliest of those."""
         if self._ties:
             n_span, self.first = min(hits.shortest(self._product, self._grams) for hits in self._ties)
             self.end = self.first + n_span
@@ -236,8 +236,8 @@ def offer_short(hits: Hits, grams: Grams, best: Best) -> None:
 def offer_long(hits: Hits, grams: Grams, best: Best) -> None:
     """Offers the spans of more than Q tokens that are not worse than the best so far, whose score must be above zero.
 
-    The window of the longest span that could still win bounds what a start can reach. That bound gives a shorter
-    longest span, and so on until no start is left or the bound stops falling.
+    The window of the longest span that could still win bounds the score that a start can reach. That bound limits the
+    length of spans further, and so on, until no start is left or the bound stops falling.
     """
     n_next = grams.n_tokens + 1
     n_longest = grams.longest(hits.product, best.score) if hits.n_starts and hits.product else 0

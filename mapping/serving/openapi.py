@@ -48,7 +48,7 @@ def openapi(operations: Mapping[str, type[Request]]) -> Json:
 
 def _path(name: str, operation: type[Request]) -> Json:
     """Returns an operation's description: by GET with its parameters in the URL, and by POST."""
-    schema, said = operation.schema(), operation.said()
+    schema, said = operation.schema(), operation.description()
     own = name.replace("/", "_")
     parameters = [
         {"name": field, "in": "query", "required": field in schema.get("required", ()), "schema": bounds}
@@ -61,10 +61,10 @@ def _path(name: str, operation: type[Request]) -> Json:
     }
 
 
-def _operation(name: str, said: str) -> Json:
+def _operation(name: str, description: str) -> Json:
     answer = {"description": "the answer", "content": {_JSON: {"schema": {"type": "object"}}}}
     faults = {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(set(STATUS.values()))}
-    return {"operationId": name, "description": said, "responses": {"200": answer, **faults}}
+    return {"operationId": name, "description": description, "responses": {"200": answer, **faults}}
 
 
 def _fault(status: int) -> Json:

@@ -176,7 +176,7 @@ class Request(Struct, frozen=True, forbid_unknown_fields=True):
     of_passages: ClassVar[bool] = False
 
     @classmethod
-    def said(cls) -> str:
+    def description(cls) -> str:
         """Returns the description of the operation, for people and models."""
         return " ".join((cls.__doc__ or "").split())
 
@@ -257,7 +257,7 @@ class ReadSection(Request, frozen=True):
 
 
 class Resolve(Request, frozen=True):
-    """Find out which page a title, a redirect, a URL, a page id or a Wikidata item leads to, and how."""
+    """Find the page that a title, a redirect, a URL, a page id or a Wikidata item resolves to, and how it is found."""
 
     page: PageName
 
@@ -327,8 +327,8 @@ class Cite(Request, frozen=True):
 
 
 class Check(Request, frozen=True):
-    """Check whether a quote stands at the given location: in a page, in an element of it, or at a position in that
-    element. `stands` is true if it stands there verbatim, and in the given revision if one was given. `match` is
+    """Check whether a quote is at the given location: in a page, in an element of it, or at a position in that
+    element. `verified` is true if it is there verbatim, and in the given revision if one was given. `match` is
     `there`, `elsewhere` (it is in the page, at the returned location), `same_words` (except for case and punctuation),
     `similar` (BLEU of 0.5 or more) or `absent`."""
 
@@ -341,15 +341,15 @@ class Check(Request, frozen=True):
 
     def answer(self, served: Served) -> Json:
         if (self.start_char is None) != (self.end_char is None) or (self.element is None and self.end_char is not None):
-            raise RecordError("bad_span", "give element, start_char and end_char together, or the element alone")
+            raise RecordError("bad_span", "give element, start_char and end_char together, or only element")
         page = served.page(self.page)
         found = self._there(page) or _elsewhere(self.quote, page)
         if found is None and not is_blank(self.quote):
             found = served.align(self.quote, page)
         is_same = self.revision_id in (None, page.revision_id)
         found = {"match": "absent"} if found is None else {**found, "text": _text_at(page, found)}
-        stands = found["match"] == "there" and is_same
-        return {**served.head(page), "stands": stands, "is_same_revision": is_same, **found}
+        verified = found["match"] == "there" and is_same
+        return {**served.head(page), "verified": verified, "is_same_revision": is_same, **found}
 
     def _there(self, page: Page) -> Json | None:
         """Returns the location of the quote if the requested location contains it."""
@@ -391,7 +391,7 @@ class Retrieve(Request, frozen=True):
         return answer
 
     def steps(self, served: Served) -> Iterator[Json | None]:
-        """One step per question."""
+        """Searches for one question per step."""
         k = self.topk or 3
         if k * len(self.queries) > MOST_FOUND:
             raise RecordError("too_much", f"{len(self.queries)} queries of {k}; ask for {MOST_FOUND} at most")

@@ -57,21 +57,23 @@ class Answering:
         self._served, self._longest_s, self._n_waiting = served, longest_s, 0
         self._threads = ThreadPoolExecutor(THREADS)
 
-    async def answer(self, operation: type[Request], asked: bytes | dict[str, Any], *, strict: bool = True) -> bytes:
+    async def answer(
+        self, operation: type[Request], parameters: bytes | dict[str, Any], *, strict: bool = True
+    ) -> bytes:
         """Returns the answer of an operation as JSON.
 
         Args:
-            asked: parameters, as JSON or by name.
+            parameters: as JSON, or by name.
             strict: if False, numbers may be texts, as in a URL.
 
         Raises:
             RecordError: a key of ``operations.STATUS``.
         """
         try:
-            if isinstance(asked, bytes):
-                request = msgspec.json.decode(asked, type=operation)
+            if isinstance(parameters, bytes):
+                request = msgspec.json.decode(parameters, type=operation)
             else:
-                request = msgspec.convert(asked, operation, strict=strict)
+                request = msgspec.convert(parameters, operation, strict=strict)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             names = ", ".join(field.encode_name for field in msgspec.structs.fields(operation))
             raise RecordError("bad_request", f"{error}; the parameters are {names}") from error
@@ -137,7 +139,7 @@ def server_app(
         middleware=guards(
             hosts, methods=lambda _: POSTING, refused=lambda refusal: _refusal(refusal.reason, refusal.detail)
         ),
-        exception_handlers={HTTPException: _say_reason, RecordError: _say_reason},
+        exception_handlers={HTTPException: _error_response, RecordError: _error_response},
         lifespan=tools.router.lifespan_context if tools else None,
     )
 
@@ -180,7 +182,7 @@ async def _until_gone(request: HttpRequest, work: Coroutine[Any, Any, bytes]) ->
         answered.cancel()  # unless it has ended
 
 
-def _say_reason(request: HttpRequest, error: Exception) -> Response:
+def _error_response(request: HttpRequest, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         reason = _REASONS.get(error.status_code, "bad_request")
         error = RecordError(reason, f"{request.method} {request.url.path}: {error.detail}")
@@ -203,7 +205,7 @@ def mcp_server(served: Served, answering: Answering) -> Server[Any]:
     async def list_tools(*_: Any) -> ListToolsResult:
         hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
         tools = [
-            Tool(name=name, description=operation.said(), input_schema=operation.schema(), annotations=hints)
+            Tool(name=name, description=operation.description(), input_schema=operation.schema(), annotations=hints)
             for name, operation in offered.items()
         ]
         return ListToolsResult(tools=tools)

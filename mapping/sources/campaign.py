@@ -36,7 +36,7 @@ from mapping.sources.raw_records import (
     digits_or_text,
     iter_records,
     objects_at,
-    opened,
+    open_decompressed,
     optional_object,
     optional_objects,
     optional_text,
@@ -61,13 +61,13 @@ _EXPECTED = (
 
 
 def judgement_rows(path: str) -> Iterator[RawRecord]:
-    """Yields flat objects: the question with ``worker_id``, ``label``, ``highlight`` and ``free_text``.
+    """Reads annotations as flat objects: the question with ``worker_id``, ``label``, ``highlight`` and ``free_text``.
 
     A task of a Label Studio export yields a row for each highlight of each annotation, or one row without a highlight;
     cancelled annotations are skipped. A record that cannot be interpreted is yielded unchanged.
 
     Raises:
-        SetupError: as ``opened``; the file is not CSV in UTF-8.
+        SetupError: as ``open_decompressed``; the file is not CSV in UTF-8.
     """
     if ".csv" in base_name(path).lower():
         yield from _csv_rows(path)
@@ -85,7 +85,7 @@ def judgement_rows(path: str) -> Iterator[RawRecord]:
 
 
 def _annotation_rows(task: Json) -> Iterator[Json]:
-    """Yields the rows of a task. Source: the task format of Label Studio, https://labelstud.io/guide/task_format, seen
+    """Reads the rows of a task. Source: the task format of Label Studio, https://labelstud.io/guide/task_format, seen
     November 2026."""
     for annotation in task["annotations"]:
         if annotation.get("was_cancelled"):
@@ -110,9 +110,9 @@ def _csv_rows(path: str) -> Iterator[RawRecord]:
     """Reads the rows of a CSV file as JSON objects keyed by its header. The line of a row is its last line.
 
     Raises:
-        SetupError: as ``opened``; the file is not CSV in UTF-8.
+        SetupError: as ``open_decompressed``; the file is not CSV in UTF-8.
     """
-    with opened(path) as (file, _):
+    with open_decompressed(path) as (file, _):
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         rows = csv.reader(text)
         try:

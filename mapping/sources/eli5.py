@@ -35,7 +35,7 @@ class Eli5(CampaignSource[SourceOptions]):
     summary = "ELI5: questions to a forum, with long answers"
     form = "ELI5 as JSON lines, a JSON array or Parquet, with q_id, title and answers (text and score)"
     keys, answer_keys = frozenset({"q_id", "title"}), frozenset({"answers"})
-    train_has = "answers alone: a campaign"
+    train_has = "only answers: a campaign"
     options_type = SourceOptions
     # Provenance was chosen by annotators; train has no provenance, nor do dev and test without a campaign.
     policies = by_split(

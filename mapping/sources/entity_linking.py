@@ -26,7 +26,7 @@ from mapping.options import Name
 from mapping.records import Example, PageKey
 from mapping.sources.examples import ExclusionError, Origin, leave_out, read_record
 from mapping.sources.mentions import LinkingOptions, Mention, aida_split, mention_example, token_spans, wned_split
-from mapping.sources.raw_records import MAX_RECORD_BYTES, RawRecord, iter_lines, opened
+from mapping.sources.raw_records import MAX_RECORD_BYTES, RawRecord, iter_lines, open_decompressed
 from mapping.sources.scratch import Scratch
 from mapping.sources.source import (
     SPLITS,
@@ -150,7 +150,7 @@ class Annotation(NamedTuple):
 def iter_xml_documents(path: str) -> Iterator[RawRecord]:
     """Reads the ``<document>`` elements of a file one at a time; everything between them is skipped."""
     name = base_name(path)
-    with opened(path) as (file, counts_plainly):
+    with open_decompressed(path) as (file, counts_plainly):
         buffer = b""
         line, position = 1, file.tell()
         while True:
@@ -293,7 +293,7 @@ class EntityLinking(Source[LinkingOptions]):
                 raise SetupError(f"{folder}: no such folder. Give the folder {RAW_TEXT} that came with {path}.")
 
     def _is_xml(self, path: str) -> bool:
-        with opened(path) as (file, _):
+        with open_decompressed(path) as (file, _):
             return file.read(256).lstrip().startswith(b"<")
 
     def _raw_text_folders(self, path: str) -> tuple[str, ...]:
@@ -365,7 +365,7 @@ class EntityLinking(Source[LinkingOptions]):
     def _example(self, mention: Mention, origin: Origin) -> Example:
         example = mention_example(mention, origin.raw, dataset=self.name, options=self.options)
         origin.key = example.example_id
-        if self.scratch.give(example.example_id, 0) is not None:
+        if self.scratch.claim_id(example.example_id, 0) is not None:
             raise RecordError("duplicate_id", f"document {mention.doc_id!r} was there before")
         return example
 

@@ -55,7 +55,7 @@ class Origin:
 
 
 def read_record(origin: Origin, convert: Callable[[Origin], Example], tally: Tally) -> Iterator[Example | BadRecord]:
-    """Yields a record's lost evidence and its example, or the reason for skipping it, and counts them."""
+    """Builds a record's example and lists its lost evidence, or the reason for skipping the record, and counts them."""
     try:
         example = convert(origin)
     except (ExclusionError, RecordError) as error:
@@ -65,7 +65,7 @@ def read_record(origin: Origin, convert: Callable[[Origin], Example], tally: Tal
     for lost in origin.lost:
         tally.lost_evidences[lost.reason] += 1
         yield origin.raw.bad(lost, key=example.example_id, stage="evidence")
-    yield tally.give(example)
+    yield tally.count_example(example)
 
 
 def leave_out(origin: Origin, error: ExclusionError | RecordError, tally: Tally) -> list[BadRecord]:
@@ -73,9 +73,9 @@ def leave_out(origin: Origin, error: ExclusionError | RecordError, tally: Tally)
     tally.records += 1
     place = origin.key or None, origin.raw.file, origin.raw.line
     if isinstance(error, ExclusionError):
-        tally.leave(RecordFate(None, *place, "excluded", str(error)))
+        tally.count_skipped(RecordFate(None, *place, "excluded", str(error)))
         return []
-    tally.leave(RecordFate(None, *place, "rejected", error.reason))
+    tally.count_skipped(RecordFate(None, *place, "rejected", error.reason))
     return [origin.raw.bad(error, key=origin.key)]
 
 
@@ -126,7 +126,7 @@ class Labels(Scratch):
         values = {name: label[name] for name in self._form.fields if name in label}
         if self._form.fields[0] not in values:
             raise RecordError("missing_field", f"{self._form.fields[0]!r}; there are {', '.join(map(repr, label))}")
-        if self.give(key, file) is not None:
+        if self.claim_id(key, file) is not None:
             raise RecordError("duplicate_id", key)
         self.want(key)
         self.put(key, json.dumps(values).encode("ascii"))
@@ -140,7 +140,7 @@ class Labels(Scratch):
 
 
 def check_labels(paths: Iterable[str], form: LabelForm) -> None:
-    """Checks the beginning of every file of labels; raises SetupError, as ``opened`` and ``check_shape``."""
+    """Checks the beginning of every file of labels; raises SetupError, as ``open_decompressed`` and ``check_shape``."""
     fields = (form.id_field, *form.fields)
     for path in paths:
         check_shape(
@@ -161,7 +161,7 @@ class RecordSource(Source[Options]):
     scratch: Scratch
     form: ClassVar[str]  # contents of a file, for messages; {keys} is replaced by the keys that a record has
     keys: ClassVar[frozenset[str]]  # required in each record
-    answer_keys: ClassVar[frozenset[str]] = frozenset()  # likewise, except in records of test
+    answer_keys: ClassVar[frozenset[str]] = frozenset()  # also required, except in records of test
 
     @abstractmethod
     def id_of(self, record: Json) -> str:
@@ -193,7 +193,7 @@ class RecordSource(Source[Options]):
 
     @property
     def expected(self) -> str:
-        """The contents of a file, for messages."""
+        """Returns a description of a file's contents, for messages."""
         return self.form.format(keys=", ".join(sorted(self._needed_keys)))
 
     @property
@@ -248,10 +248,10 @@ class RecordSource(Source[Options]):
     def _given(self, labels: Labels | None, file: int, origin: Origin) -> Example:
         """Returns the example of a record of the file with this number, with a unique id."""
         record, example = self._converted(labels, origin)
-        earlier = self.scratch.give(example.example_id, file)
+        earlier = self.scratch.claim_id(example.example_id, file)
         if earlier is None:
             return example
         other = self.other_id(record, example.example_id) if earlier != file else None
-        if other is None or self.scratch.give(other, file) is not None:
+        if other is None or self.scratch.claim_id(other, file) is not None:
             raise RecordError("duplicate_id", example.example_id)
         return replace(example, example_id=other)

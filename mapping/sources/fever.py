@@ -148,7 +148,7 @@ class Fever(RecordSource[FeverOptions]):
 
 
 def _evidence_sets(written_sets: list[Any], origin: Origin) -> Iterator[list[tuple[str, int]]]:
-    """Yields, for each distinct set, the page and sentence of each piece of evidence."""
+    """Reads each distinct evidence set: the page and sentence of each piece of evidence."""
     seen: set[frozenset[tuple[str, int]]] = set()
     for written in written_sets:
         places = _places(written)

@@ -168,7 +168,7 @@ class Kilt(RecordSource[KiltOptions]):
 
     @property
     def _release_path(self) -> str | None:
-        """The reference if it is a release of this project, not a file with KILT's own knowledge source."""
+        """Returns the reference if it is a release of this project; None for a file of KILT's own knowledge source."""
         path = self._reference
         return path if path is not None and Folder.of(join(path, MANIFEST)).exists() else None
 
@@ -180,7 +180,7 @@ class Kilt(RecordSource[KiltOptions]):
         """
         written = objects_at(record, "output") if "output" in record else None
         if written == []:
-            raise RecordError("empty_output", "a record has at least one output, or no such key")
+            raise RecordError("empty_output", "output is an empty list; give at least one output, or leave the key out")
         meta = optional_object(record, "meta")
         return ReleasedExample(
             origin.key,
@@ -267,8 +267,8 @@ class Kilt(RecordSource[KiltOptions]):
 
 
 def _misfit(span: Json, old_title: str, old_section: str) -> tuple[str, str] | None:
-    """Returns how the title or section of a span differs from its location's; None if they agree or the span has
-    neither."""
+    """Returns how the title or section of a span differs from those at its location; None if they agree, or if the
+    span names neither."""
     for name, old in (("title", old_title), ("section", old_section)):
         said = span.get(name)
         # Some files omit the newline, and the chunks that KILT published have no full stop at the end.

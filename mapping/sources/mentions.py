@@ -48,7 +48,7 @@ _N_TAGS = 2
 
 
 def token_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yields the half-open code-point offsets of the tokens of a text, in order.
+    """Finds the half-open code-point offsets of the tokens of a text, in order.
 
     >>> text = "He can't pay Mr. Hale's $1,000 (or won't)."
     >>> " ".join(text[start:end] for start, end in token_spans(text))
@@ -61,7 +61,7 @@ def token_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _split(text: str, start: int, end: int, *, end_of_chunk: int, end_of_text: int) -> Iterator[tuple[int, int]]:
-    """Yields the tokens of a segment that contains no punctuation which is always a separate token."""
+    """Tokenises a segment without any punctuation that is always a separate token."""
     word = text[start:end].translate(_AS_ASCII)
     if len(word) == 1 or word in _WHOLE:
         yield start, end
@@ -119,7 +119,7 @@ class Mention:
     text: str
     page: PageKey
     left: Sequence[str]  # tokens of the whole document before it; an empty line is an empty token
-    right: Sequence[str]  # likewise after it
+    right: Sequence[str]  # tokens after it, in the same form
 
 
 def mention_example(mention: Mention, raw: RawRecord, *, dataset: str, options: LinkingOptions) -> Example:

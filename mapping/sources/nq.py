@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Annotated, Literal, NamedTuple
 
 from kbsource.errors import RecordError
-from mapping.options import KEPT
+from mapping.options import ON_BY_DEFAULT
 from mapping.records import Evidence, Example, Output, PageKey
 from mapping.sources.campaign import CampaignSource, findings
 from mapping.sources.examples import ExclusionError, Origin
@@ -42,9 +42,9 @@ _TAG = re.compile(r"</?[A-Z][A-Za-z0-9]*(?:_.*)?/?>", re.DOTALL)
 class NqOptions(SourceOptions):
     """Options of Natural Questions. ``released`` follows the authors' code and the published files."""
 
-    nq_keep_long_short_answers: Annotated[bool, KEPT] = True
+    nq_keep_long_short_answers: Annotated[bool, ON_BY_DEFAULT] = True
     """Short answers of more than five tokens are kept, without provenance."""
-    nq_strip_html: Annotated[bool, KEPT] = True
+    nq_strip_html: Annotated[bool, ON_BY_DEFAULT] = True
     """HTML tokens are removed from answers and evidence; otherwise they lower the score of long answers."""
     nq_annotation_meta: Literal["own", "released"] = "own"
     """Which annotation a long answer takes its meta from: its own, or always the first."""
@@ -54,7 +54,7 @@ class NqOptions(SourceOptions):
     """Separator of tokens; released splits at any white space, which shifts spans."""
 
     @property
-    def places_nothing(self) -> bool:
+    def locates_empty(self) -> bool:
         """True if evidence without text is located before the title."""
         return self.nq_null_long_answers == "released"
 
@@ -145,7 +145,7 @@ def _yes_no(annotation: Json) -> str:
 
 
 def _short_answers(spans: list[list[NqToken]], page: PageKey, options: NqOptions) -> Iterator[Output]:
-    """Yields one output for each distinct short answer; long ones have no provenance."""
+    """Makes one output for each distinct short answer; long answers have no provenance."""
     n_tokens = {
         joined_tokens(tokens, strips_html=options.nq_strip_html): sum(not token.is_html for token in tokens)
         for tokens in spans
@@ -163,7 +163,7 @@ def _short_answers(spans: list[list[NqToken]], page: PageKey, options: NqOptions
 def _long_answers(
     annotations: list[Json], choices: list[str], document: NqDocument, *, page: PageKey, options: NqOptions
 ) -> Iterator[Output]:
-    """Yields one output for each distinct long answer, with the meta of its first annotator.
+    """Makes one output for each distinct long answer, with the meta of its first annotator.
 
     With the option for null long answers, they are included, with empty text.
     """
@@ -193,8 +193,8 @@ class NqDocument:
     """The tokens of a record's page, full (``document_tokens``) or simplified (``document_text``).
 
     With ``splits_anywhere``, any white space separates tokens, and a token of only white space is dropped, as in the
-    authors' code. The token numbers of the record then point to other tokens, and numbers after the last token yield
-    nothing.
+    authors' code. The token numbers of the record then point to other tokens, and numbers after the last token are
+    ignored.
 
     Raises:
         RecordError: ``missing_field``, ``wrong_type``.

@@ -9,13 +9,14 @@
                  "meta": {"source": "quiz"}}],
      "meta": {"level": "easy"}}
 
-``id`` String or integer, unique over all inputs; written as a string. ``input`` String; optional. ``output`` List of
-valid outputs, each with an ``answer``, an ``evidence``, or both. All pieces of one ``evidence`` list are needed
-together; several outputs are alternatives. Omit it in records to be written without answers. ``evidence`` List of
-objects that name their page in exactly one way: ``title``, ``url``, ``page_id`` (string or integer) or ``qid``.
-``text`` is searched for in the page; without it, the page itself is the evidence. The key may also be ``quote`` or
-``evidence``, or the one given with ``--evidence-key``. ``meta`` is copied into the written span. ``meta`` Object in
-outputs and records, copied unchanged.
+- ``id``: string or integer, unique over all inputs; written as a string.
+- ``input``: string; optional.
+- ``output``: list of valid outputs, each with an ``answer``, an ``evidence``, or both. All pieces of one ``evidence``
+  list are needed together; several outputs are alternatives. Omit it in records to be written without answers.
+- ``evidence``: list of objects that name their page in exactly one way: ``title``, ``url``, ``page_id`` (string or
+  integer) or ``qid``. ``text`` is searched for in the page; without it, the page itself is the evidence. Its key may
+  also be ``quote`` or ``evidence``, or the one given with ``--evidence-key``. ``meta`` is copied into the written span.
+- ``meta``: object in outputs and records, copied unchanged.
 
 Any other key is rejected as ``unknown_field``, so that misspelt keys are noticed.
 """

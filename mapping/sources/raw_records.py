@@ -113,17 +113,17 @@ def objects_at(record: Json, key: str) -> list[Json]:
 
 
 def optional_objects(record: Json, key: str) -> list[Json]:
-    """Returns a list of objects, empty if the key is absent; raises ``wrong_type``."""
+    """Returns a list of objects, empty if the key is absent; raises RecordError: ``wrong_type``."""
     return objects_at(record, key) if key in record else []
 
 
 def optional_text(record: Json, key: str) -> str | None:
-    """Returns a string, or None if the key is absent; raises ``wrong_type``."""
+    """Returns a string, or None if the key is absent; raises RecordError: ``wrong_type``."""
     return text_at(record, key) if key in record else None
 
 
 def optional_object(record: Json, key: str) -> Json | None:
-    """Returns an object, or None if the key is absent; raises ``wrong_type``."""
+    """Returns an object, or None if the key is absent; raises RecordError: ``wrong_type``."""
     value = record.get(key)
     if key not in record or isinstance(value, dict):
         return value
@@ -136,7 +136,7 @@ def is_integer(value: object) -> TypeGuard[int]:
 
 
 def only_known(record: Json, known: frozenset[str]) -> None:
-    """Raises ``unknown_field`` for an unknown key, such as a misspelt one."""
+    """Raises RecordError, ``unknown_field``, for an unknown key, such as a misspelt one."""
     for key in record:
         if key not in known:
             raise RecordError("unknown_field", f"{key!r}; known are {', '.join(sorted(known))}")
@@ -158,7 +158,7 @@ class RawRecord(NamedTuple):
     file: str  # base name
     line: int  # 1-based, or number of the element in an array
     offset: int  # byte of the decompressed file at which it starts; -1 for bzip2
-    data: bytes  # cut off if it was longer than MAX_RECORD_BYTES; then still longer than that
+    data: bytes  # truncated if longer than MAX_RECORD_BYTES, but then still longer than this limit
 
     def text(self) -> str:
         """Returns the record as text; raises RecordError: ``bad_encoding`` (not UTF-8), ``record_too_long``."""
@@ -194,7 +194,7 @@ class RawRecord(NamedTuple):
         return BadRecord(stage, key or f"line {self.line}", error.reason, detail, self.file, self.offset)
 
     @contextmanager
-    def told(self, reject: Callable[[BadRecord], object], *, stage: str = "source") -> Iterator[None]:
+    def rejecting(self, reject: Callable[[BadRecord], object], *, stage: str = "source") -> Iterator[None]:
         """Reports an error of this record instead of raising it."""
         try:
             yield
@@ -203,7 +203,7 @@ class RawRecord(NamedTuple):
 
 
 @contextmanager
-def opened(path: str, *, member: str | None = None) -> Iterator[tuple[BinaryIO, bool]]:
+def open_decompressed(path: str, *, member: str | None = None) -> Iterator[tuple[BinaryIO, bool]]:
     """Opens a file for reading, decompressed; also returns whether offsets count the uncompressed bytes.
 
     ``member`` is the end of the path of the file to be read from a tar archive; None if archives are not accepted.
@@ -251,9 +251,9 @@ def _opened_member(file: BinaryIO, path: str, name: str | None) -> Iterator[Bina
 
 
 def iter_lines(path: str, *, keep_blank: bool = False) -> Iterator[RawRecord]:
-    """Reads the lines of a file without line ends; empty lines only on request. Raises as ``opened``."""
+    """Reads the lines of a file without line ends; empty lines only on request. Raises as ``open_decompressed``."""
     name = base_name(path)
-    with opened(path) as (file, counts_plainly):
+    with open_decompressed(path) as (file, counts_plainly):
         number = 0
         offset = file.tell()
         while data := file.readline(MAX_RECORD_BYTES + 1):
@@ -275,13 +275,13 @@ def iter_array(path: str, *, key: str | None = None, member: str | None = None) 
 
     Elements that are not valid JSON are yielded too. If brackets or quotes do not balance, the element ends at the next
     position where another object can follow. With ``key``, the file is one object that contains the array under this
-    key, preceded only by scalars; ``member`` as for ``opened``.
+    key, preceded only by scalars; ``member`` as for ``open_decompressed``.
 
     Raises:
-        SetupError: as ``opened``; the file is not an array.
+        SetupError: as ``open_decompressed``; the file is not an array.
     """
     name = base_name(path)
-    with opened(path, member=member) as (file, counts_plainly):
+    with open_decompressed(path, member=member) as (file, counts_plainly):
         buffer = bytearray()
         position = file.tell()  # offset of the buffer's first byte
         if key is not None:
@@ -320,7 +320,7 @@ def iter_array(path: str, *, key: str | None = None, member: str | None = None) 
 
 
 def array_start(head: bytes | bytearray, key: str) -> int:
-    """Returns where the array under a key starts in a file that is one object; 0 for any other file."""
+    """Returns the start of the array under a key in a file that is one object; 0 for any other file."""
     found = re.match(_BEFORE_ARRAY % re.escape(key.encode()), head)
     return found.end() if found else 0
 
@@ -331,7 +331,7 @@ def _length(pattern: re.Pattern[bytes], buffer: bytearray) -> int:
 
 
 def _element_end(buffer: bytearray, file: BinaryIO) -> int:
-    """Returns where the element at the beginning of the buffer ends, reading as much as needed."""
+    """Returns the end of the element at the beginning of the buffer, reading as much as needed."""
     if buffer[0] not in b"{[":
         return _find(_AFTER_SCALAR, buffer, file)
     end = _balanced_end(buffer, file)
@@ -341,7 +341,8 @@ def _element_end(buffer: bytearray, file: BinaryIO) -> int:
 
 
 def _balanced_end(buffer: bytearray, file: BinaryIO) -> int:
-    """Returns where the first bracket is closed, or the end of the readable data if it never is."""
+    """Returns the position after the bracket that closes the first one, or the end of the readable data if none
+    does."""
     opening, closing = (b"{", b"}") if buffer[0] in b"{" else (b"[", b"]")
     depth = 0
     at = 0
@@ -366,7 +367,7 @@ def _balanced_end(buffer: bytearray, file: BinaryIO) -> int:
 
 
 def _find(pattern: re.Pattern[bytes], buffer: bytearray, file: BinaryIO) -> int:
-    """Returns where a pattern starts, or the end of the readable data if it does not occur."""
+    """Returns the start of a pattern, or the end of the readable data if it does not occur."""
     while True:
         if found := pattern.search(buffer):
             return found.start()
@@ -387,9 +388,9 @@ def _is_json(data: bytes) -> bool:
 def iter_records(path: str, *, key: str | None = None) -> Iterator[RawRecord]:
     """Reads the records of a file that is a JSON array, an object with an array under a key, or JSON lines.
 
-    Raises as ``opened``.
+    Raises as ``open_decompressed``.
     """
-    with opened(path) as (file, _):
+    with open_decompressed(path) as (file, _):
         head = file.read(_PEEKED_BYTES).lstrip()
     if key is not None and array_start(head, key):
         return iter_array(path, key=key)
@@ -398,7 +399,7 @@ def iter_records(path: str, *, key: str | None = None) -> Iterator[RawRecord]:
 
 
 def readable_records(path: str) -> Iterator[Json]:
-    """Reads the records of a file; records that are not JSON objects are skipped. Raises as ``opened``."""
+    """Reads the records of a file; records that are not JSON objects are skipped. Raises as ``open_decompressed``."""
     for raw in iter_records(path):
         with suppress(RecordError):
             yield raw.parse()

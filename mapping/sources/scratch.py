@@ -60,7 +60,7 @@ class Scratch(ScratchFile):
     CREATE INDEX rows_by_key ON rows (key);
     """
 
-    def give(self, example_id: str, file: int) -> int | None:
+    def claim_id(self, example_id: str, file: int) -> int | None:
         """Records that an id occurs in the file with this number; returns the number of the file that already had it,
         or None."""
         cursor = self._database.execute("INSERT OR IGNORE INTO given VALUES (?, ?)", (example_id, file))
@@ -127,8 +127,7 @@ class Joined(ScratchFile):
         return None if row is None else row[0]
 
     def without_question(self, kind: str) -> Iterator[tuple[str, RawRecord]]:
-        """Yields question id and position of the lines whose question is not among the gold questions, in file
-        order."""
+        """Finds the lines whose question is not among the gold questions: question id and position, in file order."""
         statement = """
             SELECT qid, file, line, start FROM joined
             WHERE kind = ? AND qid NOT IN (SELECT qid FROM gold) ORDER BY rowid

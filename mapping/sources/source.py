@@ -1,4 +1,4 @@
-"""The base of every dataset: a ``Source`` with its reader, options, rules and counts, which yields examples."""
+"""The base class of every dataset, ``Source``, and its parts: inputs, options, rules, counts and published figures."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class SourceOptions(Checked):
         return None
 
     @property
-    def places_nothing(self) -> bool:
+    def locates_empty(self) -> bool:
         """True if evidence without text is located before the title."""
         return False
 
@@ -83,13 +83,13 @@ class Tally:
     rejected_references: Counter[str] = field(default_factory=Counter)
     statistics: Counter[str] = field(default_factory=Counter)  # further counts of a dataset
 
-    def give(self, example: Example) -> Example:
+    def count_example(self, example: Example) -> Example:
         """Counts an example and returns it."""
         self.examples += 1
         self.evidences += sum(1 for _ in iter_evidence(example))
         return example
 
-    def leave(self, left: RecordFate) -> None:
+    def count_skipped(self, left: RecordFate) -> None:
         """Counts a record that is not an example of its own."""
         if left.reason is None:
             self.merged += 1
@@ -169,8 +169,8 @@ class Averages(NamedTuple):
 
 
 class EvidenceShares(NamedTuple):
-    """Among the records with evidence sets: the shares with several sets, and whose sets all need several spans or
-    pages."""
+    """Shares of the records with evidence sets: those with several sets, and those whose sets all need several spans,
+    or several pages."""
 
     several_sets: float
     several_spans: float
@@ -223,7 +223,7 @@ class Source(ABC, Generic[Options]):
     labels: ClassVar[LabelForm | None] = None  # answers of a test split that may be in separate files
     policies: ClassVar[Mapping[Split, Policy]] = by_split(Policy())
     hypothesis: ClassVar[HypothesisKind] = "evidence"
-    metric: ClassVar[Metric | None] = None  # that KILT reports. Source: the KILT paper, table 1
+    metric: ClassVar[Metric | None] = None  # the metric that KILT reports. Source: the KILT paper, table 1
     published: ClassVar[PublishedFigures] = PublishedFigures()
     ownership: ClassVar[Ownership | None] = None
     evidence_date: ClassVar[str | None] = None  # snapshot of Wikipedia, if all evidence is from one
@@ -248,7 +248,7 @@ class Source(ABC, Generic[Options]):
 
     @abstractmethod
     def read(self) -> Iterator[Example | BadRecord]:
-        """Yields every record once, in input order: an example, or the reason why the record is not used.
+        """Reads every record once, in input order: an example, or the reason why the record is not used.
 
         A ``BadRecord`` has stage ``source`` for a record and ``reference`` for a record of the references. Stage
         ``evidence`` reports a piece of evidence whose id does not exist. It precedes its example; the example leaves

@@ -81,7 +81,10 @@ class TrexDocument(NamedTuple):
     def sentence(self, number: int) -> str:
         """Returns the text of a sentence; raises RecordError: ``unknown_sentence``, ``wrong_type``."""
         if not 0 <= number < len(self.sentences):
-            raise RecordError("unknown_sentence", f"{self.title!r} has {len(self.sentences)} sentences, no {number}")
+            raise RecordError(
+                "unknown_sentence",
+                f"{self.title!r} has {len(self.sentences)} sentences, so there is no number {number}",
+            )
         bounds = self.sentences[number]
         if not (isinstance(bounds, list) and len(bounds) == 2 and all(map(is_integer, bounds))):
             raise RecordError("wrong_type", f"a sentence's boundaries are two integers, found {repr(bounds)[:80]}")
@@ -255,7 +258,7 @@ class Triples(NamedTuple):
 
     @property
     def record_id(self) -> str:
-        """Id of the record for these triples."""
+        """Returns the id of the record for these triples."""
         return stable_uuid("trex", self.subject, self.relation)
 
     def well_founded(self) -> tuple[frozenset[str], frozenset[str]]:
@@ -317,7 +320,7 @@ class FactIndex(Scratch):
         self._database.execute("DROP TABLE mentions")
 
     def triples(self) -> Iterator[Triples]:
-        """Yields the mentions of each record, in the order of the draw."""
+        """Reads the mentions of each record, in the order of the draw."""
         rows = self._database.execute("SELECT * FROM ordered ORDER BY rowid")
         for (subject, relation), group in groupby(rows, key=itemgetter(1, 2)):
             yield Triples(subject, relation, [StatedFact(*row[1:]) for row in group])
@@ -433,7 +436,7 @@ class Trex(Source[TrexOptions]):
                 yield from keep_wanted(entities, _id_and_labels, scratch=self.facts, tally=self.tally)
             for triples, objects in self._chosen(self.tally):
                 if (example := self._example(triples, objects)) is not None:
-                    yield self.tally.give(example)
+                    yield self.tally.count_example(example)
 
     def _files(self) -> list[str]:
         """Returns the document files, in the order of their names within folders; raises SetupError if a folder has
@@ -470,7 +473,7 @@ class Trex(Source[TrexOptions]):
             self.facts.add_mentions(document, mentions, file=raw.file, line=raw.line)
 
     def _chosen(self, tally: Tally | None) -> Iterator[tuple[Triples, frozenset[str]]]:
-        """Yields the records that the rules keep, with the objects of their facts; reports excluded mentions to a
+        """Selects the records that the rules keep, with the objects of their facts; counts excluded mentions in a
         tally."""
         pool = None if self.split == "train" else self.options.sample_pool
         n_records = 0
@@ -494,7 +497,7 @@ class Trex(Source[TrexOptions]):
         for mention in triples.mentions:
             if mention.object in objects:
                 _, file, line, _ = self.facts.place(mention)
-                self.tally.leave(RecordFate(None, triples.record_id, file, line, "excluded", reason))
+                self.tally.count_skipped(RecordFate(None, triples.record_id, file, line, "excluded", reason))
 
     def _example(self, triples: Triples, objects: frozenset[str]) -> Example | None:
         """Returns the record of some facts, or None if a label is missing; counts excluded and merged mentions."""
@@ -510,7 +513,7 @@ class Trex(Source[TrexOptions]):
             return None
         (_, file, line, _), *others = map(self.facts.place, named)
         for _, other, number, _ in others:
-            self.tally.leave(RecordFate(None, triples.record_id, other, number, "merged"))
+            self.tally.count_skipped(RecordFate(None, triples.record_id, other, number, "merged"))
         meta = {
             "subj_aliases": list(subject.aliases),
             "sub_surface": _distinct(triple.subject_surface for triple in named),

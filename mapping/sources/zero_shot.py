@@ -107,11 +107,11 @@ class ZeroShot(Source[ZeroShotOptions]):
                 if group[0].relation not in relations:
                     for stated in group:
                         left = RecordFate(None, example.example_id, stated.file, stated.line, "excluded", "other_split")
-                        self.tally.leave(left)
+                        self.tally.count_skipped(left)
                     continue
                 for stated in group[1:]:
-                    self.tally.leave(RecordFate(None, example.example_id, stated.file, stated.line, "merged"))
-                yield self.tally.give(example)
+                    self.tally.count_skipped(RecordFate(None, example.example_id, stated.file, stated.line, "merged"))
+                yield self.tally.count_example(example)
 
     def _keep_line(self, raw: RawRecord, lines: Lines) -> list[BadRecord]:
         """Stores a line if it is positive; returns its row if it cannot be used."""

@@ -265,7 +265,7 @@ ALIGNMENTS = ListingKind(
     laws=LAWS,
 )
 FROM_PAGES = {"kb": MadeFrom(PAGES_RELEASE, "release")}
-"""A kind of release made from a release of pages, whose single pages are read for comparison."""
+"""The release of pages that a kind of release is made from; its pages are read one by one for comparison."""
 
 
 def write_report(report: Mapping[str, Any], *, output: str) -> FileEntry:

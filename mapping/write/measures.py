@@ -7,7 +7,7 @@ from mapping.document import crossed_query
 from mapping.records import OUTCOMES
 
 WORST = 20
-"""Spans of the lowest BLEU, below 1, that are shown."""
+"""Number of spans shown, those with the lowest BLEU below 1."""
 _N_BINS = 20
 """Bins of the histogram of scores: [0, 0.05) … [0.95, 1), and 1 itself in a bin of its own."""
 MOVES = (

@@ -50,17 +50,18 @@ def evidence_faults(n_read: int, counts: Mapping[str, Any]) -> list[str]:
 
 
 def threshold_share(counts: Mapping[str, Any]) -> float | None:
-    """The share of records that only the threshold drops, of those it was applied to; None without any."""
+    """Returns the share of records that only the threshold drops, among those that it was applied to; None without
+    such records."""
     n_dropped = counts["dropped"].get("below_threshold", 0)
     total = counts["written"] + n_dropped
     return n_dropped / total if total else None
 
 
 def report_values(tally: Tally, facts: Mapping[str, Any], *, dataset: str, split: Split) -> dict[str, Any]:
-    """The report as JSON values.
+    """Returns the report as JSON values.
 
     Args:
-        facts: of the manifest, with its ``records`` and ``counts``.
+        facts: facts of the manifest, with its ``records`` and ``counts``.
     """
     share = threshold_share(facts["counts"])
     published = all_sources()[dataset].published
@@ -92,7 +93,7 @@ class ReportRow(NamedTuple):
     paper: float | None = None  # share that the KILT paper reports, or the number if there is no total
 
     @property
-    def beside(self) -> str:
+    def paper_text(self) -> str:
         """Returns what the KILT paper reports, as text; empty if it reports nothing."""
         if self.paper is None:
             return ""
@@ -100,7 +101,7 @@ class ReportRow(NamedTuple):
 
 
 def report_rows(report: Mapping[str, Any]) -> Iterator[ReportRow]:
-    """Yields the rows of a report: outcomes of records and of evidence."""
+    """Lists the rows of a report: outcomes of records and of evidence."""
     records, counts = report["records"], report["counts"]
     read, examples, written = records["read"], records["examples"], counts["written"]
 
@@ -144,7 +145,7 @@ def report_text(report: Mapping[str, Any]) -> str:
     """Returns the report as text."""
     records, counts = report["records"], report["counts"]
     lines = [
-        _row("  " * row.depth + row.name, row.n, row.total) + (row.beside and f"; {row.beside}")
+        _row("  " * row.depth + row.name, row.n, row.total) + (row.paper_text and f"; {row.paper_text}")
         for row in report_rows(report)
     ]
     if (share := report["dropped_by_threshold"]) is not None:

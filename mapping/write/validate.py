@@ -61,7 +61,7 @@ class KiltFinding(NamedTuple):
 class Validation:
     """The counts of what was checked, and the findings."""
 
-    is_empty: bool = False  # the file has no line; only its manifest can tell whether that is correct
+    is_empty: bool = False  # the file has no line; only its manifest shows whether that is correct
     # how many were checked
     records: int = 0
     outputs: int = 0
@@ -164,7 +164,7 @@ class _Checker:
 
         if not isinstance(example_id, str):
             broken("bad_type" if "id" in record else "missing_field", "id: expected a string")
-        elif self._index.give(example_id, 0) is not None:
+        elif self._index.claim_id(example_id, 0) is not None:
             broken("duplicate_id", example_id)
         if "input" in record and not isinstance(record["input"], str):
             broken("bad_type", "input: expected a string")

@@ -34,7 +34,7 @@ from mapping.sources.source import HypothesisKind, Inputs, Source, SourceOptions
 CHUNK_CHARS = 16 << 20
 """Maximum characters of a chunk; a chunk ends here even if it has few records."""
 _LEFT_OUT_CHARS = 100
-"""The outcome of a record that is not an example."""
+"""Size that is assumed for the outcome of a record that is not an example."""
 _ROWS_AT_ONCE = 1_000
 _BATCH_CHARS = 1 << 20
 _REJECTED_ROWS = 50_000
@@ -113,7 +113,7 @@ def _read(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
     first_bad: list[BadRecord] = []
     rejected = _StoredRows(join(folder, "rejected"), part, BadRecord, most=_REJECTED_ROWS)
     chunks = Chunks(files, part, folder)
-    tally = _TellingTally(chunks.leave)
+    tally = _ForwardingTally(chunks.leave)
     for item in files.reader(tally).read():
         if isinstance(item, BadRecord):
             first_bad += [item] if len(first_bad) < SHOWN else []
@@ -126,16 +126,16 @@ def _read(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
     return ReadDataset(tuple(chunks.examples.stored), tuple(chunks.evidence.stored), tuple(rejected.stored), tally)
 
 
-class _TellingTally(Tally):
+class _ForwardingTally(Tally):
     """Counts records, and passes on every record that is not an example."""
 
     def __init__(self, take: Callable[[RecordFate], None]) -> None:
         super().__init__()
         self._take = take
 
-    def leave(self, left: RecordFate) -> None:
-        """See ``Tally.leave``."""
-        super().leave(left)
+    def count_skipped(self, left: RecordFate) -> None:
+        """See ``Tally.count_skipped``."""
+        super().count_skipped(left)
         self._take(left)
 
 
@@ -211,8 +211,8 @@ class Chunks:
         self._n_records += 1
 
     def _alignment(self, example: Example, key: EvidenceKey, evidence: Evidence) -> Alignment:
-        said = make_hypothesis(example, key, evidence, self._hypothesis) if self._hypothesis else None
-        hypothesis, kind, expects = said or (None, None, None)
+        made = make_hypothesis(example, key, evidence, self._hypothesis) if self._hypothesis else None
+        hypothesis, kind, expects = made or (None, None, None)
         fallback = evidence.fallback
         if isinstance(example, ReleasedExample):
             fallback = fallback_page(released_span(example, key))

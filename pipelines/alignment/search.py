@@ -30,7 +30,8 @@ ROWS_AT_ONCE = 1_000
 PIECE_BYTES = 4 << 20
 """Bytes of evidence text per chunk, with ``ROW_BYTES`` per row for the other columns."""
 MISSING_BYTES = 64 << 20
-"""The same for evidence without a page: a whole chunk needs one pass over all titles of a release."""
+"""Bytes of evidence text per chunk of evidence without a page. These chunks are larger because each needs one pass over
+all titles of a release."""
 ROW_BYTES = 1_000
 MAX_LOST = 3
 """Number of failed pieces of evidence after which a page is given up with all its remaining evidence."""
@@ -79,7 +80,7 @@ def page_groups(batch: pa.RecordBatch, *, n_pages: int, n_groups: int) -> npt.ND
 
 
 def cut_rows(batches: Iterable[pa.RecordBatch], *, have_pages: bool) -> Iterator[list[pa.RecordBatch]]:
-    """Yields rows ordered by position, in chunks that end between pages. A page larger than a chunk is divided.
+    """Divides rows, ordered by position, into chunks that end between pages. A page larger than a chunk is divided too.
 
     Rows without a page are divided between titles; a chunk has as many rows as one pass over all titles can handle.
     """
@@ -100,7 +101,8 @@ def cut_rows(batches: Iterable[pa.RecordBatch], *, have_pages: bool) -> Iterator
 
 
 def _runs(batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int]]:
-    """Yields the ends and sizes of runs of rows with one position. For a run larger than a chunk, each row is a run."""
+    """Finds the ends and sizes of runs of rows with one position. If a run is larger than a chunk, each row is a
+    run."""
     texts = pc.fill_null(pc.binary_length(batch["evidence_text"]), 0).to_numpy()
     weights = np.cumsum(texts.astype(np.int64) + ROW_BYTES).tolist()
     start = before = 0
@@ -165,7 +167,7 @@ class Search:
         return self._by_part.get(wanted.part, self._settings)
 
     def _of_page(self, page: Page, group: list[tuple[int, Alignment]], work: Work) -> Iterator[Alignment]:
-        """Yields the outcomes of the evidence of a page; usually all of it has the same settings."""
+        """Searches a page for its evidence and returns the outcomes; usually all pieces have the same settings."""
         ways: dict[SearchSettings, list[tuple[int, Alignment]]] = {}
         for number, wanted in group:
             ways.setdefault(self._settings_of(wanted), []).append((number, wanted))
@@ -181,7 +183,7 @@ class Search:
 
 
 def in_batches(rows: Iterable[Alignment]) -> Iterator[pa.RecordBatch]:
-    """Yields rows in batches of ``ROWS_AT_ONCE``."""
+    """Groups rows into batches of ``ROWS_AT_ONCE``."""
     source = iter(rows)
     while part := list(islice(source, ROWS_AT_ONCE)):
         yield batch_of(part, Alignment)

@@ -75,7 +75,7 @@ class AlignedRecord(NamedTuple):
 
 
 def read_pairs(outcomes: Sequence[BatchRef], threshold: float) -> Iterator[tuple[Pair, ...]]:
-    """Yields the questions about a chunk as lists for a model, page by page in the order of the release.
+    """Makes the questions about a chunk, as lists for a model, page by page in the order of the release.
 
     Each part of the outcomes is sorted by ``ORDER``. If a span scores less than the threshold, there are also questions
     about sentences of the page.
@@ -92,7 +92,7 @@ def read_pairs(outcomes: Sequence[BatchRef], threshold: float) -> Iterator[tuple
 def _with_questions(
     outcomes: Sequence[BatchRef], threshold: float
 ) -> Iterator[tuple[Alignment, tuple[EntailmentQuestion, ...]]]:
-    """Yields the pieces of evidence with their questions."""
+    """Iterates over the pieces of evidence with their questions."""
     for batch in merge_group(outcomes, ORDER):
         for found in rows_of(batch, Alignment):
             aligned = with_outcome(found, threshold)
@@ -102,7 +102,7 @@ def _with_questions(
 
 
 def filter_records(chunk: AlignedChunk, options: FilterOptions, cuts: Cuts | None = None) -> Iterator[AlignedRecord]:
-    """Yields every record of a chunk, in order; ``cuts`` limit the draw of a dataset without splits.
+    """Writes every record of a chunk, in order; ``cuts`` limit the draw of a dataset without splits.
 
     Raises:
         DataError: a piece of evidence has no outcome, or two, so the job is broken.
@@ -110,7 +110,7 @@ def filter_records(chunk: AlignedChunk, options: FilterOptions, cuts: Cuts | Non
     policy = all_sources()[options.policy].policies[options.split]
     for ordinal, example, found in _settled_records(chunk, options):
         decision = decide(example, found, policy, threshold=options.threshold)
-        if cuts is not None and not cuts.takes(ordinal, options.split, stands=_passes_filter(example, found, options)):
+        if cuts is not None and not cuts.takes(ordinal, options.split, passes=_passes_filter(example, found, options)):
             decision = decision._replace(reason="other_split")
         record = None
         written = write_places_once(decision, found)
@@ -122,8 +122,8 @@ def filter_records(chunk: AlignedChunk, options: FilterOptions, cuts: Cuts | Non
         yield AlignedRecord(ordinal, example, found, decision, written, record)
 
 
-def standing(chunks: Iterable[AlignedChunk], options: FilterOptions) -> Iterator[int]:
-    """Yields the number of every record that passes the filter of dev and test, in order."""
+def passing_records(chunks: Iterable[AlignedChunk], options: FilterOptions) -> Iterator[int]:
+    """Finds the numbers of the records that pass the filter of dev and test, in order."""
     for chunk in chunks:
         for ordinal, example, found in _settled_records(chunk, options):
             if _passes_filter(example, found, options):
@@ -167,7 +167,7 @@ def _outcomes(chunk: AlignedChunk, options: FilterOptions) -> dict[_Key, Alignme
     rule = None if options.accept is None else read_rule(options.accept)
     if options.is_verified:
         for key, aligned in settled.items():
-            if aligned.hypothesis is not None:  # no model was asked, unless the questions are being made now
+            if aligned.hypothesis is not None:  # no model has judged it, unless the questions are made right now
                 settled[key] = replace(aligned, hypothesis=None, hypothesis_kind=None, expects=None)
         answers = iter(chunk.answers)
         for aligned, asked in _with_questions(chunk.outcomes, options.threshold):

@@ -126,7 +126,7 @@ def search_settings(options: MapOptions) -> SearchSettings:
     return SearchSettings(
         max_elements=options.max_elements,
         numbering=options.numbering,
-        places_nothing=options.choices.places_nothing,
+        locates_empty=options.choices.locates_empty,
         accept_fuzzy=options.accept_fuzzy,
         rescue_sentences=options.verify.rescue_sentences if options.verify is not None else 0,
     )
@@ -322,7 +322,7 @@ def _answers(record: Mapping[str, Any]) -> set[str]:
 
 
 def _groups(rows: Sequence[Any], row: type[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yields rows as groups of a table with some of their columns."""
+    """Groups rows into a table with some of their columns."""
     for start in range(0, len(rows), GROUP_ROWS):
         yield batch_of(rows[start : start + GROUP_ROWS], row).select(schema.names)
 

@@ -51,7 +51,7 @@ _MEANINGS = {
     "near": "the page contains a similar text",
     "sentence": "the wording differs; a sentence of the page has all its names and most of its words",
     "weak": "nothing in the page is similar enough; this is the likeliest place",
-    "page_only": "the page is there; no text was asked for",
+    "page_only": "the page exists; no text was given",
     "page_missing": "the release has no such page",
     "page_ambiguous": "that is a disambiguation page",
     "empty_evidence": "there is no text to look for",
@@ -90,10 +90,10 @@ def locate(
         input: many texts at once: JSON Lines with title, url, page_id or qid, and evidence (or text, or quote); - reads
             the standard input.
         evidence: the text to find; without it, only the page is looked up.
-        max_elements: most paragraphs or list items that the found text may span.
+        max_elements: maximum number of paragraphs or list items that the text may span.
         threshold: lowest score of a near match.
-        numbering: how positions are counted, and what is searched: elements of the release, or paragraphs as
-            export-kilt numbers them.
+        numbering: unit of positions, and of the search: elements of the release, or paragraphs as export-kilt numbers
+            them.
         title_map: known page moves, one a line: old title, tab, new title or page id.
 
     Examples:
@@ -143,7 +143,7 @@ def _locate(locator: Locator, key: PageKey, evidence: str | None, threshold: flo
 
 
 def _located(path: str, locator: Locator, threshold: float, faults: list[str], stack: ExitStack) -> Iterator[str]:
-    """Yields an object for each line of a file; a line that cannot be used is reported and skipped."""
+    """Locates the evidence in each line of a file, as JSON; lines that cannot be used are added to ``faults``."""
     with stack:
         for number, line in input_lines(path):
             try:
@@ -364,7 +364,7 @@ def check_sources(options: Annotated[CheckSourcesOptions, FLAT], *, run: Run = R
     kbsource[nli].
 
     Examples:
-        kbsource check-sources releases/enwiki-20261001 --model models/nli --output verdicts.jsonl --runner local-multi
+        kbsource check-sources releases/enwiki-20261001 --model models/nli --output verdicts.jsonl
     """
     from pipelines.jobs.check_sources import check_sources
 
@@ -386,7 +386,7 @@ def sorted_verdicts(path: str) -> str:
 
 
 def _verdict_lines(path: str, model: CrossEncoder, faults: list[str]) -> Iterator[str]:
-    """Yields an object for each line of a file; a line that cannot be used is reported and skipped."""
+    """Judges the pair in each line of a file, as JSON; lines that cannot be used are added to ``faults``."""
     lines = _pairs(path, faults)
     while group := list(islice(lines, _JUDGED_TOGETHER)):
         for (number, record_id, _), answer in zip(group, model.judge([pair for *_, pair in group]), strict=True):

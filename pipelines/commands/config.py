@@ -58,7 +58,7 @@ class ConfigFile:
             if allowed is not None and name not in allowed:
                 self.fail(key, f"{what}: no {name!r}.{nearest(name, allowed)} Allowed are {', '.join(allowed)}")
             if name in items:
-                self.fail(key, f"{what}: {name!r} stands here twice")
+                self.fail(key, f"{what}: {name!r} is given twice")
             items[name] = ConfigItem(key, value)
         return items
 
@@ -67,11 +67,11 @@ class ConfigFile:
         if not isinstance(node.value, str) or not node.value:
             self.fail(node, f"{name!r} must have a value, or a list of them where the option takes several")
         if len(node.value) > LONGEST_PATH:
-            self.fail(node, f"{name!r} has a value of {len(node.value):,} characters; {LONGEST_PATH:,} are the most")
+            self.fail(node, f"{name!r} has a value of {len(node.value):,} characters; the maximum is {LONGEST_PATH:,}")
         return str(node.value)
 
     def typed(self, argument: Argument, key: str, item: ConfigItem) -> Iterator[str]:
-        """Yields an option as command-line arguments."""
+        """Writes an option as command-line arguments."""
         flag, metavar = f"--{key}", argument.parameter.metavar
         if argument.hint is bool:
             value = self.text(item.value, key)

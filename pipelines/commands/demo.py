@@ -24,12 +24,12 @@ _LOOKED_AT = ("release", "aligned", "amber", "qampari", "passages", "benchmark")
 class DemoStep(NamedTuple):
     """A command of the demo."""
 
-    says: str  #: title, one line
+    title: str  #: title, one line
     extra: str  #: the extra of kbsource that it needs; empty for none
     arguments: (
         str  #: arguments of ``kbsource``; ``@NAME`` is a file of the mini-wiki, ``%NAME`` a path in the output folder
     )
-    made: tuple[str, ...] = ()  #: paths in the output folder that it needs
+    made: tuple[str, ...] = ()  #: paths in the output folder that earlier steps must have made
 
 
 STEPS = (
@@ -133,7 +133,7 @@ def demo(*, output: FolderPath = _OUTPUT) -> Summary:
         raise SetupError(f"nothing can be made: {why}")
     left_out: list[tuple[DemoStep, str]] = []
     for number, step in enumerate(STEPS, start=1):
-        print_text(styled(f"\n{number} of {len(STEPS)}: {step.says}", "bold"))
+        print_text(styled(f"\n{number} of {len(STEPS)}: {step.title}", "bold"))
         arguments = step_arguments(step, output)
         print_text(f"$ kbsource {shlex.join(arguments)}")
         sys.stdout.flush()
@@ -173,7 +173,7 @@ def run_step(arguments: Sequence[str]) -> int:
 
 def _end(output: str, left_out: Sequence[tuple[DemoStep, str]]) -> Summary:
     lines = [f"\n{len(STEPS) - len(left_out)} of {len(STEPS)} steps done; the results are in {output}."]
-    lines += [f"Left out: {step.says}. {why}" for step, why in left_out]
+    lines += [f"Left out: {step.title}. {why}" for step, why in left_out]
     made = [place for name in _LOOKED_AT if os.path.exists(place := os.path.join(output, name))]
     return Summary("Look at it in a browser:", text="\n".join(lines), next=_here(("inspect", *made)))
 

@@ -14,15 +14,16 @@ from kbsource.errors import counted
 from kbsource.files import base_name
 from kbsource.release.manifest import FileEntry
 from kbsource.release.pages.kind import fallback_remarks
-from mapping.options import FLAT, AtLeast1, Files
+from mapping.options import FLAT, AtLeast1, Files, NewFile, Seconds, check_ending
 from pipelines.options.build import BuildOptions
 from pipelines.options.pageviews import PageviewsOptions
-from pipelines.options.shared import RunOptions
+from pipelines.options.shared import USUAL_MEMORY, Memory, RunOptions
 from pipelines.options.wikidata import WikidataOptions
 from pipelines.progress import Progress, clock, size
 from pipelines.terminal import Row, Style, Summary, command_line, harmless, on_one_line, styled, table_text
 
 if TYPE_CHECKING:
+    from kbsource.html.paired_pages import RecordCounts
     from pipelines.jobs.build import BuildSummary
 
 Run = Annotated[RunOptions, Parameter(name="*", group=Group("How it is run", sort_key=8))]
@@ -115,39 +116,59 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
     )
 
 
-def check_text(snapshot: Annotated[Files, Parameter(metavar="SNAPSHOT")], /, *, limit: AtLeast1 = 20) -> Summary:
+def check_text(
+    snapshot: Annotated[Files, Parameter(metavar="SNAPSHOT")],
+    /,
+    *,
+    limit: AtLeast1 = 20,
+    html: NewFile | None = None,
+    page_timeout_s: Annotated[Seconds, Parameter("--page-timeout")] = 60.0,
+    worker_memory_bytes: Memory = USUAL_MEMORY,
+) -> Summary:
     """Compare the text made of wikitext with what readers see.
 
     Reads the HTML and the wikitext of each article of a snapshot that holds both. Counts the words and links of the
-    page that the text made of its wikitext has, words in order, and the words of that text that are not on the page:
-    in total, for the pages that differ most, and for the templates that the missing words come from. Templates are
-    rendered by rules alone, because records bring no definitions. Titles, tables and infoboxes are not compared. Exit
-    code 1 if there is nothing to compare.
+    page that the text made of its wikitext has, words in order, and the words of that text that are not on the page: in
+    total, for the pages that differ most, and for the templates that the missing words come from. Templates are
+    rendered only by rules, because the records contain no definitions. Titles, tables and infoboxes are not compared.
+    Exit code 1 if there is nothing to compare.
 
     Args:
         snapshot: the files of a single snapshot of HTML, or patterns; put patterns in quotes.
-        limit: most pages, and most templates, to list.
+        limit: maximum number of pages, and of templates, to list.
+        html: file for a self-contained page with both texts of these pages side by side, and what differs marked.
+        page_timeout_s: maximum time for one page. A page that takes longer is rejected.
 
     Examples:
         kbsource check-text enwiki_namespace_0.tar.gz
         kbsource check-text 'snapshots/dewiki_namespace_0_*.ndjson' --limit 200 --json
+        kbsource check-text dewiki_namespace_0_chunk_0.tar.gz --html differences.html
     """
     from kbsource.dump.ranges import expand_inputs, size_of
-    from kbsource.dump.rejects import first_text
     from kbsource.html.comparing import COMPARED, TEXT
     from kbsource.html.comparing import check_text as check
+    from kbsource.release.output import output_file
+    from mapping.inspector.saved import environment, saved_page
+    from mapping.inspector.text_check import text_check_document
 
+    if html is not None:
+        check_ending("--html", html, "HTML", fitting=["html"])
+        environment()  # fail here rather than after the comparison
     paths = expand_inputs(snapshot)
     with Progress().adding("compare", size_of(paths)) as add:
-        report = check(paths, n_worst=limit, on_progress=add)
-    sums, losses = report.sums, report.losses()[:limit]
+        report = check(
+            paths,
+            n_worst=limit,
+            with_lines=html is not None,
+            page_timeout_s=page_timeout_s,
+            memory_bytes=worker_memory_bytes,
+            on_progress=add,
+        )
+    sums, losses, counts, worst = report.sums, report.losses()[:limit], report.counts, report.worst()
     n_words, n_found, n_own = sums["words"], sums["found"], sums["own_words"]
     defined = n_words - sums["undefined_words"], n_found - sums["undefined_found"]
     rows: list[Row] = [
-        ("records read", report.records + sum(report.rejected.values())),
-        ("  compared", report.pages),
-        *((f"  {_SKIPPED[why]}", n) for why, n in sorted(report.skipped.items())),
-        *_rejected_rows(report.rejected),
+        *record_rows(counts, "compared"),
         ("words on the pages", n_words),
         ("  found in order", f"{n_found:,} ({_share(n_found, n_words)})"),
         ("  without undefined templates", f"{defined[1]:,} of {defined[0]:,} ({_share(defined[1], defined[0])})"),
@@ -161,44 +182,70 @@ def check_text(snapshot: Annotated[Files, Parameter(metavar="SNAPSHOT")], /, *, 
         ("  found with their targets", f"{sums['links_found']:,} ({_share(sums['links_found'], sums['links'])})"),
     ]
     pages: list[tuple[str, ...]] = [("missing", "not there", "words", "links missing", "page", "first missing")]
-    for page in report.worst:
+    for page in worst:
         numbers = page.words - page.found, page.own_words - page.found, page.words, page.links - page.links_found
         first = " ".join(page.missing[0].words[:_WORDS_SHOWN]) if page.missing else ""
         pages.append((*(f"{number:,}" for number in numbers), page.title, first))
     templates: list[tuple[str, ...]] = [("missing", "pages", "kind", "template", "example")]
     for name, kind, loss in losses:
         templates.append((f"{loss.words:,}", f"{loss.pages:,}", kind, name or "-", f"{loss.title}: {loss.example}"))
-    tables = [table_text(pages, right=range(4))] if report.worst else []
+    tables = [table_text(pages, right=range(4))] if worst else []
     tables += [table_text(templates, right=range(2))] if losses else []
-    if report.rejected:
-        tables.append(
-            f"{counted(sum(report.rejected.values()), 'records')} rejected.{first_text(report.first_rejected)}"
-        )
+    tables += rejected_text(counts)
     title = "No record has both the HTML and the wikitext of an article."
-    if report.pages:
+    if counts.pages:
         title = (
-            f"{_share(n_found, n_words)} of the words on {counted(report.pages, 'pages')} are found in order; "
+            f"{_share(n_found, n_words)} of the words on {counted(counts.pages, 'pages')} are found in order; "
             f"{_share(n_own - n_found, n_own)} of the words made of the wikitext are not on the pages."
         )
+    if html is not None:
+        rows.append(("page", html))
+        document = text_check_document(report, [base_name(path) for path in paths], n_templates=limit)
+        text = saved_page(document)
+        with output_file(html) as file:
+            file.write(text.encode())
     return Summary(
-        title=styled(title, "green" if report.pages else "red"),
+        title=styled(title, "green" if counts.pages else "red"),
         rows=rows,
         text="\n\n".join(tables),
         values={
-            "records": report.records,
-            "compared": report.pages,
-            "skipped": dict(sorted(report.skipped.items())),
-            "rejected": dict(sorted(report.rejected.items())),
-            "first_rejected": [structs.asdict(bad) for bad in report.first_rejected],
+            "compared": counts.pages,
+            **record_values(counts),
             **{name: sums[name] for name in COMPARED},
             "missing_by_kind": dict(report.kinds.most_common()),
-            "pages": [
-                {"title": page.title, **{name: getattr(page, name) for name in COMPARED}} for page in report.worst
-            ],
+            "pages": [{"title": page.title, **{name: getattr(page, name) for name in COMPARED}} for page in worst],
             "templates": [{"template": name, "kind": kind, **dataclasses.asdict(loss)} for name, kind, loss in losses],
         },
-        is_ok=report.pages > 0,
+        is_ok=counts.pages > 0,
     )
+
+
+def record_rows(counts: RecordCounts, processed: str) -> list[Row]:
+    """Returns what became of the records of a snapshot, for printing; ``processed`` is said of the pages."""
+    return [
+        ("records read", counts.records + sum(counts.rejected.values())),
+        (f"  {processed}", counts.pages),
+        *((f"  {_SKIPPED[why]}", n) for why, n in sorted(counts.skipped.items())),
+        *_rejected_rows(counts.rejected),
+    ]
+
+
+def rejected_text(counts: RecordCounts) -> list[str]:
+    """Returns the first rejected records as a paragraph; nothing without any."""
+    from kbsource.dump.rejects import first_text
+
+    n_rejected = sum(counts.rejected.values())
+    return [f"{counted(n_rejected, 'records')} rejected.{first_text(counts.first_rejected)}"] if n_rejected else []
+
+
+def record_values(counts: RecordCounts) -> dict[str, Any]:
+    """Returns what became of the records of a snapshot, for programs."""
+    return {
+        "records": counts.records,
+        "skipped": dict(sorted(counts.skipped.items())),
+        "rejected": dict(sorted(counts.rejected.items())),
+        "first_rejected": [structs.asdict(bad) for bad in counts.first_rejected],
+    }
 
 
 def _share(part: int, whole: int) -> str:
@@ -213,7 +260,7 @@ def build(options: Annotated[BuildOptions, FLAT], *, run: Run = RunOptions()) ->
 
     Examples:
         kbsource build 'dumps/enwiki-20261001-pages-articles-multistream*.xml*.bz2' \\
-            --page-props dumps/enwiki-20261001-page_props.sql.gz --output releases/enwiki-20261001 --runner local-multi
+            --page-props dumps/enwiki-20261001-page_props.sql.gz --output releases/enwiki-20261001
         kbsource build dumps/enwiki-20261001-pages-articles.xml.bz2 --limit-pages 1000 --output releases/try
     """
     from pipelines.jobs.build import BadDumpError, finding_line
@@ -241,7 +288,7 @@ def build_summary(made: BuildSummary) -> Summary:
     ]
     rows += [("not selected", findings["not_selected"])] if findings.get("not_selected") else []
     rows += [
-        *([("pages taken over", made.taken_over)] if made.taken_over is not None else []),
+        *([("pages reused", made.taken_over)] if made.taken_over is not None else []),
         ("anchors", findings.get("anchors", 0)),
         ("  resolved", findings.get("anchors_resolved", 0)),
         ("disambiguation pages", findings.get("disambiguation_pages", 0)),
@@ -291,7 +338,7 @@ def wikidata(options: Annotated[WikidataOptions, FLAT], *, run: Run = RunOptions
 
     Examples:
         kbsource wikidata dumps/wikidata-20261001-all.json.bz2 --output releases/wikidata-20261001 \\
-            --sites enwiki --runner local-multi
+            --sites enwiki
         kbsource wikidata entities.ndjson --languages de,en --qualifiers all --output releases/try
     """
     from pipelines.jobs.wikidata import make_wikidata

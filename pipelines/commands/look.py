@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from kbsource.errors import counted
+from kbsource.errors import SetupError, counted
 from mapping.options import (
     AtLeast1,
     FolderPath,
@@ -24,6 +24,7 @@ from mapping.options import (
     check_ending,
     ending_of,
 )
+from pipelines.commands.dumps import record_rows, record_values, rejected_text
 from pipelines.progress import Done, Progress, size
 from pipelines.terminal import Summary, command_line, facts_table, on_one_line, show_line, styled, table_text
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 _SHA_CHARS = 12
 _MOST_ROWS = 24
-"""Most tables, files or inputs that are printed; the manifest lists all of them."""
+"""Maximum number of tables, files or inputs that are printed; the manifest lists all of them."""
 
 
 def info(release: Release, /) -> Summary:
@@ -135,7 +136,7 @@ def verify(
             them again.
         old: for a diff, together with --new: the older release, to compare pages and texts with it.
         new: for a diff, together with --old: the newer release, to compare pages and texts with it.
-        memory: most memory that checking the invariants may use; what needs more is written to disk.
+        memory: maximum memory for checking the invariants; data beyond it is written to disk.
 
     Examples:
         kbsource verify releases/enwiki-20261001
@@ -224,7 +225,15 @@ def report(
 _NAME_CHARS = 30
 
 
-def templates(release: Release, /, *, limit: AtLeast1 = 50, all: bool = False) -> Summary:
+def templates(
+    release: Release,
+    /,
+    *,
+    limit: AtLeast1 = 50,
+    all: bool = False,
+    pairs: bool = False,
+    calls: AtLeast1 | None = None,
+) -> Summary:
     """Show how templates were rendered, and which lose the most text.
 
     First prints how much visible text of templates comes from each way to resolve one: a rule (rendered, dropped), the
@@ -233,15 +242,28 @@ def templates(release: Release, /, *, limit: AtLeast1 = 50, all: bool = False) -
     that loses some: there, a new rule would help most. Templates that a rule drops lose their text on purpose, and are
     listed only with --all. Lines are cut to the width of a terminal, but not in a file or a pipe.
 
+    With --pairs, reads a snapshot of HTML instead, and compares, for each use of a template in running text, what the
+    page shows with the text that rules alone make of the use. Templates and uses that differ come first, the most
+    frequent first: a rule for one of them can be written from its uses.
+
     Args:
-        release: folder of a release of pages.
-        limit: most templates to list.
+        release: folder of a release of pages; with --pairs, a file of a snapshot of HTML, or a quoted pattern.
+        limit: maximum number of templates to list.
         all: also list templates that are dropped on purpose.
+        pairs: compare the templates of a snapshot with what its pages show.
+        calls: with --pairs: maximum number of different uses to list of each template, by default 3.
 
     Examples:
         kbsource templates releases/enwiki-20261001
         kbsource templates releases/enwiki-20261001 --limit 500 --json
+        kbsource templates ptwiki_namespace_0_chunk_0.tar.gz --pairs --limit 200 --calls 10 --json
     """
+    if pairs:
+        if all:
+            raise SetupError("--all is for a release; leave it out with --pairs.")
+        return _template_pairs(release, limit=limit, calls=calls or 3)
+    if calls is not None:
+        raise SetupError("--calls is the number of uses to list with --pairs; add --pairs, or leave it out.")
     from kbsource.release.pages.kind import PAGES_RELEASE
     from kbsource.release.pages.reading import sums_by_outcome, worst_templates
 
@@ -266,6 +288,55 @@ def templates(release: Release, /, *, limit: AtLeast1 = 50, all: bool = False) -
     )
 
 
+_TEXT_CHARS = 50
+
+
+def _shortened(text: str) -> str:
+    return (text if len(text) <= _TEXT_CHARS else f"{text[: _TEXT_CHARS - 1]}…") or "-"
+
+
+def _template_pairs(snapshot: str, *, limit: int, calls: int) -> Summary:
+    from kbsource.dump.ranges import expand_inputs, size_of
+    from kbsource.html.template_pairs import pair_templates
+
+    paths = expand_inputs([snapshot])
+    with Progress().adding("compare", size_of(paths)) as add:
+        found = pair_templates(paths, n_templates=limit, n_calls=calls, on_progress=add)
+    listed: list[tuple[str, ...]] = [("differ", "uses", "pages", "template")]
+    uses: list[tuple[str, ...]] = [("uses", "outcome", "the page shows", "made of it", "use")]
+    for row in found.templates:
+        numbers = (f"{row[name]:,}" for name in ("differing", "uses", "pages"))
+        listed.append((*numbers, row["template"]))
+        uses += [
+            (f"{call['uses']:,}", call["outcome"], *(_shortened(call[name]) for name in ("shown", "own")), call["call"])
+            for call in row["calls"]
+            if not call["is_same"]
+        ]
+    tables = [table_text(listed, right=range(3))] if found.templates else []
+    tables += [table_text(uses, right=[0])] if len(uses) > 1 else []
+    title = "No template is in the running text of an article."
+    if found.uses:
+        title = (
+            f"{found.differing:,} of {counted(found.uses, 'uses')} differ from the page; so do some uses of "
+            f"{found.n_differing_templates:,} of {counted(found.n_templates, 'templates')}."
+        )
+    return Summary(
+        title=styled(title, "green" if found.uses else "red"),
+        rows=record_rows(found.counts, "compared"),
+        text="\n\n".join([*tables, *rejected_text(found.counts)]),
+        values={
+            **record_values(found.counts),
+            "pages": found.counts.pages,
+            "uses": found.uses,
+            "differing": found.differing,
+            "n_templates": found.n_templates,
+            "n_differing_templates": found.n_differing_templates,
+            "templates": found.templates,
+        },
+        is_ok=found.uses > 0,
+    )
+
+
 def diff(
     old: Release,
     new: Release,
@@ -286,7 +357,7 @@ def diff(
         old: folder of the older release.
         new: folder of the newer release, of the same wiki.
         output: local folder for the diff; must not exist yet.
-        memory_mb: most memory that the joins of both releases may use, in MB; the rest is written to disk.
+        memory_mb: maximum memory for joining the two releases, in MB; data beyond it is written to disk.
         threads: threads for these joins; by default one per core.
         reverse: compare backwards: OLD is the later release, and NEW the earlier one.
 

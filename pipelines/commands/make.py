@@ -44,7 +44,7 @@ def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions
     passed to Beam unchanged.
 
     Examples:
-        kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001 --runner local-multi
+        kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001
         kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001 \\
             --format pyserini dpr --max-words 120 --split-long-sentences
         kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001-tables --unit words-100 --tables
@@ -58,7 +58,7 @@ def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions
     rows: list[Row] = [
         ("pages", counts["pages"]),
         ("  without running text", counts["pages_without_text"]),
-        *(("  taken over", n) for n in made.report.values()),
+        *(("  reused", n) for n in made.report.values()),
         ("passages", counts["passages"]),
         ("  of one longer sentence", counts["long_passages"]),
         ("tokens" if options.cut.unit.startswith("tokens") else "words", counts["words"]),
@@ -78,7 +78,7 @@ def vectors(options: Annotated[VectorsOptions, FLAT], *, run: Run = RunOptions()
 
     Examples:
         kbsource vectors passages/enwiki-20261001 --model models/bge-small-en-v1.5 \\
-            --output passages/enwiki-20261001-vectors --runner local-multi
+            --output passages/enwiki-20261001-vectors
         kbsource vectors passages/enwiki-20261001 --model models/dpr-ctx_encoder-multiset-base \\
             --query-model models/dpr-question_encoder-multiset-base --output passages/enwiki-20261001-dpr
     """
@@ -95,7 +95,7 @@ def vectors(options: Annotated[VectorsOptions, FLAT], *, run: Run = RunOptions()
             if query_encoder
         ),
         ("passages", counts["passages"]),
-        *(("  with a vector taken over", n) for n in made.report.values()),
+        *(("  with a reused vector", n) for n in made.report.values()),
         (f"  cut, of more than {encoder['max_tokens']} tokens", counts["cut"]),
         ("numbers of a vector", encoder["dimension"]),
         ("files", size(sum(sizes.values()))),
@@ -111,7 +111,7 @@ def entity_linking(options: Annotated[EntityLinkingOptions, FLAT], *, run: Run =
     kbsource link. manifest.json is written last. Options not listed here are passed to Beam unchanged.
 
     Examples:
-        kbsource entity-linking releases/enwiki-20261001 --output linking/enwiki-20261001 --runner local-multi
+        kbsource entity-linking releases/enwiki-20261001 --output linking/enwiki-20261001
         kbsource entity-linking releases/enwiki-20261001 --output linking/small --train 100000 --dev 1000 \\
             --context-chars 250 --exclude wned-pages.txt
     """
@@ -172,7 +172,7 @@ def qampari(
 
     Examples:
         kbsource qampari releases/enwiki-20261001 releases/wikidata-20261001 \\
-            --output releases/qampari-20261001 --runner local-multi
+            --output releases/qampari-20261001
         kbsource qampari releases/miniwiki-20260101 releases/miniwikidata-20260101 --model none \\
             --output releases/qampari-mini
     """
@@ -278,7 +278,7 @@ def amber(options: Annotated[AmberJobOptions, FLAT], *, run: Run = RunOptions())
 
 
 def _collection_rows(report: Mapping[str, Any]) -> Iterable[Row]:
-    """Yields the outcomes of a collection's names, and its statistics beside the paper's."""
+    """Prints the outcomes of a collection's names, and its statistics beside the paper's."""
     yield from ((f"names: {outcome}", n) for outcome, n in report["names"].items() if n)
     for name, statistic in report["statistics"].items():
         if name != "shares":
@@ -299,7 +299,7 @@ def age(options: Annotated[AgeOptions, FLAT], *, run: Run = RunOptions()) -> Sum
             --input fever-dev-kilt.jsonl --input nq-dev-kilt.jsonl --output ages/enwiki
         kbsource inspect ages/enwiki releases/enwiki-20190801 releases/enwiki-20261001
     """
-    from mapping.age import FATES, said_half_life
+    from mapping.age import FATES, half_life_text
     from pipelines.jobs.age import measure_age as look_in_all
 
     made = look_in_all(options, flags=run.flags(), progress=Progress())
@@ -311,7 +311,7 @@ def age(options: Annotated[AgeOptions, FLAT], *, run: Run = RunOptions()) -> Sum
         share = f"{100 * standing / every['evidence']:.1f} %"
         table.append((day, share, *(f"{own[fate]:,}" for fate in fates)))
     groups = [
-        (name, group["name"], f"{group['evidence']:,}", said_half_life(group["half_life_years"]))
+        (name, group["name"], f"{group['evidence']:,}", half_life_text(group["half_life_years"]))
         for name in ("dataset", "infobox", "size")
         for group in made.report["groups"][name][:_GROUPS_SHOWN]
     ]
@@ -322,7 +322,7 @@ def age(options: Annotated[AgeOptions, FLAT], *, run: Run = RunOptions()) -> Sum
     rows: list[Row] = [
         ("records rejected", made.manifest.facts["counts"]["rejected"]),
         ("pieces of evidence", every["evidence"]),
-        ("half-life", said_half_life(every["half_life_years"])),
+        ("half-life", half_life_text(every["half_life_years"])),
     ]
     return made_summary(made, rows, text="\n\n".join(parts), **made.report)
 

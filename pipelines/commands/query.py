@@ -72,9 +72,9 @@ def sql(
         format: table (for reading), csv, json (one array), jsonl or parquet; by default chosen by the extension of
             --output, else table. Nested values are JSON in a table and in CSV.
         output: file; appears when it is complete. - writes to the standard output, except for Parquet.
-        limit: most rows of a table to print, 40 by default; a line reports how many more there are. Other formats have
-            all rows.
-        memory: most memory that the query may use; what needs more is written to disk.
+        limit: maximum number of rows to print in a table, 40 by default; a line reports how many more there are. Other
+            formats contain all rows.
+        memory: maximum memory of the query; data beyond it is written to disk.
         with_: another release, whose tables and macros are called NAME.pages and NAME.kb_text(). May be repeated.
 
     Examples:

@@ -119,7 +119,7 @@ def qampari_contexts(
 def export_tasks(
     release: Release, /, *, output: FolderPath, options: Annotated[TaskOptions, FLAT] = TaskOptions()
 ) -> Summary:
-    """Export tasks for a release.
+    """Export the tasks of a release.
 
     Exports answers of dev and test questions to judge, with wrong answers among them, and questions to rephrase.
 
@@ -166,7 +166,7 @@ def apply_verdicts(
             the verdicts of a second look after the first ones.
         paraphrases: qid, paraphrase and optionally worker, one object a line.
         paraphrase_verdicts: qid and verdict for paraphrases that were checked; incorrect paraphrases are not used.
-        least_answers: fewest answers that a question may have.
+        least_answers: minimum number of answers of a question.
 
     Examples:
         kbsource qampari-tasks apply qampari/enwiki-20261001 tasks --verdicts verdicts.jsonl \\
@@ -281,7 +281,7 @@ def extend(
 def extended(tasks: FolderPath, answers: Files, /, *, output: NewFile) -> Summary:
     """Make an ExtendedSet from the answers that people added.
 
-    Prints how many answers were added to each question: the share of questions with none, the mean, the median and the
+    Prints how many answers were added to each question: the share of questions without any, and the mean, median and
     maximum. Pass the file to kbsource evaluate qampari with --extended.
 
     Args:
@@ -402,7 +402,7 @@ def tasks(
         output: empty folder for the tasks.
         form: jsonl: one JSON object per line; csv: one row per task, with empty columns for the judgement;
             label-studio: tasks for its import, and the labelling interface.
-        annotations: how many people are to judge each passage; every task has this number as n_annotations.
+        annotations: number of people who should judge each passage; every task contains it as n_annotations.
 
     Examples:
         kbsource campaign tasks c.jsonl --form label-studio --output tasks
@@ -484,10 +484,10 @@ def take_in(tasks: FolderPath, judgements: Files, /, *, output: FolderPath) -> S
 def report(campaign: FolderPath, /, *, questions: NewFile | None = None, predictions: Files = ()) -> Summary:
     """Report the results of a campaign, and how far people agree.
 
-    Prints what two or more people accepted, Cohen's and Fleiss' kappa, and who accepted gold passages. Lists passages
-    that are unlike every answer and should be checked, and people who gave neither another passage nor an explanation
-    when they accepted none. For a study, prints document accuracy and exact match for people, and for systems on the
-    same pages.
+    Prints what two or more people accepted, Cohen's and Fleiss' kappa, and who accepted gold passages. Lists accepted
+    passages that resemble no answer and should be checked, and people who accepted no passage of a question without
+    supplying another passage or an explanation. For a study, prints document accuracy and exact match for people, and
+    for systems on the same pages.
 
     Args:
         campaign: folder that kbsource campaign import wrote.

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 Q = TypeVar("Q")
 TOP, _SHOWN = 100, 10
-"""Most documents of a query from a file, and of a query on the command line."""
+"""Maximum number of documents for a query from a file, and for a query on the command line."""
 
 
 def search(
@@ -78,7 +78,7 @@ def search(
         queries: file of queries instead of QUERY: records in KILT's format, AmbER sets, or questions of QAMPARI, JSON
             Lines.
         output: file for the results of --queries; appears when it is complete.
-        top: most passages or pages for a query; by default 100 for a file, 10 for a QUERY.
+        top: maximum number of passages or pages for a query; by default 100 for a file, 10 for a QUERY.
         form: kilt: predictions for KILT; trec: a TREC run; ctxs: questions with passages, as QAMPARI, DPR and
             Fusion-in-Decoder use them. By default ctxs for QAMPARI, else kilt.
 
@@ -94,7 +94,7 @@ def search(
             --top 200 --output bm25-dev.jsonl
     """
     from mapping.retrieval.queries import Query
-    from mapping.retrieval.runs import found_line, searched_queries
+    from mapping.retrieval.runs import hits_line, searched_queries
     from mapping.retrieval.systems import open_system
 
     if (query is None) == (queries is None) or (queries is None) != (output is None):
@@ -117,7 +117,7 @@ def search(
                 next=command_line("search", passages, "--queries", "FILE", "--output", "PREDICTIONS"),
             )
         found = partial(searched_queries, queries, search=partial(opened.search, n_documents=top or TOP))
-        line, then = partial(found_line, form=form), _evaluated(queries, output, form)
+        line, then = partial(hits_line, form=form), _evaluated(queries, output, form)
         return _converted(found, lambda _, parts: line(*parts), output, then)
 
 
@@ -131,7 +131,7 @@ def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) 
 
     Examples:
         kbsource rerank passages/enwiki-20261001 nq-dev.jsonl --model models/ms-marco-MiniLM-L6-v2 \\
-            --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev-reranked.jsonl --runner local-multi
+            --queries aligned/nq/nq-dev-kilt.jsonl --output nq-dev-reranked.jsonl
     """
     from mapping.retrieval.systems import open_index
     from pipelines.jobs.read import rerank_run
@@ -156,7 +156,7 @@ def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> S
 
     Examples:
         kbsource read aligned/nq/nq-dev-kilt.jsonl --retrieved bm25-nq.jsonl --model models/t5-large-nq --form fid \\
-            --output nq-predictions.jsonl --runner local-multi
+            --output nq-predictions.jsonl
         kbsource read qampari_contexts/dev_data_with_contexts.jsonl --contexts positive_ctxs --model models/pig \\
             --form pig --output oracle.jsonl
         kbsource read aligned/fever/fever-dev-kilt.jsonl --retrieved dpr-fever.jsonl --model models/fever-nli \\
@@ -208,7 +208,7 @@ def link(release: Release, text: Text, /, *, options: Annotated[LinkerOptions, F
         for alias in (linked.alias for linked in found)
     ]
     return Summary(
-        text=table_text(rows) if found else "No mention of the alias table stands in the text.",
+        text=table_text(rows) if found else "The text contains no mention from the alias table.",
         values=[
             {
                 "start_char": found_mention.start_char,
@@ -259,10 +259,10 @@ def training_data(
 ) -> Summary:
     """Write training data for retrievers and readers.
 
-    Writes examples for training the retrievers and readers of KILT, QAMPARI and AmbER: questions with
-    passages that contain evidence, passages that do not, and targets. The examples are written as a table, and as JSON
-    Lines in the format that each trainer reads. Questions that give no example and lines of a run that cannot be used
-    are rows of the table rejected, with the reason.
+    Writes examples for training the retrievers and readers of KILT, QAMPARI and AmbER: questions with passages that
+    contain evidence, passages that do not, and targets. The examples are written as a table, and as JSON Lines in the
+    format that each trainer reads. Questions without an example, and lines of a run that cannot be used, are rows of
+    the table rejected, with the reason.
 
     Args:
         datasets: folders that kbsource map wrote, each for one dataset and split, or QAMPARI releases.

@@ -133,7 +133,8 @@ def _run(app: Starlette, host: str, port: int | None, *, usual: int, open: bool 
 
 
 def _url(host: str, port: int) -> str:
-    """
+    """Returns the URL of a server.
+
     >>> _url("::1", 80)
     'http://[::1]:80/'
     """

@@ -112,7 +112,7 @@ def publish(
             release,
             absolute(output),
             KINDS,
-            way="link" if link else "copy" if copy else "auto",
+            link_mode="link" if link else "copy" if copy else "auto",
             licence=licence,
             repo_id=repo_id,
             day=date,

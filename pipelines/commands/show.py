@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mapping.document import TextPiece
 
 _LABEL = 18
-"""Most characters before the value of a fact."""
+"""Maximum number of characters before the value of a fact."""
 _PARAGRAPHS = 3
 _FIELDS = 12
 _MISSES = {
@@ -104,7 +104,7 @@ def show(
 
 _MOST_FOUND = 1_000
 _ROWS_SHOWN = 20
-"""Most rows of a table that are found, and most that are shown; --json has all that were found."""
+"""Maximum numbers of rows of a table that are found and that are shown; --json contains all rows found."""
 
 
 def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) -> Summary:
@@ -137,10 +137,10 @@ def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) ->
 
 
 def _matching_rows(
-    path: str, kind: Kind[Any], manifest: Manifest, asked: str
+    path: str, kind: Kind[Any], manifest: Manifest, name: str
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yields the matching rows of each table, from the first of its columns that has a match; if no table has any,
-    those of each file of JSON Lines.
+    """Finds the matching rows of each table, by the first of its columns that has a match; if no table has a match,
+    the matching lines of each file of JSON Lines.
     """
     from kbsource.numerals import read_int
 
@@ -151,7 +151,7 @@ def _matching_rows(
         if table in done:
             continue
         first, _, second = column.partition("__")
-        value, _, number = asked.partition("__") if second else (asked, "", "")
+        value, _, number = name.partition("__") if second else (name, "", "")
         is_text = str(tables[table].field(first).type) == "string"
         wanted = value if is_text else read_int(value)
         if wanted is None or (second and read_int(number) is None):
@@ -163,7 +163,7 @@ def _matching_rows(
             yield table, found
     for of, folder, own in () if done else releases:
         for file in filter(_is_lines, own.files):
-            lines = (line for line in of.lines(folder, own, file.file) if asked in _ids(line))
+            lines = (line for line in of.lines(folder, own, file.file) if name in _ids(line))
             if found := list(islice(lines, _MOST_FOUND)):
                 yield file.file, found
 
@@ -173,14 +173,14 @@ def _is_lines(file: FileEntry) -> bool:
 
 
 def _ids(row: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the values of the fields that are ids: ``id``, ``qid``, ``passage_id``."""
+    """Reads the fields that are ids: ``id``, ``qid``, ``passage_id``."""
     for name, value in row.items():
         if name.endswith("id") and isinstance(value, str | int):
             yield str(value)
 
 
 def _releases_in(path: str, kind: Kind[Any], manifest: Manifest) -> Iterator[tuple[Kind[Any], str, Manifest]]:
-    """Yields the releases in the folders of a release, each with its kind and manifest."""
+    """Lists the releases in the folders of a release, each with its kind and manifest."""
     if kind.parts is not None:
         for part in manifest.parts:
             folder = join(path, part.folder)
@@ -188,7 +188,7 @@ def _releases_in(path: str, kind: Kind[Any], manifest: Manifest) -> Iterator[tup
 
 
 def _row_facts(row: Mapping[str, Any]) -> Iterator[Row]:
-    """Yields the values of a row, shortened to fit a terminal; null and empty values are skipped."""
+    """Shortens the values of a row to fit a terminal; null and empty values are skipped."""
     for name, value in row.items():
         if isinstance(value, bytes):
             yield name, f"{len(value):,} bytes"
@@ -201,17 +201,17 @@ def _row_facts(row: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _change_summary(
-    path: str, asked: str, manifest: Manifest, old: str | None, new: str | None, *, full: bool
+    path: str, page: str, manifest: Manifest, old: str | None, new: str | None, *, full: bool
 ) -> Summary:
     from kbsource.diff.kind import PAGE_OUTCOMES, RELEASE_DIFF, doubts
 
     rows_with = partial(RELEASE_DIFF.rows_with, path, manifest)
-    columns = ("old_title", "new_title", *(("old_page_id", "new_page_id") if asked.isdecimal() else ()))
-    wanted = {column: int(asked) if column.endswith("id") else asked for column in columns}
+    columns = ("old_title", "new_title", *(("old_page_id", "new_page_id") if page.isdecimal() else ()))
+    wanted = {column: int(page) if column.endswith("id") else page for column in columns}
     rows = [row for column in columns for row in rows_with("page_changes", column, wanted[column])]
     rows = [row for number, row in enumerate(rows) if row not in rows[:number]]
     if not rows:
-        return _rows_summary(path, RELEASE_DIFF, manifest, asked)
+        return _rows_summary(path, RELEASE_DIFF, manifest, page)
     texts, values = list(doubts(manifest.to_json())), []
     for row in rows:
         found = {
@@ -254,7 +254,7 @@ def _section_cells(change: Mapping[str, Any]) -> tuple[str, ...]:
 def _changed_lines(
     row: Mapping[str, Any], spans: Sequence[Mapping[str, Any]], manifest: Manifest, old: str, new: str, *, full: bool
 ) -> Iterator[str]:
-    """Yields the text of both versions line by line, with changed words between [- -] and {+ +}."""
+    """Prints the text of both versions line by line, with changed words between [- -] and {+ +}."""
     from kbsource.lookup import KnowledgeSource
     from mapping.inspector.beside import collapsed_runs, lines_of
 
@@ -282,8 +282,8 @@ def _changed_lines(
                 yield styled(_wrapped(_marked(line.new.pieces, "{+", "+}") + where, "+ "), "green")
 
 
-def _marked(pieces: Iterable[TextPiece], before: str, behind: str) -> str:
-    return "".join(f"{before}{piece.text}{behind}" if piece.is_marked else piece.text for piece in pieces)
+def _marked(pieces: Iterable[TextPiece], before: str, after: str) -> str:
+    return "".join(f"{before}{piece.text}{after}" if piece.is_marked else piece.text for piece in pieces)
 
 
 def set_text(rows: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str, Any]]) -> str:

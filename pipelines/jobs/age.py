@@ -59,8 +59,8 @@ from pipelines.transforms.align import EVIDENCE, EXAMPLES, FAULTS, REJECTED, Rea
 
 _ROWS_AT_ONCE = 1 << 16
 _LEAST_CHARS = 20
-"""Minimum length of a text that is searched for in other pages. Below ``LONG_CHARS`` it must be the text of one page
-alone, before and after."""
+"""Minimum length of a text that is searched for in other pages. A text shorter than ``LONG_CHARS`` must occur in only
+one page, before and after."""
 _KIND, _ENDING = "kilt", "-kilt"
 _BEATS, _FATES = "beats", "fates"
 _PAGES = """
@@ -248,7 +248,7 @@ def dataset_name(path: str) -> str:
 
 
 def _snapshot(kb: str, manifest: PagesManifest, staging: str, progress: Progress) -> Snapshot:
-    """Returns a release with the facts about its pages. Writes the facts if they do not exist yet."""
+    """Returns a release with the facts about its pages, which are written if they do not exist yet."""
     facts = join(staging, "pages", f"{manifest.sha256}.arrow")
     if not Folder.of(facts).exists():
         progress.note(f"{kb}: hashing {manifest.totals.articles:,} pages")
@@ -453,7 +453,7 @@ _Given = Mapping[str, Iterable[Any]]
 def _results(
     given: _Given, snapshots: Sequence[Snapshot], threshold: float
 ) -> Iterator[tuple[_Key, list[Alignment], list[KnownPage | None], list[EvidenceResult]]]:
-    """Yields, by record, output and evidence, the resolved rows, the pages and the outcomes, in the order of the
+    """Joins, for each record, output and evidence, the resolved rows, the pages and the outcomes, in the order of the
     releases."""
     found = {
         number: {(row.ordinal, *row.key): row for row in read_rows(BatchRef(*stored), Located)}

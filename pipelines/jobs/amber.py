@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import heapq
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import groupby, islice
-from operator import itemgetter
 from typing import Any
 
 import apache_beam as beam
 import msgspec
 
+from kbsource.columns import value_rows
 from kbsource.errors import SetupError
 from kbsource.files import Folder, absolute, join
 from kbsource.pageviews import PAGEVIEWS_RELEASE
@@ -23,243 +21,180 @@ from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.reader import check_sizes
 from kbsource.release.writer import write_rows
-from kbsource.runtime.chunks import BatchRef, read_stored
-from kbsource.runtime.regroup import ByNumber, ByText
+from kbsource.runtime.chunks import BatchRef, ChunkKey, read_chunk_report, read_stored
 from kbsource.wikidata.kind import WikidataTables
 from mapping.acceptance import check_signals
 from mapping.amber.kind import AMBER_SETS, further_pages
-from mapping.amber.records import (
-    ITEM,
-    OUTCOMES,
-    QUANTITY,
-    TASKS,
-    AmberOptions,
-    AmberSet,
-    AmberValue,
-    Collection,
-    NameRow,
-    SetEntity,
-    load_collections,
-)
+from mapping.amber.records import OUTCOMES, TASKS, AmberSet, Collection, NameRow, SetEntity, load_collections
 from mapping.amber.release import TABLES, ValueCounts, query_rows, set_row, tuple_rows, write_collection
-from mapping.amber.sets import full_values
 from mapping.entail.model import model_facts
 from mapping.search.tokens import tokeniser_name
 from mapping.write.kind import REPORT, write_report
 from pipelines.amber.entities import (
-    MEMBERS,
-    NAME_ORDER,
-    OUTCOME_ROWS,
-    USED,
     VIEWS_POWER,
-    WANTED,
     AmberPlan,
-    find_entities,
+    join_views,
+    key_links,
+    key_views,
+    table_reader,
+    take_facts,
+    take_terms,
 )
-from pipelines.amber.sets import KnownEntities, align_sets, find_names, make_sets
+from pipelines.amber.sets import (
+    OF_PAGES,
+    OF_SIGNALS,
+    align_pages,
+    answers_of,
+    choose_sets,
+    names_path,
+    pairs_of,
+    settle_sets,
+)
 from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
 from pipelines.options.amber import AmberJobOptions
-from pipelines.primitives.group_map import TOLD, By, GroupWork, groups_for, map_groups, value_rows
-from pipelines.primitives.lookup import read_item_set, write_item_set
+from pipelines.primitives.joins import Chunks, collect_rows
+from pipelines.primitives.lookup import write_item_set
 from pipelines.primitives.page_texts import ReleasePages
-from pipelines.primitives.shuffle import Collected, OutputNames, StepCollector, StepOutputs
+from pipelines.primitives.shuffle import Checkpoint, CollectSorted
 from pipelines.progress import Done, Progress
 from pipelines.runners.running import new_pipeline, run_pipeline
-from pipelines.runners.workers import wired
+from pipelines.runners.workers import do
+from pipelines.transforms.verify_entailment import VerifyEntailment
 
-_MOST_OBJECTS = 1024
-"""Number of a property's most popular values that a false value is chosen from."""
+Given = beam.pvalue.AsSingleton
 
 
-def finish_amber(
-    collected: Collected, entities: Any, items_path: str, *, plan: AmberPlan, values: Mapping[str, Any]
-) -> list[str]:
-    """Writes all files, the manifest last, and returns the folder of the release.
-
-    Memory holds the names of values and some sets of each group.
+def make_amber_release(
+    pipeline: Any, plan: AmberPlan, paths: Mapping[str, tuple[str, ...]], values: Mapping[str, Any]
+) -> Any:
+    """Applies all steps to a pipeline; returns the folder of the release, once it is complete.
 
     Args:
-        collected: see ``StepCollector``.
-        entities, items_path: see ``KnownEntities``.
-        values: values of the manifest, except those that this function writes.
+        paths: paths of the files ``pageviews``, ``sitelinks``, ``items`` and ``statements``.
+        values: values of the manifest, except those that the last step writes.
     """
-    found, known = StepOutputs(collected), KnownEntities(entities, read_item_set(items_path), plan.n_groups)
+
+    def rows(name: str, function: Any, *needed: Any) -> Any:
+        select = collect_rows(partial(function, plan=plan), plan.folder(name), *needed)
+        return pipeline | f"read {name}" >> table_reader(name, paths) | name >> select
+
+    links = Given(rows("sitelinks", key_links))
+    viewed = rows("pageviews", key_views) | "join views" >> do(join_views, links, plan=plan)
+    needed = Given(viewed | "viewed" >> write_item_set(plan.folder("viewed.npy")))
+    terms, facts = rows("items", take_terms, needed), Given(rows("statements", take_facts, needed))
+    all_viewed = Given(viewed | "all viewed" >> CollectSorted())
+    wanted = terms | "choose" >> do(choose_sets, facts, all_viewed, plan=plan)
+    align = do(align_pages, plan=plan).with_outputs(OF_SIGNALS, main=OF_PAGES)
+    searched = wanted | "spread pages" >> beam.Reshuffle() | "align" >> align
+    signals = searched[OF_SIGNALS]
+    answers = []
+    if plan.options.verify is not None:
+        judged = (
+            signals
+            | "spread signals" >> beam.Reshuffle()
+            | "pairs" >> do(pairs_of)
+            | "judge" >> VerifyEntailment(plan.options.verify)
+            | "answers" >> beam.MapTuple(answers_of)
+            | "keep answers" >> Checkpoint(plan.folder("answers"))
+        )
+        answers = [Given(judged | "all answers" >> CollectSorted())]
+    settled = (
+        searched[OF_PAGES]
+        | "all pages" >> CollectSorted()
+        | "settle" >> do(settle_sets, Given(signals | "all signals" >> CollectSorted()), *answers, plan=plan)
+    )
+    return settled | "commit" >> do(commit_sets, all_viewed, plan=plan, values=values)
+
+
+def commit_sets(
+    element: tuple[ChunkKey, BatchRef], viewed: Chunks, *, plan: AmberPlan, values: Mapping[str, Any]
+) -> Iterator[str]:
+    """(key, ``BatchRef`` of SETTLED) -> the folder of the release. Writes all files, the manifest last.
+
+    Memory holds the names of values and some sets.
+    """
+    settled = BatchRef(*element[1])
+    names, found = read_chunk_report(names_path(plan))
     rules = plan.options.rules
     entries, collections, all_objects = [], {}, []
     for number, collection in enumerate(plan.collections):
         if rules.false_objects == "wikidata":
-            objects = _used_values(found, known, rules.lang)
+            objects = found.facts["used"]
         else:
             counts = ValueCounts()
-            for amber_set in _sets(found, number):
+            for amber_set, _ in _sets(settled, number):
                 counts.add(amber_set)
             objects = counts.ranked()
         all_objects.append(objects)
-        files, statistics = write_collection(collection, _sets(found, number), objects, rules, output=plan.output)
+        sets = (amber_set for amber_set, _ in _sets(settled, number))
+        files, statistics = write_collection(collection, sets, objects, rules, output=plan.output)
         entries += files
-        collections[collection.name] = {"statistics": statistics, "signals": _crossed(found, collection.name)}
+        collections[collection.name] = {"statistics": statistics, "signals": _crossed(settled, collection.name)}
 
-    def of_all() -> Iterator[tuple[int, AmberSet]]:
-        return ((number, amber_set) for number in range(len(plan.collections)) for amber_set in _sets(found, number))
+    def of_all() -> Iterator[tuple[Collection, AmberSet, list[Any]]]:
+        for number, collection in enumerate(plan.collections):
+            for amber_set, signals in _sets(settled, number):
+                yield collection, amber_set, signals
 
-    signals = (msgspec.json.decode(row[3]) for row in _merged(found, "tuples", 3))
     outcomes: Counter[tuple[int, str]] = Counter()
     rows = {
-        "sets": (set_row(plan.collections[number].name, amber_set) for number, amber_set in of_all()),
+        "sets": (set_row(own.name, amber_set) for own, amber_set, _ in of_all()),
         "tuples": (
-            row
-            for number, amber_set in of_all()
-            for row in tuple_rows(plan.collections[number].name, amber_set, signals)
+            row for own, amber_set, signals in of_all() for row in tuple_rows(own.name, amber_set, iter(signals))
         ),
         "set_queries": (
             row
-            for number, amber_set in of_all()
+            for number, collection in enumerate(plan.collections)
+            for amber_set, _ in _sets(settled, number)
             for task in TASKS
-            for row in query_rows(plan.collections[number], amber_set, task, rules, all_objects[number])
+            for row in query_rows(collection, amber_set, task, rules, all_objects[number])
         ),
-        "names": (NameRow(plan.collections[number].name, *rest) for number, *rest in _outcomes(found, outcomes)),
+        "names": (NameRow(plan.collections[number].name, *rest) for number, *rest in _names(names, settled, outcomes)),
     }
     for table, own in rows.items():
         entries.append(write_rows(own, table, TABLES[table], output=plan.output))
     for number, collection in enumerate(plan.collections):
-        funnel = {outcome: outcomes[number, outcome] for outcome in OUTCOMES}
-        collections[collection.name]["names"] = funnel
-    of_job = found.counts("counts")
+        collections[collection.name]["names"] = {outcome: outcomes[number, outcome] for outcome in OUTCOMES}
+    of_job = {**found.counts, **read_chunk_report(viewed[0][1][0])[1].counts}
     by_power = {int(name.removeprefix(VIEWS_POWER)): of_job.pop(name) for name in list(of_job) if VIEWS_POWER in name}
     report = {
         "collections": collections,
-        "entities": of_job,
+        "entities": dict(sorted(of_job.items())),
         "popularity": {
             str(1 << power): sum(n for own, n in by_power.items() if own >= power) for power in sorted(by_power)
         },
     }
     entries.append(write_report(report, output=plan.output))
-    manifest = AMBER_SETS.listing(entries, {**values, "counts": report})
-    commit(AMBER_SETS, manifest, plan.output)
-    return [plan.output]
+    commit(AMBER_SETS, AMBER_SETS.listing(entries, {**values, "counts": report}), plan.output)
+    yield plan.output
 
 
-def _merged(found: StepOutputs, name: str, n_keys: int) -> Iterator[tuple[Any, ...]]:
-    """Yields the rows of one kind ordered by their first columns; each chunk is already in this order."""
-
-    def rows(stored: BatchRef) -> Iterator[tuple[Any, ...]]:
-        return value_rows(read_stored(stored))
-
-    return heapq.merge(
-        *(rows(chunk) for chunks in found.steps(name) for chunk in chunks), key=itemgetter(slice(n_keys))
-    )
-
-
-def _sets(found: StepOutputs, number: int) -> Iterator[AmberSet]:
+def _sets(settled: BatchRef, number: int) -> Iterator[tuple[AmberSet, list[Any]]]:
+    """Reads the sets of a collection, each with the signals of its tuples in the order of their ids."""
     decode = msgspec.json.Decoder(tuple[SetEntity, ...]).decode
-    for collection, name, entities in _merged(found, "sets", 2):
-        if collection == number:
-            yield AmberSet(name, decode(entities))
+    for collection, name, _, entities, signals in value_rows(read_stored(settled)):
+        if collection == number and entities is not None:
+            yield AmberSet(name, decode(entities)), msgspec.json.decode(signals)
 
 
-def _outcomes(found: StepOutputs, counts: Counter[tuple[int, str]]) -> Iterator[tuple[Any, ...]]:
-    """Yields the outcome of each name once, and counts it."""
-    for (number, name), rows in groupby(_merged(found, "outcomes", 2), key=itemgetter(0, 1)):
-        steps = list(rows)
-        outcome = next(row[2] for row in steps if row[2])
+def _names(names: BatchRef, settled: BatchRef, counts: Counter[tuple[int, str]]) -> Iterator[tuple[Any, ...]]:
+    """Yields the outcome of each name, and counts it. Names without an outcome are those of SETTLED, in order."""
+    of_settled = value_rows(read_stored(settled))
+    for number, name, outcome, *n_entities in value_rows(read_stored(names)):
+        if outcome is None:
+            outcome = next(of_settled)[2]
         counts[number, outcome] += 1
-        yield number, name, outcome, max(row[3] for row in steps), max(row[4] for row in steps)
+        yield number, name, outcome, *n_entities
 
 
-def _crossed(found: StepOutputs, collection: str) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
+def _crossed(settled: BatchRef, collection: str) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
     """Returns the numbers of tuples by property, whether they were found, BLEU and verdict."""
     crossed: dict[str, Any] = {}
-    for key, n in found.counts("signals").items():
+    for key, n in sorted(read_chunk_report(settled.path)[1].counts.items()):
         own, property_id, is_found, band, verdict = key.split(" ")
         if own == collection:
             crossed.setdefault(property_id, {}).setdefault(is_found, {}).setdefault(band, {})[verdict] = n
     return crossed
-
-
-def rank_values(work: GroupWork) -> None:
-    """Sums how often values are used, and writes the most used ones. Input and output: ``used``, by property."""
-    counts: Counter[tuple[int, int, str]] = Counter()
-    for property_id, kind, value, n in value_rows(work.rows("used")):
-        counts[property_id, kind, value] += n
-    ranked = sorted((property_id, _rank(kind, value, n)) for (property_id, kind, value), n in counts.items())
-    for property_id, values in groupby(ranked, key=itemgetter(0)):
-        for _, (less_n, _, value, kind) in islice(values, _MOST_OBJECTS):
-            work.add("used", (property_id, kind, value, -less_n))
-
-
-def _rank(kind: int, value: str, n: int) -> tuple[int, int, str, int]:
-    """Returns the sort key of a value: the most used first, then by number."""
-    return -n, int(value[1:]) if kind == 1 else 0, value, kind
-
-
-def _used_values(found: StepOutputs, known: KnownEntities, lang: str) -> dict[str, list[str]]:
-    """Returns the names of values by property, the most used first, then by number."""
-    rows: dict[int, list[tuple[int, int, str, int]]] = {}
-    for property_id, kind, value, n in _merged(found, "used", 1):
-        rows.setdefault(property_id, []).append(_rank(kind, value, n))
-    objects = {}
-    for property_id, values in rows.items():
-        most = heapq.nsmallest(_MOST_OBJECTS, values)
-        named = known.known(value for _, _, value, kind in most if kind == 1)
-        full = full_values(
-            [AmberValue(ITEM, value) if kind == 1 else AmberValue(QUANTITY, f"+{value}") for _, _, value, kind in most],
-            named,
-            lang=lang,
-        )
-        objects[f"P{property_id}"] = list(dict.fromkeys(value.aliases[0] for value in full))
-    return objects
-
-
-@wired
-def share_names(
-    names: Any, folder: str, n_groups: int, n_collections: int, options: AmberOptions, step: OutputNames
-) -> Any:
-    """(key, rows) of NAMES -> ``members``, ``outcomes`` and ``counts``, as returned by ``map_groups``."""
-    return {"names": names} | "find" >> map_groups(
-        partial(find_names, n_collections=n_collections, options=options),
-        folder,
-        outputs={"members": MEMBERS, "outcomes": OUTCOME_ROWS},
-        by={"names": By(ByNumber("first", n_groups), NAME_ORDER)},
-        sorted_by={"outcomes": 2},
-        step=step,
-    )
-
-
-def make_amber_release(
-    pipeline: Any, plan: AmberPlan, paths: Mapping[str, tuple[str, ...]], values: Mapping[str, Any]
-) -> None:
-    """Makes a release of AmbER sets."""
-    made = StepCollector()
-    entities = pipeline | "entities" >> find_entities(plan, paths, made)
-    chunks = beam.pvalue.AsList(entities["entities"])
-    items = beam.pvalue.AsSingleton(entities["entities"] | "items" >> write_item_set(plan.folder("items.npy")))
-    names = entities["names"] | "names" >> share_names(
-        plan.folder("names"),
-        plan.n_groups,
-        len(plan.collections),
-        plan.options.rules,
-        made.step(outcomes="outcomes"),
-    )
-    sets = {"members": names["members"]} | "sets" >> map_groups(
-        partial(make_sets, plan=plan),
-        plan.folder("sets"),
-        outputs={"wanted": WANTED, "outcomes": OUTCOME_ROWS},
-        given=(chunks, items),
-        sorted_by={"outcomes": 2},
-        step=made.step(outcomes="outcomes"),
-    )
-    of_sets = made.step(sets="sets", tuples="tuples", outcomes="outcomes", counts="signals")
-    settled = sets["wanted"] | "align" >> align_sets(plan, of_sets)
-    used = {"used": entities["used"]} | "rank" >> map_groups(
-        rank_values,
-        plan.folder("ranked"),
-        outputs={"used": USED},
-        by={"used": By(ByText("value", plan.n_groups))},
-        step=made.step(used="used"),
-    )
-    for step in (names, sets, settled, used):
-        made.take(step[TOLD])
-    made.finish(partial(finish_amber, plan=plan, values=values), chunks, items)
 
 
 _TABLES = ("items", "statements", "sitelinks")
@@ -308,7 +243,6 @@ def make_amber(options: AmberJobOptions, *, flags: Sequence[str], progress: Prog
             further_pages=further_pages(release) if options.rules.pages_per_item == "all" else {},
             staging=made_in.staging,
             output=output,
-            n_groups=groups_for(tables.n_rows("statements")),
             pages=ReleasePages.of(kb, release),
         )
         if not plan.pages.of_items().n_items:

@@ -21,7 +21,7 @@ from kbsource.release.writer import write_lines, write_rejected, write_rows
 from kbsource.rows import Row
 from kbsource.runtime.chunks import once_value
 from mapping.passages.kind import PASSAGES_CORPUS
-from mapping.retrieval.benchmark import Dataset, measured, scores_of
+from mapping.retrieval.benchmark import Dataset, metric_values, scores_of
 from mapping.retrieval.benchmark_kind import BENCHMARK, PAPERS, PREDICTIONS, Cost, Score, ScoreValue
 from mapping.retrieval.layouts import paper_tables, tables_markdown
 from pipelines.progress import Progress
@@ -92,7 +92,7 @@ def make_benchmark(
             costs.append(ran.cost)
             said = f"{counted(ran.cost.queries, 'queries')}, {ran.cost.seconds:.1f} s"
             progress.note(f"{system.name} on {dataset.name}: {said}")
-            found = measured(dataset, path, most=system.top, reject=lambda bad: rejected.setdefault(bad))
+            found = metric_values(dataset, path, most=system.top, reject=lambda bad: rejected.setdefault(bad))
             for metric, own in found.items():
                 for number, value in enumerate(own):
                     yield ScoreValue(dataset.pool, dataset.name, system.name, metric, number, value)

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -43,12 +44,14 @@ from kbsource.runtime.chunks import ChunkKey
 from kbsource.site import Site
 from kbsource.titles import normalise_title
 from kbsource.wikidata.kind import WikidataTables
+from pipelines.jobs.build_sample import sample_build
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options.build import BuildOptions
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Done, Progress, beats_in
+from pipelines.runners.presets import LOCAL, beam_flags
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
-from pipelines.runners.workers import do, installed
+from pipelines.runners.workers import do, installation_facts
 from pipelines.transforms.pages import ParseWikitext
 from pipelines.transforms.wikipedia import (
     BuildDefinitions,
@@ -62,9 +65,11 @@ from pipelines.transforms.wikipedia import (
 
 _HASHES = "hashes.json"
 STORE = "store"
-_TAKEN = ("pages", "traces", "refs", "ref_uses", "definitions")
+_TAKEN = ("pages", "dependencies", "refs", "ref_uses", "definitions")
 # Options that decide which pages are included, but do not affect how a page is parsed.
-_FREE = frozenset("as_of only_titles limit_pages max_rejects max_fallbacks allow_truncated range_bytes traces".split())
+_FREE = frozenset(
+    "as_of only_titles limit_pages max_rejects max_fallbacks allow_truncated range_bytes record_dependencies".split()
+)
 
 
 # Findings that are not errors if truncated dumps are allowed: every truncated file has them.
@@ -228,15 +233,17 @@ def check_base(options: BuildOptions, site: Site) -> PagesManifest:
     """
     base = str(options.base)
     manifest = PAGES_RELEASE.read(base)
-    if "traces" not in manifest.tables:
-        raise SetupError(f"{base} has no traces, so no page can be taken over; build it with --traces.")
+    if "dependencies" not in manifest.tables:
+        raise SetupError(
+            f"{base} has no table of dependencies, so no page can be reused. Build it with --record-dependencies."
+        )
     own = {name: value for name, value in options.data_options().items() if name not in _FREE}
     old = {
         "code": manifest.code,
         "wiki's": {**manifest.dump.site, "generator": ""},
         "option": {name: manifest.options.get(name) for name in own},
     }
-    code = {**code_facts(), "sha256": installed()["sha256"]}
+    code = {**code_facts(), "sha256": installation_facts()["sha256"]}
     check_same_facts(base, old, {"code": code, "wiki's": {**site.to_json(), "generator": ""}, "option": own})
     # Nothing else checks reused pages.
     check_hashes(base, [*manifest.files, *(entry for name in _TAKEN for entry in manifest.tables.get(name, ()))])
@@ -261,10 +268,11 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
     if options.base is not None:
         job["base"] = check_base(options, inputs.site).facts()
     with ReleaseFolder(output, kind=PAGES_RELEASE, job=job) as out:
-        write_hashes(inputs.hashed, join(out.staging, _HASHES))
         _build(pipeline, options, inputs, output=output, staging=out.staging)
         with progress.stage("build", _poll(inputs, out.staging)):
-            steps = run_pipeline(pipeline, "build", counts=(counts := Counter[str]()))
+            is_partial = options.limit_pages is not None or inputs.titles is not None or options.base is not None
+            sample = None if is_partial else partial(sample_build, partial(_build_part, options, inputs), inputs.ranges)
+            steps = run_pipeline(pipeline, "build", counts=(counts := Counter[str]()), sample=sample)
     missing: tuple[str, ...] = ()
     if inputs.titles is not None:
         titles = TitleIndex.open(local_index(join(output, INDEX)))
@@ -283,6 +291,7 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
     """Constructs the pipeline that writes the release into a folder that is marked as unfinished."""
     beats = join(staging, "beats")
     hashes = join(staging, _HASHES)
+    write_hashes(inputs.hashed, hashes)
     are_stated = inputs.content == "html"
     items = Items(inputs.site, _absolute(options.page_props), _absolute(options.wikidata), hashes, are_stated)
     selection = Selection(options.limit_pages, inputs.titles, has_definitions(options, inputs.content))
@@ -315,16 +324,17 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
             has_lua=options.templates == "lua",
             has_items=options.page_props is not None or options.wikidata is not None or are_stated,
             has_references=options.references,
-            has_traces=options.traces,
+            has_dependencies=options.record_dependencies,
             base=base,
             parser=options.parser if inputs.content == "wikitext" else HTML_PARSER,
             folder=join(staging, "pages"),
             timeout_s=options.page_timeout_s,
             memory_bytes=options.worker_memory_bytes,
             beats=beats,
+            removes_input=True,
         )
     )
-    tables = {"has_references": options.references, "has_traces": options.traces}
+    tables = {"has_references": options.references, "has_dependencies": options.record_dependencies}
     # The final step does not need the parts that grow with the dump.
     needed = replace(inputs, ranges=(), titles=None, hashed={})
     _ = (
@@ -336,6 +346,16 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
         | "written" >> CollectSorted()
         | "release" >> do(_commit, AsSingleton(index), inputs=needed, output=output, **rejects)
     )
+
+
+def _build_part(
+    options: BuildOptions, inputs: BuildInputs, ranges: Sequence[DumpRange], output: str, staging: str
+) -> dict[str, float]:
+    """Builds ranges with one worker, whatever is rejected, and returns the seconds of each step."""
+    pipeline = new_pipeline(beam_flags(LOCAL, workers=1, beam_args=()))
+    tolerant = replace(options, max_rejects=1.0, max_fallbacks=1.0)
+    _build(pipeline, tolerant, replace(inputs, ranges=tuple(ranges)), output=output, staging=staging)
+    return run_pipeline(pipeline, "sample")
 
 
 def _check_scan(_: object, *, options: BuildOptions, undated: set[str], n_ranges: int, staging: str) -> Iterator[None]:
@@ -385,9 +405,9 @@ def _commit(
             inputs=inputs.files,
             options=options.data_options(),
             wikidata=None if wikidata is None else WikidataTables.open(wikidata),
-            code={**code_facts(), "sha256": installed()["sha256"]} if options.traces else None,
+            code={**code_facts(), "sha256": installation_facts()["sha256"]} if options.record_dependencies else None,
             definitions=local_index(join(staging, STORE))
-            if options.traces and has_definitions(options, inputs.content)
+            if options.record_dependencies and has_definitions(options, inputs.content)
             else None,
         )
         commit(PAGES_RELEASE, manifest, output)

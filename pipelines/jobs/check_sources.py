@@ -22,7 +22,8 @@ from pipelines.progress import Progress
 from pipelines.runners.counters import count
 
 USES_TOGETHER = 512
-"""Number of uses that a worker takes at once. Batches contain only these, so that verdicts depend on nothing else."""
+"""Number of uses that a worker takes at once. A batch contains only these, so their verdicts depend on no other
+uses."""
 _TABLES = ("pages", "refs", "ref_uses")
 _ROWS = 1024  # rows fetched at once
 
@@ -109,8 +110,8 @@ def check_sources(options: CheckSourcesOptions, *, flags: Sequence[str], progres
 
 
 def _uses(folder: str, manifest: PagesManifest, n_uses: list[int]) -> Iterator[_Use]:
-    """Yields the uses to judge, in the order of the files of pages, and stores the number of all uses in ``n_uses``.
-    Memory holds one file of references. Raises DataError if a file has changed since it was written."""
+    """Reads the uses to judge, in the order of the files of pages, and stores the number of all uses in ``n_uses``.
+    Memory: one file of references. Raises DataError if a file has changed since it was written."""
     with connected(reads=[folder]) as db:
         for files in zip(*(manifest.tables[table] for table in _TABLES), strict=True):
             for entry in files:

@@ -1,9 +1,9 @@
 """Entity-linking data: one pipeline samples the links of a release as records and counts them in an alias table.
 
 Pages are read twice, range by range. The first pass hashes the record of every link and counts the meanings of its
-mention. One worker joins the hashes with SQL: of equal records it keeps the first, it draws the smallest hashes, and
-numbers them in the order of the release. Another one sums the counts by mention. The second pass extracts only the
-drawn links.
+mention. One worker joins the hashes with SQL: of equal records it keeps the first, it draws the smallest hashes, and it
+numbers the drawn records in the order of the release. Another worker sums the counts by mention. The second pass
+extracts only the drawn links.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -52,7 +51,7 @@ from kbsource.runtime.chunks import (
     write_chunk,
 )
 from kbsource.runtime.database import ordered_batches
-from kbsource.runtime.regroup import whole_runs
+from kbsource.runtime.regroup import one_run_each
 from kbsource.runtime.warehouse import StoredTable, warehouse
 from mapping.entity_linking.aliases import ALIAS_ROWS
 from mapping.entity_linking.kind import ENTITY_LINKING
@@ -136,7 +135,7 @@ class LinkingPlan(PagesPlan):
 
 
 def cut_ranges(file: int, *, plan: LinkingPlan) -> Iterator[int]:
-    """Yields the numbers of the ranges of a file of pages, after checking that the file has not changed."""
+    """Checks that a file of pages has not changed, and iterates over the numbers of its ranges."""
     with checked_pages(plan.pages.folder, plan.files[file]).open() as raw:
         metadata = pq.read_metadata(raw)
     first = n_bytes = 0
@@ -224,7 +223,7 @@ def draw_links(keys: _Chunks, *, plan: LinkingPlan) -> Iterator[Any]:
                 "duplicates": sum(BatchRef(*stored).n_rows for _, stored in keys) - n_distinct,
             }
             query = CHOSEN_LINKS.format(n_dev_buckets=n_dev_buckets, train=plan.sampling.train, dev=plan.sampling.dev)
-            of_ranges = one_range_each(ordered_batches(db, query, CHOSEN))
+            of_ranges = one_run_each(ordered_batches(db, query, CHOSEN), "place")
             write_chunk(of_ranges, CHOSEN, Report(facts=counts), path=path)
 
     chosen = keep_chunk(plan.folder("chosen"), ChunkKey(0, 0), make)
@@ -237,14 +236,6 @@ def draw_links(keys: _Chunks, *, plan: LinkingPlan) -> Iterator[Any]:
 
 def _stored(schema: pa.Schema, chunks: _Chunks) -> StoredTable:
     return StoredTable(schema, [BatchRef(*stored) for _, stored in chunks])
-
-
-def one_range_each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Cuts rows of CHOSEN, in order, into one batch for each range."""
-    for batch in whole_runs(batches, ["place"]):
-        edges = np.flatnonzero(np.diff(batch["place"].to_numpy())) + 1
-        for start, end in pairwise([0, *edges.tolist(), batch.num_rows]):
-            yield batch.slice(start, end - start)
 
 
 def cut_lines(element: tuple[int, BatchRef], *, plan: LinkingPlan) -> Iterator[tuple[ChunkKey, BatchRef]]:

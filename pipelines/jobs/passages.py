@@ -158,7 +158,7 @@ def _read_pages(
 
 
 def _by_file(chunks: list[tuple[ChunkKey, BatchRef]], n_files: int) -> Iterator[tuple[int, int, list[BatchRef]]]:
-    """Yields the number of every file, the number of files, and the file's chunks."""
+    """Iterates over the files: the number of each, the number of files, and the file's chunks."""
     parts = {part: [stored for _, stored in group] for part, group in groupby(chunks, key=lambda chunk: chunk[0][0])}
     for number in range(n_files):
         yield number, n_files, parts.get(number, [])

@@ -1,29 +1,28 @@
 """QAMPARI for a snapshot: questions with many answers, made from a release of pages and a release of Wikidata.
 
-One pipeline: every join is a regrouping of rows through files, and the last step commits the release.
+One pipeline, ``pipelines.qampari.steps``: in turn, one worker joins tables with SQL, and all workers search pages or
+ask the model. The last step writes the release.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
-import pyarrow as pa
 from msgspec.structs import replace
 
-from kbsource.columns import rows_of
 from kbsource.errors import SetupError
 from kbsource.files import Folder, absolute, glob, is_local, join
-from kbsource.release.manifest import ListingManifest, code_facts
+from kbsource.release.manifest import FileEntry, ListingManifest, code_facts
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.reader import check_sizes
-from kbsource.runtime.chunks import read_chunk_report
-from kbsource.runtime.regroup import merge_group
-from kbsource.temporary import TemporaryFolder
+from kbsource.runtime.chunks import BatchRef, ChunkKey, read_chunk_report
 from kbsource.wikidata.kind import WikidataTables
 from mapping.entail.model import model_facts
 from mapping.qampari.kind import QAMPARI_RELEASE
@@ -32,82 +31,92 @@ from mapping.qampari.names import ItemPages, property_kinds
 from mapping.qampari.questions import listed_relations, load_relations
 from mapping.qampari.records import QueryRow, Question
 from mapping.qampari.release import AnswerStatistics, Form, qid_of, write_release_files
-from mapping.qampari.selection import PoolQuestion, QuestionDraw, draw_questions
+from mapping.qampari.selection import QuestionDraw, draw_questions
 from mapping.qampari.statements import ENDED
 from mapping.write.kind import REPORT, write_report
 from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
 from pipelines.options.qampari import QampariOptions
-from pipelines.primitives.group_map import groups_for, value_rows
+from pipelines.primitives.join_tables import JOINED, TableJoin
 from pipelines.primitives.page_texts import ReleasePages
-from pipelines.primitives.shuffle import Collected, StepCollector, StepOutputs
 from pipelines.progress import Done, Progress
-from pipelines.qampari.plan import ORDER, QampariPlan
-from pipelines.qampari.steps import COMPOSITIONS, SIMPLE, TABLES, Given, make_table_questions, make_wikidata_questions
+from pipelines.qampari.joins import FIND_QUERIES, decide_compositions
+from pipelines.qampari.plan import QampariPlan
+from pipelines.qampari.questions import candidates, considered_queries, questions, rows_of_chunks, table_candidates
+from pipelines.qampari.steps import COMPOSITIONS, N_JOINS, N_JOINS_OF_TABLES, SIMPLE, TABLES, QampariSteps
 from pipelines.runners.running import new_pipeline, run_pipeline
+from pipelines.runners.workers import do
 
+_NO_FACTS = {"found": 0, "candidates": 0, "all": 0, "searches": 0}
 _PROVED = ("n_with_page", "n_aligned", "n_validated")
 
 
-def finish_qampari(
-    collected: Collected, chosen: dict[str, dict[str, str]], *, plan: QampariPlan, form: Form, values: dict[str, Any]
-) -> list[str]:
-    """Draws the questions, writes all files, the manifest last, and returns the folder of the release.
+def write_files(
+    work: TableJoin,
+    types_path: str,
+    chosen: dict[str, dict[str, str]],
+    counts: Sequence[tuple[tuple[str, str], Mapping[str, int]]],
+    *of_lists: Sequence[tuple[ChunkKey, BatchRef]],
+    plan: QampariPlan,
+    form: Form,
+) -> None:
+    """Draws the questions, and writes all files but the manifest; adds these files and the counts to the facts.
 
     Args:
-        collected: see ``StepCollector``.
+        work: the tables of all joins.
+        types_path: path of the types of all classes.
         chosen: see ``find_classes``.
-        values: values of the manifest, except those that this function writes.
+        counts: (kind and step, counts) of the joins.
+        of_lists: chunks of the lists, of the questions of both subsets, and of the queries; nothing without tables.
     """
-    found, classes = StepOutputs(collected), chosen["classes"]
-    options = plan.options
-    candidates = (
-        PoolQuestion(key, subset, tuple(property_ids))
-        for key, subset, property_ids in value_rows(_merged(found, "candidates"))
-    )
-    with TemporaryFolder() as scratch:
+    options, classes = plan.options, chosen["classes"]
+    read, simple, composed, considered = map(_in_order, of_lists or ((), (), (), ()))
+    statistics, funnel = AnswerStatistics(), defaultdict[str, Counter[str]](Counter)
+    with work.open() as db:
+        decide_compositions(db, plan, types_path)
         draws = draw_questions(
-            candidates,
+            chain(candidates(db, plan), table_candidates([*simple, *composed])),
             plan.enabled,
             sizes=options.sizes,
             seed=options.seed,
             mixed=options.mixed,
-            scratch=scratch,
         )
-    questions = (
-        question
-        for batch in _merged(found, "questions")
-        for start in range(0, batch.num_rows, 64)  # Python values take many times more memory
-        for question in rows_of(batch.slice(start, 64), Question)
-    )
-    queries = (query for batch in _merged(found, "queries") for query in rows_of(batch, QueryRow))
-    statistics, funnel = AnswerStatistics(), defaultdict[str, Counter[str]](Counter)
-    files = write_release_files(
-        statistics.seen(_numbered(questions, draws)),
-        _counted(queries, funnel),
-        form=form,
-        output=plan.output,
-    )
+        every_question = chain(questions(db, plan), rows_of_chunks([*simple, *composed], Question))
+        queries = chain(considered_queries(db, plan), rows_of_chunks(considered, QueryRow))
+        files = write_release_files(
+            statistics.seen(_numbered(every_question, draws)),
+            _counted(queries, funnel),
+            form=form,
+            output=plan.output,
+        )
+    of_kinds = defaultdict[str, Counter[str]](Counter)
+    for (kind, step), own in counts:
+        of_kinds["skipped" if step == FIND_QUERIES.function.__name__ else kind].update(own)
+    for proved in work.reports("value_proofs"):
+        of_kinds[COMPOSITIONS].update(proved)
     kinds = (SIMPLE, COMPOSITIONS, *((TABLES,) if options.has_tables else ()))
     report = {
         "questions": statistics.values(),
         "funnel": {subset: dict(sorted(counts.items())) for subset, counts in funnel.items()},
-        "skipped": found.counts("skipped"),
-        "facts": {kind: {"found": 0, "candidates": 0, "all": 0, "searches": 0, **found.counts(kind)} for kind in kinds},
-        "lists": _lists(found) if options.has_tables else {},
+        "skipped": dict(sorted(of_kinds["skipped"].items())),
+        "facts": {kind: {**_NO_FACTS, **dict(sorted(of_kinds[kind].items()))} for kind in kinds},
+        "lists": _lists(read) if options.has_tables else {},
         "types": classes,
         "types_without_class": sorted(set(plan.relations.wanted_types) - set(classes)),
     }
     files.append(write_report(report, output=plan.output))
-    manifest = QAMPARI_RELEASE.listing(files, {**values, "counts": report["questions"]})
-    commit(QAMPARI_RELEASE, manifest, plan.output)
-    return [plan.output]
+    work.facts.update(files=[asdict(file) for file in files], counts=report["questions"])
 
 
-def _merged(found: StepOutputs, name: str) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of one kind, step by step and in order, without the columns that define the order."""
-    for chunks in found.steps(name):
-        for batch in merge_group(chunks, ORDER):
-            yield batch.select(batch.schema.names[len(ORDER) :])
+def _commit(done: tuple[Any, dict[str, Any]], *, output: str, values: dict[str, Any]) -> Iterator[str]:
+    """Facts of ``write_files`` -> the folder of the release. Writes the manifest."""
+    _, facts = done
+    files = [FileEntry(**file) for file in facts["files"]]
+    commit(QAMPARI_RELEASE, QAMPARI_RELEASE.listing(files, {**values, "counts": facts["counts"]}), output)
+    yield output
+
+
+def _in_order(chunks: Sequence[tuple[ChunkKey, BatchRef]]) -> list[BatchRef]:
+    return [BatchRef(*ref) for _, ref in sorted(chunks, key=itemgetter(0))]
 
 
 def _counted(rows: Iterable[QueryRow], funnel: defaultdict[str, Counter[str]]) -> Iterator[QueryRow]:
@@ -122,7 +131,7 @@ def _counted(rows: Iterable[QueryRow], funnel: defaultdict[str, Counter[str]]) -
         yield row
 
 
-def _numbered(questions: Iterator[Question], draws: Iterable[QuestionDraw]) -> Iterator[Question]:
+def _numbered(questions: Iterable[Question], draws: Iterable[QuestionDraw]) -> Iterator[Question]:
     """Yields questions with side, split and qid; numbers are consecutive in each split's file."""
     n_of: Counter[str] = Counter()
     for question, (side, split) in zip(questions, draws, strict=True):
@@ -133,15 +142,14 @@ def _numbered(questions: Iterator[Question], draws: Iterable[QuestionDraw]) -> I
         yield replace(question, side=side, split=split, qid=qid)
 
 
-def _lists(found: StepOutputs) -> dict[str, dict[str, int]]:
+def _lists(chunks: Iterable[BatchRef]) -> dict[str, dict[str, int]]:
     """Returns the numbers of list pages and tables, and the reasons for skipping tables."""
     counts: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
-    for chunks in found.steps("lists"):
-        for chunk in chunks:
-            _, report = read_chunk_report(chunk.path)
-            counts.update(report.counts)
-            left_out.update(report.facts["left_out"])
+    for chunk in chunks:
+        _, report = read_chunk_report(chunk.path)
+        counts.update(report.counts)
+        left_out.update(report.facts["left_out"])
     return {"counts": dict(sorted(counts.items())), "left_out": dict(sorted(left_out.items()))}
 
 
@@ -182,15 +190,12 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
             key_columns=keys,
             staging=made_in.staging,
             output=output,
-            n_groups=groups_for(tables.n_rows("statements")),
             pages=ReleasePages.of(options.kb, release),
         )
-        made = StepCollector()
-        chosen = make_wikidata_questions(pipeline, plan, paths, property_kinds(tables), made)
-        if options.has_tables:
-            make_table_questions(pipeline, plan, made)
-        made.finish(partial(finish_qampari, plan=plan, form=form, values=values), Given(chosen))
-        with progress.stage("questions", _settled(plan)):
+        graph = QampariSteps(pipeline, plan, paths, property_kinds(tables))
+        written = graph.make_questions(write_files, form=form)
+        _ = written | "commit" >> do(_commit, output=output, values=values)
+        with progress.stage("questions", _joins_done(plan)):
             steps = run_pipeline(pipeline, "qampari")
     report = Folder.of(join(output, REPORT)).read_json()
     if n_unknown := len(keys) - report["lists"].get("counts", {}).get("key_columns", 0):
@@ -198,15 +203,15 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
     return MadeRelease(options.output, QAMPARI_RELEASE.read(output), time.monotonic() - started, steps, report)
 
 
-def _settled(plan: QampariPlan) -> Callable[[], Done]:
-    """Returns a function that counts the resolved groups of queries out of all possible ones; a store is not polled."""
-    n_all, n_done = 2 * plan.n_groups + (len(plan.pages.files) if plan.options.has_tables else 0), 0
+def _joins_done(plan: QampariPlan) -> Callable[[], Done]:
+    """Returns a function that counts the joins that are done; a store is not polled."""
+    n_all, n_done = N_JOINS - (0 if plan.options.has_tables else N_JOINS_OF_TABLES), 0
 
     def poll() -> Done:
         nonlocal n_done
         if is_local(plan.staging):
-            n_done = max(n_done, len(glob(plan.folder("*", "settled", "*.json"))))
-        return Done(n_done, n_all, unit="groups settled")
+            n_done = max(n_done, len(glob(plan.folder("*", "*", JOINED))))
+        return Done(n_done, n_all, unit="joins done")
 
     return poll
 

@@ -22,14 +22,21 @@ from mapping.entail.signal import model_folder, model_sha256
 from mapping.options import FoundForm
 from mapping.passages.cut import passage_id
 from mapping.passages.kind import PASSAGES_CORPUS
-from mapping.retrieval.fact_checker import checked
+from mapping.retrieval.fact_checker import check_claims
 from mapping.retrieval.index import PassageIndex
 from mapping.retrieval.page_lookup import PageLookup
 from mapping.retrieval.queries import Hit, Query, queries_of, read_queries
-from mapping.retrieval.reader import RAG_FORMS, Prompt, answered, contexts_of, read_prompt, with_template_question
+from mapping.retrieval.reader import (
+    RAG_FORMS,
+    Prompt,
+    answer_questions,
+    contexts_of,
+    read_prompt,
+    with_template_question,
+)
 from mapping.retrieval.reader_models import opener_of, reader_form
-from mapping.retrieval.runs import RankedDocument, found_id, found_line, of_queries, page_and_number, ranked_queries
-from mapping.retrieval.span_reader import extracted
+from mapping.retrieval.runs import RankedDocument, hits_line, of_queries, page_and_number, prediction_id, ranked_queries
+from mapping.retrieval.span_reader import extract_answers
 from mapping.retrieval.system_options import ReaderOptions, ReadForm
 from mapping.retrieval.systems import Reranker
 from mapping.sources.raw_records import iter_records
@@ -45,8 +52,8 @@ QUERIES_TOGETHER = 8
 """Number of questions that a worker reranks at once. With a hundred passages each, this takes a small model some
 seconds on one core."""
 QUESTIONS_TOGETHER = 16
-"""Number of questions that a worker reads at once. Batches contain only these, so that answers depend on nothing
-else."""
+"""Number of questions that a worker reads at once. A batch contains only these, so their answers depend on no other
+questions."""
 _FOUND = "found"
 
 
@@ -105,7 +112,7 @@ def _reranked(
     for asked in questions:
         count({"model_calls": 1, "model_pairs": min(len(asked.contexts), reranker.depth)})
         try:
-            yield found_line(asked, reranker.rerank(asked.input, asked.contexts), form)
+            yield hits_line(asked, reranker.rerank(asked.input, asked.contexts), form)
         except RecordError as error:
             yield error
 
@@ -124,7 +131,7 @@ def write_predictions(
     prompt, opener = read_prompt(options.prompt, form), resolve_name(reader.opener or opener_of(form))
     faults, n_bare, n_untemplated = list[BadRecord](), 0, 0
 
-    def asked() -> Iterator[Query]:
+    def read_questions() -> Iterator[Query]:
         nonlocal n_bare, n_untemplated
         for question in _questions(options, faults.append):
             n_bare += form != "closed" and not question.contexts
@@ -136,7 +143,7 @@ def write_predictions(
     pages = () if options.kb is None else (PAGES_RELEASE.read(options.kb).sha256,)
     check_paths(flags, *filter(None, (options.kb,)))
     n_questions, refused = through_model(
-        asked(),
+        read_questions(),
         options.output,
         source=options.questions,
         name="read",
@@ -171,16 +178,16 @@ def _open(options: ReadOptions, opener: Callable[[ReaderOptions], Any]) -> _Open
 
 
 def _questions(options: ReadOptions, reject: Reject) -> Iterator[Query]:
-    """Reads the questions of a file with their passages; memory holds one question."""
+    """Reads the questions of a file with their passages. Memory: one question."""
     with Joined() as joined:
         for raw in iter_records(options.retrieved) if options.retrieved else ():
-            with raw.told(reject):
+            with raw.rejecting(reject):
                 record = raw.parse()
                 own = contexts_of(record)
-                joined.put(_FOUND, found_id(record), raw, msgspec.json.encode(own))
+                joined.put(_FOUND, prediction_id(record), raw, msgspec.json.encode(own))
         n_questions = 0
         for raw in iter_records(options.questions):
-            with raw.told(reject):
+            with raw.rejecting(reject):
                 record = raw.parse()
                 given = contexts_of(record, options.passages_key) if options.passages_key in record else []
                 for query in queries_of(record):
@@ -212,9 +219,9 @@ def _answers(
     find_page = None if pages is None else pages.titled
     if form == "fact-checking":
         n_sentences = options.first_sentences
-        return checked(questions, model, prompt=prompt, top=options.top, pages=pages, n_sentences=n_sentences)
+        return check_claims(questions, model, prompt=prompt, top=options.top, pages=pages, n_sentences=n_sentences)
     if form == "extractive":
-        return extracted(questions, model, prompt=prompt, top=options.top, find_page=find_page)
+        return extract_answers(questions, model, prompt=prompt, top=options.top, find_page=find_page)
     if (form == "fid" or form in RAG_FORMS) and not model.can_fuse:
         raise SetupError(f"--form {form}: {options.reader.model} has no encoder; use read, pig or best.")
-    return answered(questions, model, form=form, prompt=prompt, top=options.top, find_page=find_page)
+    return answer_questions(questions, model, form=form, prompt=prompt, top=options.top, find_page=find_page)

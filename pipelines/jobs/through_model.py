@@ -71,7 +71,7 @@ def through_model(
         source: file of the questions.
         name: name of the job.
         together: number of questions that a worker takes at once; the model's output depends only on these.
-        decides: everything that affects the bytes of the output, except the code.
+        decides: everything that affects the bytes of the output, except the code, as texts.
         model: path of the model, and the requirements of machines that run it.
         open_model: opens the model, once per process.
     """

@@ -132,7 +132,7 @@ def _make(
 
 
 def _superseded(element: tuple[int, tuple[BatchRef, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yields, for each group and range, the ordinals of lines whose entity is superseded by another line."""
+    """Finds, for each group and range, the ordinals of lines whose entity is superseded by another line."""
     yield from find_superseded(pa.Table.from_batches(read_group(element[1]), IDS)).items()
 
 

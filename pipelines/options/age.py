@@ -23,15 +23,15 @@ class AgeOptions(Checked):
     """Datasets in KILT's format, one file each; they may be compressed (.bz2, .gz, .xz, .zst)."""
     output: Output
     from_kb: Annotated[FolderPath | None, Parameter(metavar="PATH")] = None
-    """Release or kilt_knowledgesource.json that the datasets refer to. Without it, their evidence must contain its own
-    text."""
+    """Release or kilt_knowledgesource.json that the datasets refer to. Without it, the evidence in the datasets must
+    contain its text."""
     threshold: Bleu = THRESHOLD
     """Minimum score of a text that counts as still present."""
     max_rejects: Share = 0.01
     """Maximum share of a dataset's records that may be rejected."""
     worker_memory_bytes: Memory = USUAL_MEMORY
     evidence_timeout_s: Annotated[Seconds, Parameter("--evidence-timeout")] = 60.0
-    """Maximum time for one piece of evidence. If it takes longer, it is tried once more and then given up."""
+    """Maximum time for one piece of evidence. If it takes longer, it is tried once more and then skipped."""
 
     def data_options(self) -> dict[str, Any]:
         """Returns the options that affect the bytes of the output, as JSON values for the manifest."""

@@ -41,11 +41,11 @@ class BuildOptions(Checked):
     rules; definitions: the same without modules, which is faster; rules: by rules only."""
     references: bool = False
     """Write tables of references and of their positions in the text. A build takes about 1.6 times as long."""
-    traces: bool = False
-    """Write tables of what each page was made from. A later build can then use the release as its --base."""
+    record_dependencies: bool = False
+    """Write tables of what each page was made from, so that a later build can use the release as its --base."""
     base: Release | None = None
-    """Release of an earlier dump, built with --traces. Pages whose result would be the same are copied from it. The
-    output has the same bytes and takes less time."""
+    """Release of an earlier dump, built with --record-dependencies. Pages whose result would be the same are copied
+    from it. The output has the same bytes and takes less time."""
     max_rejects: Share = 0.001
     """Maximum share of pages that may be rejected."""
     max_fallbacks: Share = 0.001

@@ -36,7 +36,7 @@ class FactsOptions(Checked):
     """Releases of Wikidata for the two dates, the older one first."""
     output: Output
     model: Annotated[ModelOptions | None, FLAT] = None
-    """If None, the sentence most similar to the statement is the proof."""
+    """The model that chooses proofs; None: the sentence most similar to the statement is the proof."""
     least_entailment: Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lt=1))] = 0.5
     """A sentence proves an answer if its entailment probability is above this; only with --model."""
     sentences_before: AtLeast0 = N_BEFORE

@@ -91,7 +91,7 @@ class AlignOptions:
     chunk_records: AtLeast1 = 5_000
     """Number of records per table file."""
     evidence_timeout_s: Annotated[Seconds, Parameter("--evidence-timeout")] = 60.0
-    """Maximum time for one piece of evidence. If it takes longer, it is tried once more and then given up."""
+    """Maximum time for one piece of evidence. If it takes longer, it is tried once more and then skipped."""
     verify: Annotated[VerifyOptions | None, FLAT] = None
     accept: Rule | None = None
     """Rule for accepting spans, instead of --threshold: "bleu>=0.5", "bleu>=0.5 and entailment>=0.5". The signals are

@@ -32,7 +32,7 @@ class QampariOptions:
     _: KW_ONLY
     output: Output
     model: Annotated[UsualModelOptions | None, FLAT] = UsualModelOptions()
-    """If None, the first candidate is the proof."""
+    """The model that judges candidates; None: the first candidate is the proof."""
     as_: TakenAs | None = None
     relations: File | None = None
     """TOML file with relations and their wording; by default the package's own."""

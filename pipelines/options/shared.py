@@ -68,12 +68,12 @@ class RunOptions(Checked):
     """Where a job runs. All other options are passed to Beam unchanged."""
 
     runner: Name = "local"
-    """local: one worker; local-multi: one worker per core; spark, flink or dataflow: a cluster, see docs/running.md; or
-    any other Beam runner."""
+    """local: this machine; spark, flink or dataflow: a cluster, see docs/running.md; or any other Beam runner."""
     workers: Threads | None = None
-    """Number of workers for local-multi; by default one per core."""
+    """Number of worker processes on this machine; by default one per core for large inputs, and one for small ones."""
     dry_run: bool = False
-    """Check the inputs and the output location, construct the pipeline, print its size, and stop."""
+    """Check the inputs and the output location, construct the pipeline, print its size, and stop. A local build also
+    estimates its time and disk."""
     beam_args: Annotated[tuple[str, ...], Parameter(parse=False)] = ()
 
     def flags(self) -> list[str]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kbsource.columns import batch_of
+from kbsource.columns import value_rows as value_rows  # read from here, too
 from kbsource.files import Folder, join
 from kbsource.rows import Row
 from kbsource.runtime.chunks import BatchRef, ChunkKey, chunk_path, once_json, read_chunk_report, rows_batch
@@ -216,7 +217,7 @@ def map_groups(
         plain: outputs that are not compressed, for look-ups.
         rows_at_once: for outputs that receive single rows, the rows per batch, by output.
         sorted_by: number of columns to sort by, for outputs whose single rows are held and sorted.
-        step: outputs, including ``counts``, that are also returned under ``told``, for ``shuffle.Made``.
+        step: outputs, including ``counts``, that are also returned under ``TOLD``, for ``shuffle.StepCollector``.
     """
     rows, sent = send_rows(inputs, join(folder, "given"), by or {})
     pieces = tuple(rows.values())
@@ -261,12 +262,6 @@ def _do_group(
     for output, value in {**made, COUNTS: done["counts"]}.items():
         if (told_as := step.names.get(output)) is not None:
             yield beam.pvalue.TaggedOutput(TOLD, (ChunkKey(step.number, group), (told_as, value)))
-
-
-def value_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    """Yields the values of rows, in column order. Memory holds one batch."""
-    for batch in batches:
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def groups_for(n_statements: int) -> int:

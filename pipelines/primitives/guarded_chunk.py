@@ -26,14 +26,14 @@ DO_CHUNK = f"{__name__}:do_chunk"
 """The function that performs a task, for ``kbsource.runtime.guard``."""
 
 
-def packed(make: Any) -> str:
+def pickled_text(make: Any) -> str:
     """Returns a callable as text, for the task of a guarded process started by this process."""
     return base64.b64encode(pickle.dumps(make)).decode("ascii")
 
 
 @lru_cache(maxsize=1)
 def _make(make: str, given: tuple[Any, ...]) -> ChunkFunction:
-    # This is not external data: the parent process wrote it a moment ago.
+    # Unpickling is safe here: the parent process wrote this text a moment ago.
     function: ChunkFunction = pickle.loads(base64.b64decode(make))(*given)  # noqa: S301
     return function
 
@@ -42,8 +42,8 @@ def do_chunk(task: dict[str, Any], beat: Beat) -> list[Any] | None:
     """Processes a chunk and returns its ``BatchRef``. With ``alone``, a row number, it processes only this row and
     writes nothing.
 
-    The task contains ``make`` from ``packed`` and its arguments ``given``, the ``key``, the ``chunk`` of rows (None if
-    the key is enough), the path of the ``output``, and ``verdicts`` as in ``Work``.
+    The task contains ``make`` from ``pickled_text`` and its arguments ``given``, the ``key``, the ``chunk`` of rows
+    (None if the key is enough), the path of the ``output``, and ``verdicts`` as in ``Work``.
 
     Raises:
         SetupError: an error that affects the whole job.

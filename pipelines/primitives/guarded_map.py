@@ -11,7 +11,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from kbsource.errors import SetupError, named_faults
-from kbsource.files import is_local
+from kbsource.files import Folder, is_local
 from kbsource.runtime.chunks import (
     BatchRef,
     ChunkFunction,
@@ -26,7 +26,7 @@ from kbsource.runtime.chunks import (
 )
 from kbsource.runtime.guard import Guard, WorkerDiedError
 from kbsource.temporary import TemporaryFolder
-from pipelines.primitives.guarded_chunk import DO_CHUNK, packed
+from pipelines.primitives.guarded_chunk import DO_CHUNK, pickled_text
 from pipelines.runners.counters import count, count_rejected, timed
 from pipelines.runners.workers import WorkerDoFn
 
@@ -68,6 +68,8 @@ class GuardedMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         timeout_s: maximum seconds per row; None for no limit.
         memory_bytes: maximum memory of the process; None for no limit.
         beats: local folder where the processes report their progress; None for no reports.
+        removes_input: remove the file of each chunk of rows from the local disk when the chunk is done, for rows that
+            nothing else reads; needs a folder.
 
     Raises:
         SetupError: the function raised one, which ends the job, or too many rows failed.
@@ -82,10 +84,14 @@ class GuardedMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         timeout_s: float | None = None,
         memory_bytes: int | None = None,
         beats: str | None = None,
+        removes_input: bool = False,
     ) -> None:
         super().__init__()
+        if removes_input and folder is None:
+            raise SetupError("The input of chunks that are not stored must stay; give a folder.")
         self._given = given
-        self._do_chunk = _DoChunk(make, folder, beats, page_timeout_s=timeout_s, memory_bytes=memory_bytes)
+        limits = {"page_timeout_s": timeout_s, "memory_bytes": memory_bytes}
+        self._do_chunk = _DoChunk(make, folder, beats, removes_input, **limits)
 
     def expand(self, chunks: Any) -> Any:
         return chunks | beam.ParDo(self._do_chunk, *self._given).with_outputs(REJECTED, COUNTS, main=CHUNKS)
@@ -93,10 +99,15 @@ class GuardedMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 class _DoChunk(WorkerDoFn):
     def __init__(
-        self, make: Callable[..., ChunkFunction], folder: str | None, beats: str | None, **limits: Any
+        self,
+        make: Callable[..., ChunkFunction],
+        folder: str | None,
+        beats: str | None,
+        removes_input: bool,
+        **limits: Any,
     ) -> None:
         super().__init__()
-        self._make, self._folder = packed(make), folder
+        self._make, self._folder, self._removes_input = pickled_text(make), folder, removes_input
         self._prepare: Callable[..., None] | None = getattr(make, "prepare", None)
         self._limits, self._beats = limits, beats
         self._guard: Guard | None = None
@@ -111,6 +122,8 @@ class _DoChunk(WorkerDoFn):
         with named_faults():
             output = chunk_path(self._folder or self._scratch.name, ChunkKey(*key))
             ((stored, report),) = timed(self._done(key, rows, given, output))
+            if self._removes_input and isinstance(rows, BatchRef) and is_local(rows.path):
+                Folder.of(rows.path).delete()
             count({**report.counts, "bytes": report.n_bytes})
             count_rejected(report.rejected)
             for bad in report.rejected:

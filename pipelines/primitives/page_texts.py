@@ -87,7 +87,7 @@ class PagesPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupedPagesPlan(PagesPlan):
-    """The same for data whose rows are joined in groups."""
+    """A ``PagesPlan`` for data whose rows are joined in groups."""
 
     n_groups: int  # number of groups of rows, see ``groups_for``
 

@@ -66,7 +66,7 @@ class StepOutputs:
         self._collected = collected
 
     def steps(self, name: str) -> Iterator[list[BatchRef]]:
-        """Yields the chunks of each step, in order."""
+        """Iterates over the chunks of each step, in order."""
         own = ((key[0], BatchRef(*chunk)) for key, (kind, chunk) in self._collected if kind == name)
         for _, of_step in groupby(own, key=itemgetter(0)):
             yield [chunk for _, chunk in of_step]

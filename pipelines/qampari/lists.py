@@ -1,89 +1,162 @@
-"""The tables of list pages: selects usable ones, and makes their facts and questions, part by part of the release."""
+"""The tables of list pages: makes their facts and questions, file by file of the release."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
 
+import apache_beam as beam
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from mapping.qampari.evidence import Sought
+from kbsource.columns import batch_of, schema_of
+from kbsource.runtime.chunks import (
+    BatchRef,
+    ChunkKey,
+    Report,
+    chunk_path,
+    keep_chunk,
+    read_chunk_report,
+    read_stored,
+    rows_batch,
+    write_chunk,
+)
+from mapping.qampari import joins
 from mapping.qampari.list_tables import ListTable
 from mapping.qampari.names import ItemPages
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.records import ProofText, QueryRow, Question
 from mapping.qampari.selection import KEPT
-from mapping.qampari.table_questions import TableFact, Unkept, make_questions, table_facts, value_names
-from pipelines.primitives.group_map import GroupWork
-from pipelines.qampari.facts import FactWriter, count_found, proofs_of, tried_facts
+from mapping.qampari.table_questions import Unkept, make_questions, table_facts, value_names
+from pipelines.primitives.join_tables import Join, TableJoin
+from pipelines.qampari.joins import by_group, rows_of_query, write_looks
 from pipelines.qampari.lookups import proof_texts
-from pipelines.qampari.plan import ANSWER_PAGE, ENTITY_PAGE, FACT_BITS, FOUND, PROOFS, WORDS, QampariPlan
-from pipelines.qampari.simple import write_query, write_question
+from pipelines.qampari.plan import ANSWER_PAGE, ENTITY_PAGE, FACT_BITS, PROOFS, WANTED, WORDS, QampariPlan
 
-KIND = 5
-"""Kinds of considered queries, in table order."""
-_PAGE_BITS = 32
-
-
-def make_list_facts(work: GroupWork, *, plan: QampariPlan) -> None:
-    """Makes the facts of the tables of a part. Input: ``lists``. Outputs: ``OF_FACTS``."""
-    facts = FactWriter(work, plan)
-    for tables in _tables(work):
-        for table_fact in table_facts(tables):
-            _add(table_fact, facts)
-    facts.close()
+QUERIES = "table_queries"
+_LOOKS_AT_ONCE = 4096
+_QUESTIONS_AT_ONCE = 16
+_Chunk = tuple[ChunkKey, BatchRef]
 
 
-def _add(fact: TableFact, facts: FactWriter) -> None:
-    own = Sought(fact.names)
-    if fact.column is None:
-        facts.add(None, (WORDS, fact.page_id, own))
-        return
-    # Without links: the rule requires the name of a value in a sentence.
-    of_key = Sought(value_names(fact.text))
-    facts.add(None, (ANSWER_PAGE, fact.page_id, own), (ENTITY_PAGE, fact.value_page_id, of_key))
+def find_list_looks(element: _Chunk, *, plan: QampariPlan) -> Iterator[_Chunk]:
+    """(key, ``BatchRef`` of LISTS) -> the same of WANTED: what to search pages for to prove the facts of tables."""
+    key, lists = ChunkKey(*element[0]), BatchRef(*element[1])
+
+    def make(path: str) -> None:
+        report = Report()
+        looks = _looks(lists, key.chunk << FACT_BITS, report)
+        write_chunk(_batches(looks, plan.pages.of_items(), report), WANTED, report, path=path)
+
+    yield key, keep_chunk(plan.folder("tables", "looks"), key, make)
 
 
-def settle_tables(work: GroupWork, *, plan: QampariPlan) -> None:
-    """Makes the questions about the tables of a part that the pages of their rows prove; the first sentence is the
-    proof.
-
-    Inputs: ``lists``, ``facts``, ``found``. Outputs: ``OF_QUESTIONS``.
-    """
-    found = work.table("found", FOUND)
-    is_found = np.zeros(sum(batch.num_rows for batch in work.rows("facts")), np.bool_)
-    is_found[count_found(work, found)] = True
-    tried = tried_facts(work, is_found, found)
-    proofs = pa.Table.from_batches(proofs_of(tried.to_batches(), None, 0, work.counts), PROOFS)
-    proved = dict(zip(proofs["fact"].to_pylist(), proof_texts(proofs), strict=True))
-    # One pass per subset: questions of the second subset come after all of the first, and are not held in memory.
-    for subset in (TABLE_SIMPLE, TABLE_COMPOSITION):
-        for place, kept, unkept in _made(work, proved, plan):
-            for at, question in enumerate(kept):
-                if question.subset == subset:
-                    write_question(work, question, place, at)
-            if subset == TABLE_SIMPLE:
-                rows = [_considered(query, KEPT) for query in kept]
-                rows += [_considered(query, query.reason) for query in unkept]
-                for at, row in enumerate(rows):
-                    write_query(work, row, KIND, place, at)
+def _batches(
+    looks: Iterator[tuple[int, int, int, tuple[str, ...]]], pages: ItemPages, report: Report
+) -> Iterator[pa.RecordBatch]:
+    while part := list(islice(looks, _LOOKS_AT_ONCE)):
+        positions, is_there = pages.positions(np.array([page_id for page_id, *_ in part], np.int64))
+        # Articles that the release rejected are missing.
+        rows = [look for look, there in zip(part, is_there.tolist(), strict=True) if there]
+        looks_at = zip(positions.tolist(), rows, strict=True)
+        batch = rows_batch(((position, *look, None) for position, (_, *look) in looks_at), WANTED)
+        report.n_bytes += batch.nbytes
+        yield batch
 
 
-def _made(
-    work: GroupWork, proved: Mapping[int, ProofText], plan: QampariPlan
-) -> Iterator[tuple[int, list[Question], list[Unkept]]]:
-    """Yields the position of each page, its questions, and those that are not made."""
-    options = plan.options
-    number = work.group << FACT_BITS
-    for page, tables in enumerate(_tables(work)):
+def _looks(lists: BatchRef, first: int, report: Report) -> Iterator[tuple[int, int, int, tuple[str, ...]]]:
+    """Yields page, fact, direction and names; counts the facts."""
+    number = first
+    for tables in _tables(lists):
+        for fact in table_facts(tables):
+            # Without links: the rule requires the name of a value in a sentence.
+            looks: list[tuple[int, int | None, tuple[str, ...]]] = [(WORDS, fact.page_id, fact.names)]
+            if fact.column is not None:
+                of_key = (ENTITY_PAGE, fact.value_page_id, value_names(fact.text))
+                looks = [(ANSWER_PAGE, fact.page_id, fact.names), of_key]
+            for direction, page_id, names in looks:
+                if page_id is not None and names:
+                    yield page_id, number, direction, names
+            number += 1
+    report.counts["all"] = number - first
+
+
+def sort_list_looks(work: TableJoin, *, plan: QampariPlan) -> None:
+    """Sorts searches by page. Input: ``looks``. Output: ``wanted``."""
+    for counts in work.reports("looks"):
+        work.counts.update(counts)
+    with work.open() as db:
+        write_looks(work, rows_of_query(db, joins.LOOKS_IN_ORDER, WANTED, plan, n_rows=_LOOKS_AT_ONCE), plan)
+
+
+SORT_LOOKS = Join(sort_list_looks, {"wanted": WANTED})
+
+
+def prove_list_facts(work: TableJoin, *, plan: QampariPlan) -> None:
+    """Takes the first sentence found for each fact as its proof. Input: ``found``. Output: ``proved``, by file."""
+    with work.open() as db:
+        ((n_facts, n_candidates),) = db.execute(joins.FOUND_COUNTS).fetchall()
+        work.counts.update(found=n_facts, candidates=n_candidates)
+        if n_facts:
+            work.counts.update(facts=n_facts, judged=0, refused=0, proved=n_facts)
+        rows = rows_of_query(db, joins.FIRST_SENTENCES, PROOFS, plan)
+        for file, own in by_group(rows, lambda batch: batch["fact"].to_numpy() >> FACT_BITS):
+            work.write("proved", own, number=file)
+
+
+PROVE_ROWS = Join(prove_list_facts, {"proved": PROOFS})
+
+
+def ask_about_lists(element: _Chunk, proved: Sequence[_Chunk], *, plan: QampariPlan) -> Iterator[Any]:
+    """(key, ``BatchRef`` of LISTS) and all proofs -> by name, (key, ``BatchRef``) of the questions of both subsets, and
+    of the rows of the queries."""
+    key, lists = ChunkKey(*element[0]), BatchRef(*element[1])
+    paths = {name: chunk_path(plan.folder("tables", name), key) for name in (TABLE_SIMPLE, TABLE_COMPOSITION)}
+
+    def make(path: str) -> None:
+        chunks = [BatchRef(*ref) for (_, file), ref in proved if file == key.chunk]
+        proofs: dict[int, ProofText] = {}
+        for chunk in chunks:
+            for batch in read_stored(chunk):
+                proofs |= zip(batch["fact"].to_pylist(), proof_texts(batch), strict=True)
+        rows: list[QueryRow] = []
+        # One pass per subset: questions of the second subset come after all of the first, and are not held in memory.
+        for subset, own_path in paths.items():
+            made = _questions(lists, key.chunk, proofs, plan, subset, rows)
+            write_chunk(_question_batches(made), schema_of(Question), Report(), path=own_path)
+        write_chunk([batch_of(rows, QueryRow)], schema_of(QueryRow), Report(), path=path)
+
+    queries = keep_chunk(plan.folder("tables", QUERIES), key, make)
+    for name, path in paths.items():
+        yield beam.pvalue.TaggedOutput(name, (key, read_chunk_report(path)[0]))
+    yield key, queries
+
+
+def _question_batches(made: Iterator[Question]) -> Iterator[pa.RecordBatch]:
+    while part := list(islice(made, _QUESTIONS_AT_ONCE)):
+        yield batch_of(part, Question)
+
+
+def _questions(
+    lists: BatchRef,
+    file: int,
+    proofs: Mapping[int, ProofText],
+    plan: QampariPlan,
+    subset: str,
+    rows: list[QueryRow],
+) -> Iterator[Question]:
+    """Yields the questions of a subset; with the first subset, also adds the rows of all queries."""
+    options, number = plan.options, file << FACT_BITS
+    for tables in _tables(lists):
         found = {}
         for fact in table_facts(tables):
-            if number in proved:
-                found[fact.key] = proved[number]
+            if number in proofs:
+                found[fact.key] = proofs[number]
             number += 1
         redirects = _redirects(tables, plan.pages.of_items()) if options.redirect_aliases else None
-        made = make_questions(
+        kept, unkept = make_questions(
             tables,
             found,
             seed=options.seed,
@@ -91,13 +164,16 @@ def _made(
             redirects=redirects,
             share_of=options.table_rows,
         )
-        yield work.group << _PAGE_BITS | page, *made
+        yield from (question for question in kept if question.subset == subset)
+        if subset == TABLE_SIMPLE:
+            rows += [_considered(query, KEPT) for query in kept]
+            rows += [_considered(query, query.reason) for query in unkept]
 
 
-def _tables(work: GroupWork) -> Iterator[list[ListTable]]:
+def _tables(lists: BatchRef) -> Iterator[list[ListTable]]:
     """Yields the tables of each page."""
     decode = msgspec.json.Decoder(list[ListTable]).decode
-    for batch in work.rows("lists"):
+    for batch in read_stored(lists):
         for line in batch["tables"].to_pylist():
             yield decode(line)
 

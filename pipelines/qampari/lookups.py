@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kbsource.files import Folder
-from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored
+from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored, rows_batch
 from kbsource.runtime.regroup import ByNumber
 from mapping.qampari.classes import (
     ClassTypes,
-    Numbers,
+    ItemSet,
     choose_classes,
     class_types,
     class_uses,
@@ -28,9 +28,9 @@ from mapping.qampari.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, item_te
 from mapping.qampari.records import ProofText
 from pipelines.primitives.group_map import By, GroupWork, map_groups
 from pipelines.primitives.lookup import Lookup, MapRows, read_item_set, write_item_set
-from pipelines.primitives.page_texts import GroupedPagesPlan
-from pipelines.primitives.shuffle import CollectSorted, keep_batch
-from pipelines.qampari.plan import ITEMS, ORDER_BUCKETS, QampariPlan
+from pipelines.primitives.page_texts import GroupedPagesPlan, PagesPlan, ReleasePages
+from pipelines.primitives.shuffle import Checkpoint, CollectSorted, keep_batch
+from pipelines.qampari.plan import ITEMS, QampariPlan
 from pipelines.runners.workers import do, wired
 from pipelines.transforms.tables import ReadTable, read_places
 
@@ -156,6 +156,28 @@ def find_item_names(items: Any, plan: GroupedPagesPlan, name: str, paths: tuple[
     return named.names
 
 
+@wired
+def name_listed_items(items: Any, plan: PagesPlan, name: str, paths: tuple[str, ...], places: Any) -> Any:
+    """(key, ``BatchRef``) of rows of ITEMS -> the same for rows of NAMES, for those items that Wikidata has.
+
+    ``places`` is the result of ``find_places`` for the files of items at ``paths``.
+    """
+    needed = items | "set" >> write_item_set(plan.folder(name, "needed.npy"))
+    return (
+        places
+        | "read" >> read_places(paths, TERM_COLUMNS)
+        | "name" >> beam.ParDo(MapRows(partial(_named, pages=plan.pages), opens=read_item_set), Given(needed))
+        | "checkpoint" >> Checkpoint(plan.folder(name, "named"))
+    )
+
+
+def _named(batch: pa.RecordBatch, needed: ItemSet, *, pages: ReleasePages) -> pa.RecordBatch:
+    terms = pa.Table.from_batches([item_terms(batch, needed)])
+    named = name_items(np.unique(terms["item"].to_numpy()), terms, pages.of_items())
+    table = pa.Table.from_batches(named, NAMES).combine_chunks()
+    return next(iter(table.to_batches()), rows_batch((), NAMES))
+
+
 def _name(work: GroupWork, *, plan: GroupedPagesPlan) -> None:
     items = np.unique(work.table("items", ITEMS)["item"].to_numpy())
     for batch in name_items(items, work.table("terms", TERMS), plan.pages.of_items()):
@@ -170,37 +192,3 @@ def open_item_names(chunks: Sequence[tuple[ChunkKey, BatchRef]], plan: GroupedPa
 def proof_texts(rows: pa.RecordBatch | pa.Table) -> list[ProofText]:
     """Returns rows of PROOFS as records."""
     return list(map(ProofText, *(rows[name].to_pylist() for name in ProofText.__struct_fields__)))
-
-
-_RANK_BITS = 40
-
-
-def order_of(query: int, ranks: Numbers) -> int:
-    """Returns the sort key, in the table of queries, of queries that are made from this one.
-
-    Args:
-        ranks: numbers of the accepted simple queries, ascending.
-    """
-    rank = int(np.searchsorted(ranks, query))
-    return rank % ORDER_BUCKETS << _RANK_BITS | rank
-
-
-def rank_queries(path: str) -> CollectSorted:
-    """(key, ``BatchRef``) of rows with a column ``query`` -> the path of the numbers of all of them, ascending."""
-    return CollectSorted(partial(_write_ranks, path=path))
-
-
-def _write_ranks(chunks: list[tuple[ChunkKey, BatchRef]], *, path: str) -> Iterator[str]:
-    numbers = [np.empty(0, np.int64)]
-    for _, chunk in chunks:
-        numbers += [batch["query"].to_numpy() for batch in read_stored(BatchRef(*chunk), ["query"])]
-    with Folder.of(path).create() as file:
-        np.save(file, np.sort(np.concatenate(numbers)), allow_pickle=False)
-    yield path
-
-
-def read_ranks(path: str) -> Numbers:
-    """Returns the numbers that ``rank_queries`` wrote."""
-    with Folder.of(path).open() as file:
-        ranks: Numbers = np.load(file, allow_pickle=False)
-    return ranks

@@ -35,7 +35,9 @@ class FactSearch:
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
         found = self._found(rows, work)
         while part := list(islice(found, _ROWS_AT_ONCE)):
-            yield rows_batch(part, FOUND)
+            batch = rows_batch(part, FOUND)
+            work.report.n_bytes += batch.nbytes
+            yield batch
 
     def _found(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[tuple[Any, ...]]:
         last, sentences = -1, None

@@ -1,7 +1,8 @@
 """Presets for clusters: the Beam flags for Spark, Flink and Dataflow, and checks of their requirements.
 
-Processes next to Beam's Python workers do the heavy work, and all their output is in files. So workers must be able to
-access the dump and the output folder under the same paths as the driver, and need the same installation of kbsource.
+Processes next to Beam's Python workers do the heavy work, and all their output is in files. Workers must therefore be
+able to access the dump and the output folder under the same paths as the driver, and need the same installation of
+kbsource.
 """
 
 from __future__ import annotations
@@ -148,9 +149,7 @@ def _environment(given: Mapping[str, str], *, cache_ms: int = ENVIRONMENT_CACHE_
     flags = [] if "environment_cache_millis" in given else [f"--environment_cache_millis={cache_ms}"]
     kind = given.get("environment_type", "PROCESS")
     if kind == "LOOPBACK":
-        raise SetupError(
-            "--environment_type=LOOPBACK does all the work in the driver; use --runner local-multi for that."
-        )
+        raise SetupError("--environment_type=LOOPBACK does all the work in the driver; use --runner local for that.")
     if kind != "PROCESS" or "environment_config" in given or "environment_options" in given:
         return flags
     command = os.path.join(os.path.dirname(sys.executable), WORKER_COMMAND)

@@ -41,7 +41,7 @@ def count_rejected(rejected: Iterable[BadRecord]) -> None:
 
 
 def timed(made: Iterator[T]) -> Iterator[T]:
-    """Yields the elements, and records the time to make each in the step's distribution."""
+    """Passes elements on, and records the time to make each in the step's distribution."""
     seconds, started = 0.0, time.perf_counter()
     for element in made:
         seconds += time.perf_counter() - started

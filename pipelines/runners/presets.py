@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 import logging
-import os
 import sys
 from collections.abc import Sequence
 
 from kbsource.errors import SetupError
 from kbsource.runtime.imports import leave_out_pandas, leaving_out
+from kbsource.runtime.machine import memory_bytes, n_cores
 
 
 class UnknownFlagError(SetupError):
@@ -25,8 +25,9 @@ class UnknownFlagError(SetupError):
 
 _LOCAL = ("--runner=FnApiRunner",)
 
-PRESETS = ("local", "local-multi", "spark", "flink", "dataflow")
-LOCAL_PRESETS = ("local", "local-multi")
+LOCAL = "local"
+PRESETS = (LOCAL, "spark", "flink", "dataflow")
+_BYTES_OF_A_WORKER = 2 << 30
 # Beam imports them if they are installed, for stores and databases of its own. They take as long as the rest of Beam.
 _NOT_LOCAL = (
     "apache_beam.io.gcp.bigquery",
@@ -44,21 +45,20 @@ _NOT_LOCAL = (
 def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) -> list[str]:
     """Returns the Beam flags for a preset or for one of Beam's own runners, followed by ``beam_args`` unchanged.
 
-    The local presets use Beam's own runner, which ``DirectRunner`` selects if Prism is not available. It runs in this
-    process, or in a separate process for each worker.
+    Locally, that is Beam's own runner, which ``DirectRunner`` selects if Prism is not available. One worker, the
+    default, runs in this process; several run in a process each.
 
     Raises:
         SetupError: names the error and the choices.
     """
     quiet_beam()
-    if workers is not None and runner != "local-multi":
-        instead = "give that one" if runner == "local" else "give Beam's own flag for the number of workers"
-        raise SetupError(f"--workers is for --runner local-multi, not for {runner}; {instead}.")
-    if runner == "local":
-        return [*_LOCAL, *beam_args]
-    if runner == "local-multi":
-        processes = [f"--direct_num_workers={workers or n_cores()}", "--direct_running_mode=multi_processing"]
-        return [*_LOCAL, *processes, *beam_args]
+    if runner == LOCAL:
+        several = [f"--direct_num_workers={workers}", "--direct_running_mode=multi_processing"]
+        return [*_LOCAL, *(several if workers is not None and workers > 1 else ()), *beam_args]
+    if workers is not None:
+        raise SetupError(
+            f"--workers is for --runner {LOCAL}; with {runner}, give Beam's own flag for the number of workers."
+        )
     from pipelines.runners.clusters import dataflow_flags, flink_flags, job_server_flags, spark_flags  # takes a while
 
     given = flags_given(beam_args)
@@ -97,9 +97,9 @@ def flags_given(beam_args: Sequence[str]) -> dict[str, str]:
     return given
 
 
-def n_cores() -> int:
-    """Returns the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def n_usual_workers() -> int:
+    """Returns the number of worker processes for large inputs on this machine: one per core, if memory allows."""
+    return max(1, min(n_cores(), memory_bytes() // _BYTES_OF_A_WORKER))
 
 
 def known_runners() -> list[str]:
@@ -110,12 +110,13 @@ def known_runners() -> list[str]:
 
 
 def import_local_beam(*names: str) -> None:
-    """Imports modules of Beam, or that import it, without what local runs do not use."""
+    """Imports Beam, and modules that import it, without the packages that local runs do not use."""
     with leaving_out(*_NOT_LOCAL):
         for name in ("apache_beam", *names):
             importlib.import_module(name)
     leave_out_pandas()
-    # With each transform, Beam imports it to learn whether this is a notebook, whose process has imported it.
+    # For each transform, Beam imports IPython to find out whether this is a notebook; in a notebook it is imported
+    # already.
     sys.modules.setdefault("IPython", None)  # type: ignore[arg-type]
 
 

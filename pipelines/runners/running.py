@@ -28,11 +28,18 @@ _WHERE = " [while running "
 
 
 class NotRunError(Exception):
-    """A job ended before running its pipeline, as ``instead_of_running`` requested."""
+    """A job ended before running its pipeline, as ``instead_of_running`` requested.
 
-    def __init__(self, result: Any) -> None:
+    Args:
+        result: of the function that was called instead.
+        sample: returns what the job would take with a number of workers, from a run over samples of its input; None if
+            the job has no such function.
+    """
+
+    def __init__(self, result: Any, sample: Callable[[int], Any] | None = None) -> None:
         super().__init__("the pipeline was built, but did not run to its end")
         self.result = result
+        self.sample = sample
 
 
 _instead: ContextVar[Callable[[beam.Pipeline], Any] | None] = ContextVar("instead", default=None)
@@ -126,18 +133,25 @@ def check_paths(flags: Sequence[str], *paths: str) -> None:
         )
 
 
-def run_pipeline(pipeline: Any, name: str, *, counts: Counter[str] | None = None) -> dict[str, float]:
+def run_pipeline(
+    pipeline: Any,
+    name: str,
+    *,
+    counts: Counter[str] | None = None,
+    sample: Callable[[int], Any] | None = None,
+) -> dict[str, float]:
     """Runs a pipeline to its end, and returns ``counters.seconds_of_steps``. Messages name the job.
 
     Args:
         counts: receives the counts of the steps if the runner reports them.
+        sample: see ``NotRunError``.
 
     Raises:
         NotRunError: see ``instead_of_running``.
         SetupError: a worker raised it or a DataError, and Beam added the step; or the cluster gave up on the job.
     """
     if (use := _instead.get()) is not None:
-        raise NotRunError(use(pipeline))
+        raise NotRunError(use(pipeline), sample)
     try:
         result = pipeline.run()
         result.wait_until_finish()

@@ -26,7 +26,7 @@ _GC_THRESHOLDS = (200_000, 20, 100)
 
 
 @cache
-def installed() -> dict[str, str]:
+def installation_facts() -> dict[str, str]:
     """Returns the facts about this environment that affect the bytes of a release: versions, and the hash of the source
     files."""
     return {**code_facts(), "kbsource": __version__, "sha256": source_hash()}
@@ -53,7 +53,7 @@ def check_installed(drivers: Mapping[str, str]) -> None:
         SetupError: the worker and the driver have different versions of a package.
     """
     for name, wanted in drivers.items():
-        found = installed()[name]
+        found = installation_facts()[name]
         if found != wanted:
             raise SetupError(
                 f"The worker on {socket.gethostname()} has {name} {found}, the driver {wanted}. Install the same "
@@ -65,7 +65,7 @@ class WorkerDoFn(beam.DoFn):  # type: ignore[misc]  # Beam is not typed
     """A step that runs in workers of the driver that constructed it. Subclasses must call its ``__init__``."""
 
     def __init__(self) -> None:
-        self._store_options, self._installed = options_in_use(), installed()
+        self._store_options, self._installed = options_in_use(), installation_facts()
 
     def setup(self) -> None:
         use_options(self._store_options)

@@ -38,8 +38,8 @@ from pipelines.alignment.settling import (
     AlignedRecord,
     FilterOptions,
     filter_records,
+    passing_records,
     read_pairs,
-    standing,
 )
 from pipelines.alignment.writing import DatasetPart, MergedChunk, commit_part, filter_options, merge_chunk
 from pipelines.primitives.guarded_map import CHUNKS, GuardedMap
@@ -94,7 +94,7 @@ def _outputs(part: int, files: EvidenceFiles, folder: str) -> Iterator[Any]:
 
 
 def _or_fault(part: int, made: Iterator[Any]) -> Iterator[Any]:
-    """Yields the outputs of a dataset, or its fault as output ``faults``."""
+    """Reads the outputs of a dataset, or reports its fault as output ``faults``."""
     try:
         with named_faults():
             yield from made
@@ -416,7 +416,7 @@ def _draw(element: tuple[int, Iterable[tuple[int, AlignedChunk]]], *, parts: Seq
     ordered = (AlignedChunk(*chunk) for _, chunk in sorted(chunks))
 
     def drawn() -> Iterator[tuple[int, Cuts]]:
-        yield number, split_ends(standing(ordered, filter_options(options)), options.choices.sample_records or 0)
+        yield number, split_ends(passing_records(ordered, filter_options(options)), options.choices.sample_records or 0)
 
     return _or_fault(number, drawn())
 

@@ -65,7 +65,7 @@ class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         input: one path or several.
         folder: for the rows that are read; for one pipeline with one input only.
         split: ``train``, ``dev`` or ``test``.
-        references: further files that the dataset depends on, such as FEVER's wiki-pages.
+        references: files with the evidence texts, if they are separate, such as FEVER's wiki-pages.
         max_rejects: maximum share of records that may be skipped.
     """
 

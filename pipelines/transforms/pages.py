@@ -45,11 +45,11 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         has_lua: run the Lua modules that definitions call.
         has_items: the index maps pages to items.
         has_references: output pages are ``kbsource.wikitext.reference_rows.NotedPage``, with their references.
-        has_traces: output pages also have a column ``trace`` of ``kbsource.records.Trace``.
-        base: folder of a release with traces. Pages that would be parsed to the same result are copied from it;
+        has_dependencies: output pages also have a column ``dependencies`` of ``kbsource.records.PageDependencies``.
+        base: folder of a release with dependencies. Pages that would be parsed to the same result are copied from it;
             ``index`` must then come from ``FindChanges``.
         parser: ``module:class`` of the parser, constructed with the site; see ``kbsource.pages.articles.Parser``.
-        folder, timeout_s, memory_bytes, beats: see ``GuardedMap``; the timeout applies to one article.
+        folder, timeout_s, memory_bytes, beats, removes_input: see ``GuardedMap``; the timeout applies to one article.
     """
 
     def __init__(
@@ -61,24 +61,26 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         has_lua: bool = True,
         has_items: bool = False,
         has_references: bool = False,
-        has_traces: bool = False,
+        has_dependencies: bool = False,
         base: str | None = None,
         parser: str = PARSER,
         folder: str | None = None,
         timeout_s: float | None = 60.0,
         memory_bytes: int | None = 4 << 30,
         beats: str | None = None,
+        removes_input: bool = False,
     ) -> None:
         super().__init__()
         if index is None and definitions is not None:
             raise SetupError("Definitions are used together with an index; give one from BuildTitleIndex.")
         self._parse = GuardedMap(
-            MakePages(site, parser, has_items, has_lua, has_references, has_traces, base),
+            MakePages(site, parser, has_items, has_lua, has_references, has_dependencies, base),
             given=tuple(beam.pvalue.AsSingleton(folder) for folder in (index, definitions) if folder is not None),
             folder=folder,
             timeout_s=timeout_s,
             memory_bytes=memory_bytes,
             beats=beats,
+            removes_input=removes_input,
         )
 
     def expand(self, chunks: Any) -> Any:

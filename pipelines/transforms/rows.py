@@ -78,7 +78,7 @@ class AsRows(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 def rows_of_chunk(element: tuple[ChunkKey, BatchRef | pa.RecordBatch], *, schema: pa.Schema) -> Iterator[beam.Row]:
-    """Yields the rows of a chunk, see ``AsRows``."""
+    """Iterates over the rows of a chunk, see ``AsRows``."""
     for batch in read_batches(element[1]):
         yield from _values_of_struct([batch[name] for name in schema.names], schema.names)
 

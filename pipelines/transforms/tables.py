@@ -142,8 +142,8 @@ class _TableFiles:
         self._paths, self._columns = paths, columns
 
     def whole(self, place: _Place, table: pa.Table, name: str) -> pa.Table:
-        """Returns the rows without those that continue the batch before, but with those that continue after the last
-        one."""
+        """Returns the rows of a chunk so that no value of a column is split: rows that continue the last value of the
+        chunk before are removed, and following rows that continue the chunk's own last value are added."""
         before = self._last_before(place, name)
         n_rest = 0 if before is None else _n_equal(table[name], before)
         if n_rest == table.num_rows:
@@ -212,7 +212,7 @@ class WriteTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 def _files(ordered: list[tuple[ChunkKey, Rows]], *, table: str) -> Iterator[tuple[str, list[Rows]]]:
-    """Yields the path and rows of every file."""
+    """Reads every file: its path and its rows."""
     parts = [[rows for _, rows in part] for _, part in groupby(ordered, key=lambda chunk: chunk[0][0])] or [[]]
     for number, part in enumerate(parts):
         yield shard_path(table, number, len(parts)), part

@@ -44,7 +44,7 @@ class ListHandler(ModelHandler[Any, Any, Any]):  # type: ignore[misc]  # Beam is
     def run_inference(
         self, batch: Sequence[Any], model: Any, inference_args: Mapping[str, Any] | None = None
     ) -> Iterator[Any]:
-        """Yields the model's output for each list, in order."""
+        """Runs the model on each list, in order, and returns its outputs."""
         for element in batch:
             yield self._ask(model, element)
 

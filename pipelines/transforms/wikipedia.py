@@ -191,7 +191,7 @@ class _ScanRange(WorkerDoFn):
 
 
 def _outputs(report: ScanReport, folder: str) -> Iterator[tuple[str, Any]]:
-    """Yields the outputs of a range from its files in a folder."""
+    """Reads the outputs of a range from its files in a folder."""
     part = report.part
     for number, stored in enumerate(report.chunks):
         yield RAW, (ChunkKey(part, number), stored)
@@ -226,7 +226,7 @@ class Items:
     page_props: str | None = None  # SQL dump of the table page_props
     wikidata: str | None = None  # folder of a release of Wikidata
     hashes: str | None = None  # see ``Scanning``; for page_props
-    are_stated: bool = False  # without page_props, pages have the items that the titles state: those of a snapshot
+    are_stated: bool = False  # without page_props: take the items that the titles state, as in a snapshot of HTML
 
 
 class BuildTitleIndex(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
@@ -356,7 +356,7 @@ def _copy(source: str, target: str) -> None:
 
 @contextmanager
 def index_to_work_on(folder: str) -> Iterator[tuple[str, str]]:
-    """Yields a local folder with the files of an index, which may be extended, and a folder for scratch files."""
+    """Opens a local folder with the files of an index, which may be extended, and a folder for scratch files."""
     if is_local(folder):
         yield folder, join(folder, "scratch")
         return

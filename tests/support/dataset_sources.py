@@ -39,8 +39,8 @@ class _NotingTally(Tally):
         super().__init__()
         self.left_out: list[RecordFate] = []
 
-    def leave(self, left: RecordFate) -> None:
-        super().leave(left)
+    def count_skipped(self, left: RecordFate) -> None:
+        super().count_skipped(left)
         self.left_out.append(left)
 
 

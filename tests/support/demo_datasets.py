@@ -37,8 +37,8 @@ TOKENISING = (
     "mapping.write.validate",
     "pipelines.alignment.search",
     "pipelines.amber.sets",
+    "pipelines.facts",
     "pipelines.jobs.age",
-    "pipelines.jobs.facts",
 )
 """Modules that make a tokeniser for each job, chunk or release, of which a process needs one of a language."""
 

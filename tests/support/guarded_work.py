@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kbsource.errors import DataError, SetupError
+from kbsource.html.paired_pages import PairedPage, processed
 from kbsource.runtime.beat import Beat
+from kbsource.site import Site
 from kbsource.temporary import TemporaryFolder
 
 FOLDERS: list[TemporaryFolder] = []
@@ -76,3 +79,17 @@ def misbehave(how: str) -> None:
         bytearray(1 << 34)
     else:
         raise ValueError(how)
+
+
+def work_on_title(task: dict[str, Any], beat: Beat) -> Any:
+    """Returns the title of a page for ``process_pairs``; goes wrong in the way that the title names."""
+    return processed(task, beat, _on_title)
+
+
+def _on_title(site: Site) -> Callable[[PairedPage], str]:
+    def work_on(page: PairedPage) -> str:
+        if page.title[0].islower():
+            misbehave(page.title)
+        return page.title
+
+    return work_on

@@ -1,21 +1,30 @@
-"""The kernels of QAMPARI's joins over whole releases and in memory, for tests of what comes out of them."""
+"""QAMPARI's joins in memory, and what the job does batch by batch over whole releases, for tests of what comes out."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from contextlib import contextmanager
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from kbsource.runtime.chunks import rows_batch
+from kbsource.runtime.database import connected, insert
+from kbsource.temporary import TemporaryFolder
 from kbsource.wikidata.kind import WikidataTables
-from mapping.qampari import classes, statements
-from mapping.qampari import statements as facts
+from mapping.qampari import classes, joins, statements
 from mapping.qampari.classes import ClassTypes, ItemSet, Numbers
-from mapping.qampari.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, ItemPages, item_terms, name_items
-from mapping.qampari.questions import FAMILY_BITS, Relations, SimpleQuery
-from mapping.qampari.statements import ANSWERS, BASES, PAIRS, PairAnswers, ValueAnswers
+from mapping.qampari.joins import JoinRules
+from mapping.qampari.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, ItemPages, ValueKind, item_terms, name_items
+from mapping.qampari.questions import FAMILY_BITS, QueryNumbers, Relations, SimpleQuery
+from mapping.qampari.selection import AnswerFilter
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 
 def whole(tables: WikidataTables, table: str, columns: Sequence[str]) -> pa.RecordBatch:
@@ -30,8 +39,8 @@ def find_classes(
     named: defaultdict[str, set[str]] = defaultdict(set)
     for item, label in classes.labelled_items(whole(tables, "items", ("item_id", "labels")), labels):
         named[label].add(item)
-    statements = whole(tables, "statements", ("property_id", "rank", "value_type", "value"))
-    uses = classes.class_uses(statements, {item for items in named.values() for item in items})
+    rows = whole(tables, "statements", ("property_id", "rank", "value_type", "value"))
+    uses = classes.class_uses(rows, {item for items in named.values() for item in items})
     return classes.choose_classes(labels, named, uses, given=given)
 
 
@@ -43,7 +52,7 @@ def class_types(tables: WikidataTables, chosen: Mapping[str, str]) -> ClassTypes
 
 def simple_facts(tables: WikidataTables, property_ids: Collection[str], types: ClassTypes) -> list[pa.RecordBatch]:
     """The facts of some properties."""
-    return [facts.simple_facts(whole(tables, "statements", facts.STATEMENT_COLUMNS), property_ids, types)]
+    return [statements.simple_facts(whole(tables, "statements", statements.STATEMENT_COLUMNS), property_ids, types)]
 
 
 def values_of(
@@ -52,52 +61,118 @@ def values_of(
     """The values that some subjects have."""
     items = ItemSet()
     items.add(subjects)
-    return [facts.values_of(whole(tables, "statements", facts.STATEMENT_COLUMNS), items, property_ids, **options)]
+    return [
+        statements.values_of(whole(tables, "statements", statements.STATEMENT_COLUMNS), items, property_ids, **options)
+    ]
+
+
+@contextmanager
+def joined(rules: JoinRules, *texts: str, threads: int = 1, **tables: pa.Table) -> Iterator[DuckDBPyConnection]:
+    """A database with tables, after the SQL of joins was run in it."""
+    with TemporaryFolder() as scratch, connected(scratch=scratch, threads=threads) as db:
+        for name, table in tables.items():
+            insert(db, name, table.to_batches(), table.schema)
+        db.execute(rules.macros())
+        for text in texts:
+            db.execute(rules.sql(text))
+        yield db
+
+
+def _rules(least: int, most_subjects: int = 3000) -> JoinRules:
+    return JoinRules(AnswerFilter(least, 1 << 40, 0), most_subjects, True)
 
 
 def simple_answers(
-    given: Iterable[pa.RecordBatch], relations: Relations, types: ClassTypes, **options: Any
-) -> list[tuple[SimpleQuery, Numbers]]:
+    given: Iterable[pa.RecordBatch], relations: Relations, types: ClassTypes, *, least: int, most: int, threads: int = 1
+) -> list[tuple[SimpleQuery, list[int]]]:
     """The simple queries that have enough answers, of facts in any order."""
-    rows = _sorted(pa.Table.from_batches(given, facts.FACTS), "value", "property", "subject")
-    return list(statements.simple_answers([rows], relations, types, **options))
+    numbers = QueryNumbers(relations.wanted_types)
+    tables = {
+        "facts": pa.Table.from_batches(given, statements.FACTS),
+        "relations": _table(joins.relation_rows(relations), joins.RELATIONS),
+        "relation_types": _table(joins.relation_type_rows(relations, numbers, types), joins.RELATION_TYPES),
+    }
+    with joined(_rules(least, most), joins.FIND_QUERIES, threads=threads, **tables) as db:
+        rows = db.execute(joins.ALL_ANSWERS).fetchall()
+    return [(numbers.query(query), [subject for _, subject in own]) for query, own in groupby(rows, key=itemgetter(0))]
 
 
-def intersections(queries: Iterable[tuple[int, int, Numbers]], **options: Any) -> Iterator[PairAnswers]:
+def intersections(
+    queries: Iterable[tuple[int, int, Iterable[int]]], *, least: int, threads: int = 1
+) -> list[tuple[int, int, list[int]]]:
     """The pairs of queries that share enough answers.
 
     Args:
-        queries: number, family and answers of each; the family is no more than the number, and grows with it.
-        options: of the kernel.
+        queries: number, family and answers of each.
+        least: answers of an intersection.
+        threads: of the database.
     """
-    rows = [
-        (family << FAMILY_BITS | number - family, len(subjects), subject, 0)
-        for number, family, subjects in queries
-        for subject in subjects.tolist()
+    own = {family << FAMILY_BITS | number % (1 << FAMILY_BITS): (number, found) for number, family, found in queries}
+    answers = _table(
+        ((query, subject, query + subject, True) for query, (_, found) in own.items() for subject in found), joins.BASES
+    )
+    decided = _table(((query, 0, 0, 0, 0, "kept") for query in own), joins.DECIDED)
+    with joined(_rules(least), joins.CROSS_QUERIES, threads=threads, validated=answers, decided=decided) as db:
+        rows = db.execute(joins.INTERSECTION_ANSWERS).fetchall()
+    assert all((row[3], row[4]) == (row[0] + row[2], row[1] + row[2]) for row in rows)
+    return [
+        (own[first][0], own[second][0], [row[2] for row in pair])
+        for (first, second), pair in groupby(rows, key=itemgetter(0, 1))
     ]
-    answers = _sorted(_table(rows, ANSWERS), "subject", "query")
-    pairs = pa.Table.from_batches(statements.pairs_of_queries([answers], FAMILY_BITS), PAIRS)
-    for intersection in statements.intersections([_sorted(pairs, "first", "second", "subject")], **options):
-        yield intersection._replace(first=_number(intersection.first), second=_number(intersection.second))
-
-
-def _number(query: int) -> int:
-    return (query >> FAMILY_BITS) + query % (1 << FAMILY_BITS)
 
 
 def compositions(
-    queries: Iterable[tuple[int, str, Numbers]], values: Iterable[pa.RecordBatch], **options: Any
-) -> list[ValueAnswers]:
+    queries: Iterable[tuple[int, str, Iterable[int]]],
+    values: Iterable[tuple[int, int, str]],
+    *,
+    kinds: Mapping[str, ValueKind] | None = None,
+    least: int,
+    threads: int = 1,
+) -> list[tuple[int, str, tuple[tuple[int, str], ...]]]:
     """The queries and properties under which the answers have enough distinct values.
 
     Args:
         queries: number, property and answers of each.
-        values: rows of VALUES.
-        options: of the kernel.
+        values: subject, property and value.
+        kinds: kinds of values by property; otherwise texts.
+        least: distinct values of a composition.
+        threads: of the database.
     """
-    rows = [(number, int(name[1:]), subject) for number, name, subjects in queries for subject in subjects.tolist()]
-    paired = statements.values_of_queries(_table(rows, BASES), pa.Table.from_batches(values, facts.VALUES))
-    return list(statements.compositions([_sorted(paired, "query", "property", "subject")], **options))
+    own = {SimpleQuery(name, f"Q{number + 1}"): (number, found) for number, name, found in queries}
+    numbers = QueryNumbers(())
+    bases = _table(
+        ((numbers.number(query), subject, 0, True) for query, (_, found) in own.items() for subject in found),
+        joins.BASES,
+    )
+    said = pa.Table.from_batches([joins.said_values(rows_batch(values, statements.VALUES), kinds or {})])
+    with joined(_rules(least), joins.COMPOSE, threads=threads, bases=bases, said=said) as db:
+        facts = {
+            fact: (subject, value) for fact, subject, _, value in db.execute(joins.VALUE_FACTS_IN_ORDER).fetchall()
+        }
+        rows = db.execute(joins.COMPOSED_PAIRS).fetchall()
+    return [
+        (own[numbers.query(query)][0], f"P{property_}", tuple(facts[row[3]] for row in pairs))
+        for (query, property_), pairs in groupby(rows, key=itemgetter(0, 1))
+    ]
+
+
+def widest(queries: Iterable[tuple[str, Iterable[int]]], breadths: Mapping[str, int], *, threads: int = 1) -> set[str]:
+    """The types of queries about one thing that have the same answers as one with a more specific type."""
+    numbers, answers = QueryNumbers(breadths), dict(queries)
+    number_of = {label: numbers.number(SimpleQuery("P1", "Q1", label)) for label in answers}
+    validated = ((number_of[label], subject, 0, True) for label, found in answers.items() for subject in found)
+    decided = ((number, 0, 0, 0, 0, "kept") for number in number_of.values())
+    tables = {
+        "validated": _table(validated, joins.BASES),
+        "decided": _table(decided, joins.DECIDED),
+        "breadths": _table(
+            ((numbers.type_place(label), breadth) for label, breadth in breadths.items()), joins.BREADTHS
+        ),
+    }
+    with joined(_rules(1), joins.WIDER_QUERIES, threads=threads, **tables) as db:
+        rows = db.execute("select query from decided where outcome = 'wider_type'").fetchall()
+    labels = {number: label for label, number in number_of.items()}
+    return {labels[number] for (number,) in rows}
 
 
 def names_of(tables: WikidataTables, items: Numbers, pages: ItemPages) -> ItemNames:
@@ -113,12 +188,5 @@ def names_of(tables: WikidataTables, items: Numbers, pages: ItemPages) -> ItemNa
     return ItemNames(take)
 
 
-def _table(rows: list[tuple[int, ...]], schema: pa.Schema) -> pa.Table:
-    columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
-    return pa.Table.from_arrays([pa.array(column, pa.int64()) for column in columns], schema=schema)
-
-
-def _sorted(table: pa.Table, *names: str) -> pa.RecordBatch:
-    ordered = table.sort_by([(name, "ascending") for name in names]).combine_chunks()
-    batches = ordered.to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+def _table(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches([rows_batch(rows, schema)])

@@ -6,9 +6,11 @@ import gzip
 import io
 import json
 import tarfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 Record = dict[str, Any]
 
@@ -49,6 +51,30 @@ def paired(html: str, wikitext: str, *, page_id: int = 1, title: str = "Ada", **
     """Returns the record of a page with HTML and wikitext."""
     body = {"html": document(html, page_id=page_id, title=title, revision=page_id + 100), "wikitext": wikitext}
     return record(page_id, title, html, **{"article_body": body, **values})
+
+
+def records_of(pages: Iterable[Mapping[str, Any]]) -> Iterator[Record]:
+    """Iterates over records whose pages are those of a release: paragraphs, links and items."""
+    rows = [*pages]
+    titles = {row["page_id"]: row["title"] for row in rows}
+    for row in rows:
+        links: dict[int, list[Mapping[str, Any]]] = {}
+        for anchor in row["anchors"]:
+            links.setdefault(anchor["element"], []).append(anchor)
+        body = []
+        for number, element in enumerate(row["elements"][1:], 1):
+            assert element["kind"] == "paragraph", element
+            text, pieces, at = element["text"], [], 0
+            for anchor in links.get(number, ()):
+                target = titles.get(anchor["target_page_id"], anchor["target_title"])
+                shown = escape(text[anchor["start"] : anchor["end"]])
+                pieces += [
+                    escape(text[at : anchor["start"]]),
+                    f'<a rel="mw:WikiLink" href="./{quote(target)}">{shown}</a>',
+                ]
+                at = anchor["end"]
+            body.append(f"<p>{''.join(pieces)}{escape(text[at:])}</p>")
+        yield record(row["page_id"], row["title"], "".join(body), main_entity={"identifier": row["qid"] or ""})
 
 
 LANTERN = record(

@@ -273,7 +273,7 @@ def test_each_record_is_in_one_split_and_sizes_are_exact(stands: list[bool], n_r
             ordinal
             for ordinal, standing in enumerate(stands)
             # The filter of dev and test drops what does not stand; that of train keeps it.
-            if cuts.takes(ordinal, split, stands=standing) and (standing or split == "train")
+            if cuts.takes(ordinal, split, passes=standing) and (standing or split == "train")
         ]
         for split in SPLITS
     }

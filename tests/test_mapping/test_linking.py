@@ -16,6 +16,7 @@ from kbsource.columns import batch_of
 from kbsource.records import Anchor, Page
 from kbsource.runtime.chunks import Report, rows_batch, write_chunk
 from kbsource.runtime.database import ordered_batches
+from kbsource.runtime.regroup import one_run_each
 from kbsource.runtime.warehouse import StoredTable, warehouse
 from mapping.entity_linking.aliases import ALIAS_ROWS, count_occurrences, mention_rows
 from mapping.entity_linking.links import (
@@ -41,7 +42,6 @@ from mapping.entity_linking.records import (
     cut_context,
     link_line,
 )
-from pipelines.jobs.entity_linking import one_range_each
 from tests.support.passages import page
 
 SAMPLING = Sampling(train=5, dev=5, seed="kilt", context=ContextOptions())
@@ -219,7 +219,7 @@ def test_dev_gets_the_buckets_that_give_it_its_share() -> None:
 def test_every_range_has_a_batch_of_its_own() -> None:
     places = [[3, 3, 4], [], [4], [5, 9, 9]]
     batches = [rows_batch([(place, 0, False, 0) for place in own], CHOSEN) for own in places]
-    assert [batch["place"].to_pylist() for batch in one_range_each(batches)] == [[3, 3], [4, 4], [5], [9, 9]]
+    assert [batch["place"].to_pylist() for batch in one_run_each(batches, "place")] == [[3, 3], [4, 4], [5], [9, 9]]
 
 
 @pytest.mark.parametrize("more", ["", "Übrigens."])

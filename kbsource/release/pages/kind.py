@@ -30,10 +30,10 @@ from kbsource.records import (
     DefinitionHash,
     Fallback,
     Page,
+    PageDependencies,
     PageItem,
     RedirectRow,
     TemplateRow,
-    Trace,
 )
 from kbsource.release.counts import Sum, TableCount
 from kbsource.release.kind import Kind
@@ -46,7 +46,7 @@ from kbsource.rows import SCHEMA_VERSION
 from kbsource.site import Site
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 
-FORMAT = "kbsource-release-2"
+FORMAT = "kbsource-release-3"
 TABLES: dict[str, pa.Schema] = {
     "pages": schema_of(Page),
     "redirects": schema_of(RedirectRow),
@@ -57,7 +57,7 @@ OPTIONAL_TABLES: dict[str, pa.Schema] = {
     "page_items": schema_of(PageItem),
     "refs": schema_of(Reference),
     "ref_uses": schema_of(ReferenceUse),
-    "traces": schema_of(Trace),
+    "dependencies": schema_of(PageDependencies),
     "definitions": schema_of(DefinitionHash),
 }
 """Tables that a release has if the inputs for them were given."""
@@ -410,14 +410,14 @@ LAWS = (
         needs=("index", "pages", "rejected"),
     ),
     Law(
-        "traces_disagree",
-        "a trace does not belong to the page at its position",
-        """select coalesce(told._file, own._file), 'page ' || coalesce(told.page_id, own.page_id)
-        from (select *, replace(_file, 'traces', 'pages') as place from traces) as told
-        full join pages as own on told.place = own._file and told._row = own._row
-        where (told.page_id is distinct from own.page_id or len(told.uses) <> len(own.templates))
-            and exists (from traces)""",
-        needs=("pages", "traces"),
+        "dependencies_disagree",
+        "a row of dependencies does not belong to the page at its position",
+        """select coalesce(recorded._file, own._file), 'page ' || coalesce(recorded.page_id, own.page_id)
+        from (select *, replace(_file, 'dependencies', 'pages') as page_file from dependencies) as recorded
+        full join pages as own on recorded.page_file = own._file and recorded._row = own._row
+        where (recorded.page_id is distinct from own.page_id or len(recorded.uses) <> len(own.templates))
+            and exists (from dependencies)""",
+        needs=("pages", "dependencies"),
     ),
     *_REFERENCE_LAWS,
 )

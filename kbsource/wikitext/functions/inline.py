@@ -11,7 +11,7 @@ from kbsource.numerals import read_int
 from kbsource.titles import upper_first
 from kbsource.wikitext.functions.arguments import PageFacts, Template, wikitext_link
 from kbsource.wikitext.functions.numbers import MINUS, NBSP, format_number, plain_minus, raise_text
-from kbsource.wikitext.markers import literal, without_marks
+from kbsource.wikitext.markers import BLANKS, literal, without_marks
 
 
 def fixed(template: Template, page: PageFacts, *, text: str) -> str | None:
@@ -201,7 +201,7 @@ def verse(template: Template, page: PageFacts, *, book: str = "", mark: str = ":
     return f"{values[0]} {chapter}{mark + verses if verses else ''}".strip()
 
 
-_BULLET = re.compile(r"(?m)^[*#:]+[ \t]*")
+_BULLET = re.compile(r"(?m)^[*#:;]+[ \t]*")
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
@@ -209,8 +209,16 @@ def items(template: Template, page: PageFacts, *, mark: str = "*", titles: tuple
     """Returns the arguments as lines of a list, ``{{unbulleted list|a|b}}``, after a title given under one of
     ``titles``.
     """
-    lines = [f"{mark} {_one_line(value)}" for value in template.filled()]
+    lines = [_as_item(value, mark) for value in template.positional if value.strip(BLANKS)]
     return "\n".join(filter(None, (template.argument(0, *titles), *lines)))
+
+
+def _as_item(value: str, mark: str) -> str:
+    """Returns a value as an item; the items of a list that it begins with are items of their own."""
+    text = value.strip(BLANKS)
+    if not (_BULLET.match(text) and "\n" in value[: value.index(text)]):
+        return f"{mark} {_one_line(text)}"
+    return "\n".join(f"{mark} {text}" for line in value.split("\n") if (text := _BULLET.sub("", line).strip()))
 
 
 def _one_line(value: str) -> str:

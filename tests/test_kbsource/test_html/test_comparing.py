@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import gzip
-import json
+import re
 from pathlib import Path
 
 import pytest
 
-from kbsource.dump.article_records import read_article_record
 from kbsource.errors import SetupError
-from kbsource.html.comparing import NOT_SEEN, TEXT, Missing, PageComparison, SnapshotComparer, check_text, words_of
+from kbsource.html.comparing import NOT_SEEN, TEXT, Missing, PageComparer, PageComparison, check_text, words_of
+from kbsource.html.paired_pages import PairedPage, RecordCounts, process_pairs
 from kbsource.html.text_runs import HtmlRunReader
 from kbsource.site import Site
-from tests.support.real_data import real_path
+from tests.support.real_data import ROOT, real_path
 from tests.support.snapshots import document, paired, record, write_lines, write_tar
 
 EN = Site(lang="en", dbname="enwiki")
@@ -21,13 +21,10 @@ UNKNOWN = '<span about="#mwt1" typeof="mw:Transclusion" data-mw=\'{"parts":[{"te
 
 
 def compared(html: str, wikitext: str) -> PageComparison:
-    comparer = SnapshotComparer(EN, n_worst=1)
-    comparer.add(read_article_record(json.dumps(paired(f"{html}<p>.</p>", f"{wikitext}\n\n.")).encode()))
-    check = comparer.finish()
-    return check.worst[0] if check.worst else PageComparison("", *[check.sums[name] for name in NUMBERS])
+    page = PairedPage("Ada", "2026-01-02T03:04:05Z", document(f"{html}<p>.</p>"), f"{wikitext}\n\n.")
+    return PageComparer(EN).compare(page)
 
 
-NUMBERS = ("words", "found", "own_words", "undefined_words", "undefined_found", "links", "links_found", "own_links")
 LINK = '<a rel="mw:WikiLink" href="./Port_Sellick">the port</a>'
 
 
@@ -142,19 +139,43 @@ def test_every_record_is_counted_once(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.ndjson", records)
     path.write_bytes(path.read_bytes() + b'{"name": \n[1]\n\n')
     check = check_text([str(path)], n_worst=1)
-    assert check.pages == 2
-    assert check.skipped == {"no_wikitext": 1, "no_html": 1, "other_namespace": 1, "redirect": 1}
-    assert check.rejected == {"html_too_deep": 1, "text_deleted": 1, "invalid_field": 2, "malformed_json": 1}
-    assert [(bad.key, bad.reason) for bad in check.first_rejected] == [
+    counts = check.counts
+    assert counts.pages == 2
+    assert counts.skipped == {"no_wikitext": 1, "no_html": 1, "other_namespace": 1, "redirect": 1}
+    assert counts.rejected == {"html_too_deep": 1, "text_deleted": 1, "invalid_field": 2, "malformed_json": 1}
+    assert [(bad.key, bad.reason) for bad in counts.first_rejected] == [
         ("Deep", "html_too_deep"),
         ("Gone", "text_deleted"),
         ("No time", "invalid_field"),
     ]
-    assert check.records == 6
+    assert counts.records == 6
     assert (check.sums["words"], check.sums["found"]) == (8, 7)
-    assert [page.title for page in check.worst] == ["Ada"]
+    assert [page.title for page in check.worst()] == ["Ada"]
     assert [(name, kind, loss.words, loss.pages, loss.title, loss.example) for name, kind, loss in check.losses()] == [
         ("", TEXT, 1, 1, "Ada", "a")
+    ]
+
+
+def test_a_page_that_no_process_survives_is_a_row_with_a_reason(tmp_path: Path) -> None:
+    titles = ["Good", "hang", "segfault", "memory", "raise", "type error", "After"]
+    records = [paired("<p>x</p>", "x", page_id=number, title=title) for number, title in enumerate(titles, 1)]
+    path = write_lines(tmp_path / "a.ndjson", records)
+    counts = RecordCounts()
+    done = process_pairs(
+        [str(path)],
+        "tests.support.guarded_work:work_on_title",
+        str,
+        counts=counts,
+        page_timeout_s=0.5,
+        memory_bytes=1 << 30,
+    )
+    assert [*done] == ["Good", "After"]
+    assert (counts.records, counts.pages) == (2, 2)
+    assert counts.rejected == {"page_timeout": 1, "page_crash": 2, "page_error": 2}
+    assert [(bad.key, bad.reason, bad.detail) for bad in counts.first_rejected] == [
+        ("hang", "page_timeout", "did not finish within 0.5 s"),
+        ("segfault", "page_crash", "signal SIGSEGV"),
+        ("memory", "page_crash", "more than 1073741824 bytes of memory"),
     ]
 
 
@@ -164,7 +185,7 @@ def test_forms_and_parts_of_a_snapshot_do_not_matter(tmp_path: Path) -> None:
     archive = check_text([str(write_tar(tmp_path / "b.tar.gz", [records[:2], records[2:]]))], n_worst=3)
     parts = [str(write_lines(tmp_path / f"c{n}.ndjson", own)) for n, own in enumerate((records[:3], records[3:]))]
     assert whole == archive == check_text(parts, n_worst=3)
-    assert [page.title for page in whole.worst] == ["P1", "P2", "P3"]  # of pages that differ as much, the first
+    assert [page.title for page in whole.worst()] == ["P1", "P2", "P3"]  # of pages that differ as much, the first
 
 
 def test_a_dump_and_other_wikis_are_refused(tmp_path: Path) -> None:
@@ -178,10 +199,36 @@ def test_a_dump_and_other_wikis_are_refused(tmp_path: Path) -> None:
         check_text([str(dump)], n_worst=1)
 
 
+_ROW = re.compile(
+    r"\| (\w+) \| (\d+) \| ([\d,]+) of ([\d,]+) \([\d.]+%\) \| [\d.]+% "
+    r"\| ([\d,]+) of ([\d,]+)[^|]*\| ([\d,]+) of ([\d,]+) \|"
+)
+"""A row of the table in docs/limitations.md: wiki, articles, words found, words not on the page, links found."""
+
+
+def test_the_figures_in_the_documentation_are_those_of_the_command() -> None:
+    rows = _ROW.findall((ROOT / "docs/limitations.md").read_text("utf-8"))
+    assert len(rows) == 6
+    for wiki, *figures in rows:
+        check = check_text([str(real_path(f"html/enterprise-articles/{wiki}.ndjson.gz"))], n_worst=1)
+        sums = check.sums
+        n_found, n_own = sums["found"], sums["own_words"]
+        expected = (
+            check.counts.pages,
+            n_found,
+            sums["words"],
+            n_own - n_found,
+            n_own,
+            sums["links_found"],
+            sums["links"],
+        )
+        assert tuple(int(figure.replace(",", "")) for figure in figures) == expected, wiki
+
+
 @pytest.mark.parametrize("wiki", ["simplewiki", "ruwiki", "enwikiversity"])
 def test_real_pages(wiki: str) -> None:
     path = real_path(f"html/enterprise-articles/{wiki}.ndjson.gz")
     check = check_text([str(path)], n_worst=3)
-    assert check.pages == len(gzip.decompress(path.read_bytes()).splitlines())
+    assert check.counts.pages == len(gzip.decompress(path.read_bytes()).splitlines())
     assert check.sums["found"] >= 0.96 * check.sums["words"]
     assert check.sums["own_words"] - check.sums["found"] <= 0.002 * check.sums["own_words"]

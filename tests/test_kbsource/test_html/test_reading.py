@@ -185,6 +185,84 @@ def test_templates_are_counted_by_whether_they_show_text() -> None:
     assert uses == [("Convert", "expanded", 1), ("Nav", "dropped", 1)]
 
 
+def transclusion(number: int, *names: str, **arguments: str) -> str:
+    values = {name: {"wt": value} for name, value in arguments.items()}
+    parts = [{"template": {"target": {"wt": name}, "params": values}} for name in names]
+    return f"typeof='mw:Transclusion' about='#mwt{number}' data-mw='{json.dumps({'parts': parts})}'"
+
+
+@pytest.mark.parametrize(
+    ("body", "uses", "shown", "lost"),
+    [
+        # a word of a sentence, with a note and a style
+        (
+            f"<p><span {transclusion(1, 'convert')}>5 km<style>a {{b}}</style></span>"
+            '<sup typeof="mw:Extension/ref">[1]</sup></p>',
+            [("Convert", "expanded")],
+            {("Convert", "expanded"): 3},
+            {},
+        ),
+        # a box whose first element is only its style
+        (
+            f"<link {transclusion(1, 'nav', list='[[A]] b')}/><div class='navbox' about='#mwt1'>ab c</div>",
+            [("Nav", "dropped")],
+            {},
+            {("Nav", "dropped"): (3, "{{nav|list=[[A]] b}}")},
+        ),
+        # a box beside words
+        (
+            f"<p>one <span {transclusion(1, 'both')}>two</span></p><div class='navbox' about='#mwt1'>abc</div>",
+            [("Both", "expanded")],
+            {("Both", "expanded"): 3},
+            {("Both", "expanded"): (3, "{{both}}")},
+        ),
+        # what nobody sees is not lost
+        (f"<div style='display:none' {transclusion(1, 'data')}>abc</div>", [("Data", "dropped")], {}, {}),
+        (f"<meta {transclusion(1, 'sort key')}/>", [("Sort key", "expanded")], {}, {}),
+        # several templates that make one piece, with words of the page between them
+        (
+            f"<div {transclusion(1, 'col begin', 'col end')}><ul><li>abc</li></ul></div>",
+            [("Col begin", "expanded"), ("Col end", "expanded")],
+            {("Col begin", "expanded"): 3},
+            {},
+        ),
+        # an infobox: labels and values are kept, rows of one cell are not
+        (
+            f"<table class='infobox' {transclusion(1, 'infobox ship')}><tr><td colspan='2'>Lantern</td></tr>"
+            "<tr><th>Length</th><td>31 m</td></tr></table>",
+            [("Infobox ship", "expanded")],
+            {("Infobox ship", "expanded"): 3},
+            {("Infobox ship", "expanded"): (7, "{{infobox ship}}")},
+        ),
+        # a template within a box of the page, and one within that template
+        (
+            f"<div class='navbox'>x <i {transclusion(1, 'outer')}>ab<b {transclusion(2, 'inner')}>c</b></i></div>",
+            [("Inner", "expanded"), ("Outer", "dropped")],
+            {},
+            {("Outer", "dropped"): (3, "{{outer}}")},
+        ),
+        # two uses: numbers are added, the first is the example
+        (
+            f"<div class='navbox' {transclusion(1, 'nav', a='1')}>ab</div>"
+            f"<div class='navbox' {transclusion(2, 'nav', a='2')}>c</div>",
+            [("Nav", "dropped")],
+            {},
+            {("Nav", "dropped"): (3, "{{nav|a=1}}")},
+        ),
+    ],
+)
+def test_what_templates_show_and_lose_is_counted(
+    body: str,
+    uses: list[tuple[str, str]],
+    shown: dict[tuple[str, str], int],
+    lost: dict[tuple[str, str], tuple[int, str]],
+) -> None:
+    parsed = parse(body)
+    assert [(use.name, use.outcome) for use in parsed.templates] == uses
+    assert parsed.shown == shown
+    assert parsed.lost == lost
+
+
 def test_the_page_is_found_in_what_a_skin_puts_around_it() -> None:
     skin = '<html><body><div id="nav">Menu</div><div class="mw-parser-output"><p>Page</p></div>Foot</body></html>'
     assert lines(READER.parse(skin, title="Ada")) == ["Page"]

@@ -117,6 +117,25 @@ def test_a_title_of_two_pages_stands_for_the_article_then_the_highest_id(tmp_pat
     assert report.n_shadowed == 2
 
 
+def test_a_listed_redirect_gives_way_to_a_page_with_its_title(tmp_path: Path) -> None:
+    rows = [
+        TitleRow(1, "Earth"),
+        redirect_to(-5, "Terra", "Earth"),
+        redirect_to(20, "Terra", "Earth", fragment="Name"),
+        redirect_to(-6, "World", "Earth"),
+        redirect_to(-6, "World", "Earth"),
+        redirect_to(-7, "Earth", "World"),
+        redirect_to(-8, "Tellus", "Earth"),
+    ]
+    for size in (10, 1):
+        index, report = build(tmp_path / str(size), rows, size=size)
+        assert (index.resolve("Terra").page_id, index.resolve("Terra").fragment) == (1, "Name")
+        assert index.redirects_to(1) == ("Tellus", "Terra", "World")
+        assert (report.n_titles, report.n_dropped, report.n_shadowed) == (4, 0, 0)
+        assert report.relisted == ((0, 3),)
+        assert [*read_dropped(report.dropped_path)] == []
+
+
 def test_bytes_do_not_depend_on_the_order_of_rows_or_the_size_of_batches(tmp_path: Path) -> None:
     rows = ARTICLES + REDIRECTS
     build(tmp_path / "1", rows)

@@ -406,6 +406,12 @@ def test_no_module_forges_marks(code: int) -> None:
     assert page.templates == (TemplateUse("Zzz run", "invoked", len(forged)),)
 
 
+@pytest.mark.parametrize("code", [*range(1, 9), *range(14, 32), 0xFFFE, 0xFFFF])
+def test_what_xml_forbids_in_the_output_of_a_module_is_a_replacement_character(code: int) -> None:
+    bytes_of = "".join(f"\\{byte:03d}" for byte in chr(code).encode())
+    assert said(f"return 'a{bytes_of}b'") == "a\ufffdb"
+
+
 # Calls of everything that a module reaches, chosen by numbers, with values of every kind. What takes them may refuse
 # them, in Lua.
 _REACHED = r"""

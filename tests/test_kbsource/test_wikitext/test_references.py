@@ -310,9 +310,15 @@ def test_marks_keep_their_places_where_brackets_are_mended() -> None:
         ("<ref>http://a.example{{lien brisé}}</ref>", "http://a.example"),
         ("<ref>{{cite web|url=http://a.example{{dead link}}|title=x}}</ref>", "http://a.example"),
         ("<ref>http://a.example<ref></ref>", "http://a.example"),
+        ("<ref>http://a.example/x''y''</ref>", "http://a.example/x"),
+        ("<ref>[http://a.example/it's''y'' z]</ref>", "http://a.example/it's"),
+        ("<ref>http://a.example/x&lt;y</ref>", "http://a.example/x"),
+        ("<ref>http://a.example/x&#160;y</ref>", "http://a.example/x"),
+        ("<ref>http://a.example/?x=1&amp;y=2</ref>", "http://a.example/?x=1&y=2"),
+        ("<ref>[http://a.example/?x=1&amp;y=2 z]</ref>", "http://a.example/?x=1&y=2"),
     ],
 )
-def test_an_address_ends_where_something_is_cut(wikitext: str, url: str) -> None:
+def test_an_address_ends_where_mediawiki_ends_it(wikitext: str, url: str) -> None:
     found = parse(wikitext).references
     assert found is not None
     assert [ref.citation and ref.citation.url for ref in found.refs] == [url]

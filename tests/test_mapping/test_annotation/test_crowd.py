@@ -153,7 +153,7 @@ def test_no_wrong_answer_has_a_name_of_a_right_one(names: list[list[str]], share
     assert len(found) - n_right <= round(n_right * share / (1 - share))
     assert len({task.task_id for task in found}) == len(found)
     for task in found:
-        has_it = task.answer.text in [answer.text for answer in task.asked.answers]
+        has_it = task.answer.text in [answer.text for answer in task.question.answers]
         assert has_it != task.is_wrong
         owner = next(other for other in pool if other.qid == task.aid.rpartition("__")[0])
         assert owner.answers[int(task.aid.rpartition("__")[2])] == task.answer
@@ -189,14 +189,14 @@ def test_a_right_answer_under_another_name_is_no_wrong_answer() -> None:
     for second_question, n_wrong in ((second, 0), (_without_pages(second), 1)):
         pool = [drawn(first, 0, "dev"), drawn(second_question, 1, "dev")]
         found = validation_tasks(pool, TaskOptions(wrong_share=0.9))
-        assert sum(task.is_wrong for task in found if task.asked is pool[0]) == n_wrong
+        assert sum(task.is_wrong for task in found if task.question is pool[0]) == n_wrong
 
 
 def test_what_is_asked_about_is_no_wrong_answer() -> None:
     others = [question("P50__Q1", FIRST, entity="Tey Falls"), question("P50__Q2", ["Lake Miravel", "The Tey Falls"])]
     pool = [drawn(_without_pages(other), number, "dev") for number, other in enumerate(others)]
     wrong = [task for task in validation_tasks(pool, TaskOptions(wrong_share=0.9)) if task.is_wrong]
-    assert {(task.asked.key, task.answer.text) for task in wrong if task.asked is pool[0]} == {
+    assert {(task.question.key, task.answer.text) for task in wrong if task.question is pool[0]} == {
         ("P50__Q1", "Lake Miravel")
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from typing import Any, Literal
 
@@ -192,8 +191,7 @@ def _draw(
     candidates: list[PoolQuestion], *, n: int = 6, train: int = 4, seed: str = "s", mixed: Mixed = "train"
 ) -> dict[tuple[str, str], QuestionDraw]:
     sizes = SampleSizes(dict.fromkeys(SUBSETS, n), train)
-    with tempfile.TemporaryDirectory() as scratch:
-        draws = draw_questions(iter(candidates), EIGHT_RELATIONS, sizes=sizes, seed=seed, mixed=mixed, scratch=scratch)
+    draws = draw_questions(iter(candidates), EIGHT_RELATIONS, sizes=sizes, seed=seed, mixed=mixed)
     assert len(draws) == len(candidates)
     return {(candidate.subset, candidate.key): drawn for candidate, drawn in zip(candidates, draws, strict=True)}
 

@@ -1,4 +1,4 @@
-"""Joins of sorted rows give what loops over all facts give."""
+"""Joins give what loops over all facts give."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from hypothesis import strategies as st
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.wikidata.kind import WikidataTables
 from mapping.qampari import names as module
-from mapping.qampari.classes import N_WORDS, ClassTypes, ItemSet, Numbers, type_breadths, wider_twins
+from mapping.qampari.classes import N_WORDS, ClassTypes, ItemSet, type_breadths
+from mapping.qampari.joins import relation_type_rows
 from mapping.qampari.names import ItemPages
-from mapping.qampari.questions import Relations, SimpleQuery, SimpleRelation
+from mapping.qampari.questions import QueryNumbers, Relations, SimpleQuery, SimpleRelation
 from mapping.qampari.selection import MOST_SUBJECTS
-from mapping.qampari.statements import FACTS, VALUES, sorted_facts
+from mapping.qampari.statements import FACTS, sorted_facts
 from tests.support.builds import open_release
 from tests.support.entities import array, item, make, terms
 from tests.support.examples import examples
 from tests.support.pages import synthetic_pages
-from tests.support.qampari_joins import compositions, intersections, names_of, simple_answers
+from tests.support.qampari_joins import compositions, intersections, names_of, simple_answers, widest
 from tests.support.releases import TitleRow, redirect_to, write_release
 
 pytestmark = pytest.mark.usefixtures("module_in_this_process")
@@ -58,8 +59,7 @@ def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
 
 def _simple(triples: Any, masks: Any, **options: Any) -> list[tuple[SimpleQuery, list[int]]]:
     given_ = {"least": 5, "most": MOST_SUBJECTS, **options}
-    found = simple_answers(_facts(triples, masks), RELATIONS, TYPES, **given_)
-    return [(query, subjects.tolist()) for query, subjects in found]
+    return simple_answers(_facts(triples, masks), RELATIONS, TYPES, **given_)
 
 
 @settings(max_examples=examples(50))
@@ -97,10 +97,10 @@ def test_five_answers_are_needed_and_more_than_3000_subjects_are_too_many() -> N
     assert _simple(subjects(3001, 57), [1] * 5 + [0] * 2997) == []
 
 
-def test_types_are_tried_in_the_order_of_the_relation() -> None:
-    found = _simple([(57, 1, subject) for subject in range(1, 6)], [0b101] * 9)
+def test_types_of_a_relation_are_those_with_a_class_at_their_place_in_it() -> None:
+    rows = relation_type_rows(RELATIONS, QueryNumbers(RELATIONS.wanted_types), TYPES)
 
-    assert [query.type_label for query, _ in found] == ["song", "film"]
+    assert list(rows) == [(57, 0, 3, 0, 2), (57, 1, 1, 0, 0)]
 
 
 @settings(max_examples=examples(50))
@@ -114,13 +114,9 @@ def test_intersections_are_of_two_families(sets: list[set[int]]) -> None:
         and not other <= answer_set
         and first // 2 != second // 2
     ]
-    queries = ((number, number // 2, np.array(sorted(answer_set))) for number, answer_set in enumerate(sets))
-    found = [
-        (intersection.first, intersection.second, intersection.subjects.tolist())
-        for intersection in intersections(queries, least=2)
-    ]
+    queries = [(number, number // 2, answer_set) for number, answer_set in enumerate(sets)]
 
-    assert sorted(found) == expected
+    assert intersections(queries, least=2) == expected
 
 
 @settings(max_examples=examples(50))
@@ -136,12 +132,9 @@ def test_compositions(sets: list[set[int]], values: list[tuple[int, int, str]]) 
     expected = [
         (*key, tuple(sorted(pairs))) for key, pairs in grouped.items() if len({value for _, value in pairs}) >= 2
     ]
-    queries = (
-        (number, ("P50", "P57")[number % 2], np.array(sorted(answer_set))) for number, answer_set in enumerate(sets)
-    )
-    found = compositions(queries, [_batch(values, VALUES)], least=2)
+    queries = [(number, ("P50", "P57")[number % 2], answer_set) for number, answer_set in enumerate(sets)]
 
-    assert sorted(found) == sorted(expected)
+    assert sorted(compositions(queries, values, least=2)) == sorted(expected)
 
 
 @settings(max_examples=examples(50))
@@ -156,7 +149,7 @@ def test_facts_that_are_sorted_and_cut_short_in_chunks_give_the_same_queries(
         assert max(Counter(key[:2] for key in keys).values(), default=0) <= 7
 
     found = simple_answers(cut, RELATIONS, TYPES, least=2, most=6)
-    assert [(query, subjects.tolist()) for query, subjects in found] == _simple(triples, masks, least=2, most=6)
+    assert found == _simple(triples, masks, least=2, most=6)
 
 
 # Class -> the classes directly above it; the first six are types.
@@ -188,9 +181,9 @@ def _types(above: dict[str, list[str]], labels: tuple[str, ...]) -> ClassTypes:
 
 
 def _left(queries: Iterable[tuple[str, list[int]]], types: ClassTypes) -> list[str]:
-    given_: list[tuple[str, Numbers]] = [(label, np.array(numbers, np.int64)) for label, numbers in queries]
-    is_wider = wider_twins(given_, type_breadths(types))
-    return [label for (label, _), wider in zip(given_, is_wider, strict=True) if not wider]
+    asked = list(queries)
+    wider = widest(asked, type_breadths(types))
+    return [label for label, _ in asked if label not in wider]
 
 
 def test_a_type_has_the_classes_below_it_and_itself() -> None:
@@ -239,6 +232,7 @@ GRAPHS = st.fixed_dictionaries({label: st.lists(st.sampled_from(LABELS), max_siz
 ANSWERS = st.sampled_from([[1, 2], [1, 3], [1, 2, 3]])
 
 
+@settings(max_examples=examples(50))
 @given(GRAPHS, st.dictionaries(st.sampled_from(LABELS), ANSWERS))
 def test_none_that_is_left_has_a_twin_and_none_is_left_out_for_a_wider_one(
     above: dict[str, list[str]], queries: dict[str, list[int]]

@@ -12,10 +12,10 @@ import pytest
 
 from kbsource.errors import RecordError
 from mapping.entail.signal import Pair, Refused, Verdict
-from mapping.retrieval.fact_checker import checked
+from mapping.retrieval.fact_checker import check_claims
 from mapping.retrieval.queries import Hit, Query
 from mapping.retrieval.reader import contexts_of, log_shares, read_prompt
-from mapping.retrieval.span_reader import BestSpan, QuestionPassage, extracted
+from mapping.retrieval.span_reader import BestSpan, QuestionPassage, extract_answers
 
 
 def _hit(number: int, text: str, page: int | None = None) -> Hit:
@@ -41,7 +41,7 @@ class FakeSpans:
 def _extracted(*hits: Hit, benchmark: str = "kilt", top: int = 9, prompt: str | None = None) -> Any:
     asked = [Query("a", "long", contexts=hits), Query("b", "Who?", benchmark=benchmark, contexts=hits)]
     model: Any = FakeSpans()
-    refused, line = extracted(asked, model, prompt=read_prompt(prompt, "extractive"), top=top)
+    refused, line = extract_answers(asked, model, prompt=read_prompt(prompt, "extractive"), top=top)
     assert isinstance(refused, RecordError)
     assert (refused.reason, refused.detail) == ("prompt_too_long", "a: the question by itself has 9 tokens; 3 fit")
     assert isinstance(line, bytes)
@@ -97,7 +97,7 @@ def _checked(*texts: str, benchmark: str = "kilt", text: str = "Claim.", top: in
     hits = tuple(_hit(number, passage_text) for number, passage_text in enumerate(texts, start=1))
     model: Any = FakeChecker()
     prompt = read_prompt(None, "fact-checking")
-    (line,) = checked([Query("a", text, benchmark=benchmark, contexts=hits)], model, prompt=prompt, top=top)
+    (line,) = check_claims([Query("a", text, benchmark=benchmark, contexts=hits)], model, prompt=prompt, top=top)
     return json.loads(line) if isinstance(line, bytes) else line
 
 

@@ -18,7 +18,7 @@ from mapping.retrieval.benchmark import (
     QAMPARI_KS,
     Dataset,
     datasets_of,
-    published,
+    published_scores,
     published_text,
     score_rows,
     score_text,
@@ -92,7 +92,7 @@ def test_a_row_has_every_system_and_the_papers_beside_them() -> None:
 
 
 def test_published_figures_are_of_datasets_and_metrics_that_there_are() -> None:
-    datasets, metrics = ({key[place] for key in published()} for place in (0, 1))
+    datasets, metrics = ({key[place] for key in published_scores()} for place in (0, 1))
     of_kilt = {name for name, source in all_sources().items() if source.metric is not None}
     assert datasets - of_kilt == {"qampari", "human/qa", "nonhuman/qa"}
     assert of_kilt - datasets == set()
@@ -103,33 +103,33 @@ def test_published_figures_are_of_datasets_and_metrics_that_there_are() -> None:
         *(f"{name} {kind}" for name in ("recall", "precision", "F1") for kind in SUBSETS),
         *("accuracy@1", "accuracy@1 head", "accuracy@1 tail", "consistency@1"),
     }
-    assert all(0 <= figure.value <= 100 and figure.source for own in published().values() for figure in own)
-    linked = [figure[:2] for figure in published()["aidayago2", "Rprec"] if not figure.is_further]
+    assert all(0 <= figure.value <= 100 and figure.source for own in published_scores().values() for figure in own)
+    linked = [figure[:2] for figure in published_scores()["aidayago2", "Rprec"] if not figure.is_further]
     assert linked[-1] == ("BLINK + flair", pytest.approx(81.54))
 
 
 def test_every_figure_stands_in_a_row() -> None:
     """A table has every metric that a paper reports figures of for a dataset."""
     forms: dict[str, Benchmark] = {"qampari": "qampari", "human/qa": "amber", "nonhuman/qa": "amber"}
-    for key, metric in published():
+    for key, metric in published_scores():
         task = "" if key in forms else metric_of(f"{key}-") or ""
         dataset = Dataset(key, "", forms.get(key, "kilt"), key, "", task)
         measured = metric.replace("downstream", task)
         (row,) = score_rows([dataset], ["s"], [Score(key, "s", measured, 0.5, None, None, 1)])
-        assert (row.metric, row.published) == (measured, published()[key, metric])
+        assert (row.metric, row.published) == (measured, published_scores()[key, metric])
 
 
 def test_tables_that_repeat_a_figure_agree() -> None:
     """Tables 7 to 17 of KILT have those of tables 3 and 5 again, but for what the paper itself rounds otherwise."""
     figures = {
         (dataset, metric, figure.system): figure.value
-        for (dataset, metric), own in published().items()
+        for (dataset, metric), own in published_scores().items()
         for figure in own
         if figure.source in ("KILT (2021), table 3", "KILT (2021), table 5")
     }
     again = {
         (dataset, metric, figure.system): figure.value
-        for (dataset, metric), own in published().items()
+        for (dataset, metric), own in published_scores().items()
         for figure in own
         if figure.source.startswith("KILT (2021), table") and figure.is_further and not figure.source.endswith("dev")
     }
@@ -151,7 +151,10 @@ def test_figures_have_the_order_of_their_metrics(lower: str, higher: str) -> Non
 
     def rows(metric: str) -> dict[tuple[str, str, str], float]:
         own = (
-            (dataset, figure) for (dataset, name), found in published().items() if name == metric for figure in found
+            (dataset, figure)
+            for (dataset, name), found in published_scores().items()
+            if name == metric
+            for figure in found
         )
         return {(figure.source, dataset, figure.system): figure.value for dataset, figure in own}
 
@@ -163,7 +166,9 @@ def test_figures_have_the_order_of_their_metrics(lower: str, higher: str) -> Non
 
 def test_the_same_questions_in_two_editions() -> None:
     by_source = {
-        source: {figure.system: figure.value for figure in published()["qampari", "F1"] if figure.source == source}
+        source: {
+            figure.system: figure.value for figure in published_scores()["qampari", "F1"] if figure.source == source
+        }
         for source in ("QAMPARI (2022), table 3", "QAMPARI (2023), table 4")
     }
     assert by_source["QAMPARI (2022), table 3"]["FiD-DPR, QO"] == pytest.approx(5.7)
@@ -249,7 +254,7 @@ def test_tables_of_papers_have_every_figure_of_theirs() -> None:
     for layout in layouts():
         own = {
             (dataset, metric)
-            for (dataset, metric), figures in published().items()
+            for (dataset, metric), figures in published_scores().items()
             for figure in figures
             if figure.source == layout.source and dataset in {column.dataset for column in layout.columns}
         }

@@ -128,7 +128,7 @@ def test_dprs_encoders_are_those_of_transformers(tmp_path: Path) -> None:
     corpus, vectors = str(tmp_path / "passages"), str(tmp_path / "vectors")
     cut_release(tmp_path / "passages", write_kb(tmp_path, CORPUS_PAGES), cut=CORPUS_CUT)
     encode_corpus(corpus, passages, vectors, query_model=str(questions))
-    encode_corpus(corpus, passages, f"{vectors}-2", query_model=str(questions), runner="local-multi", workers=2)
+    encode_corpus(corpus, passages, f"{vectors}-2", query_model=str(questions), workers=2)
     assert contents(Path(vectors)) == contents(Path(f"{vectors}-2"))
     ((best,),) = VectorIndex(corpus, vectors, str(questions)).search(["who lives in corvo"], 1, "passage")
     assert best.score != 0

@@ -12,8 +12,8 @@ import pytest
 from kbsource.errors import RecordError, SetupError
 from mapping.retrieval.generator import Generator
 from mapping.retrieval.queries import Hit, Query, queries_of
-from mapping.retrieval.reader import Prompt, answered, contexts_of, read_prompt, with_template_question
-from mapping.retrieval.runs import found_id
+from mapping.retrieval.reader import Prompt, answer_questions, contexts_of, read_prompt, with_template_question
+from mapping.retrieval.runs import prediction_id
 from mapping.retrieval.system_options import ReaderOptions, ReadForm
 from tests.support.fake_reader import FUSING, FakeGenerator
 
@@ -32,7 +32,7 @@ def _answered(
     model = FakeGenerator(ReaderOptions(FUSING))
     model.max_tokens = most
     asked = Query("a", text, benchmark=benchmark, contexts=contexts)
-    (found,) = answered([asked], model, form=form, prompt=BARE, top=top)
+    (found,) = answer_questions([asked], model, form=form, prompt=BARE, top=top)
     return json.loads(found) if isinstance(found, bytes) else found
 
 
@@ -156,7 +156,7 @@ def test_a_question_that_is_too_long_is_refused() -> None:
 )
 def test_passages_of_every_form_are_read(record: Any, expected: list[Hit]) -> None:
     assert contexts_of(record) == expected
-    assert found_id(record) == str(record.get("qid", record.get("id")))
+    assert prediction_id(record) == str(record.get("qid", record.get("id")))
 
 
 @pytest.mark.parametrize("form", FORMS_OF_MARKS)

@@ -15,11 +15,11 @@ from kbsource.records import BadRecord
 from mapping.contexts.gold import Reject
 from mapping.retrieval.queries import Hit, Query
 from mapping.retrieval.runs import (
-    found_id,
-    found_line,
-    found_of,
+    hits_line,
     of_queries,
+    prediction_id,
     prediction_line,
+    ranked_documents,
     ranked_queries,
     run_prediction_line,
     searched_queries,
@@ -49,7 +49,7 @@ def _predictions(path: str, texts: dict[str, str], reject: Reject) -> list[Any]:
 
 
 def _run_line(record: Any) -> bytes:
-    return trec_lines(found_id(record), found_of(record))
+    return trec_lines(prediction_id(record), ranked_documents(record))
 
 
 def test_a_prediction_has_one_output_of_places() -> None:
@@ -71,13 +71,13 @@ TEY = {"id": "9", "title": "Tey", "text": "", "score": 0.25}
     ],
 )
 def test_contexts_are_passages_or_pages(benchmark: Any, form: Any, expected: object) -> None:
-    line = found_line(Query("q", "where?", benchmark=benchmark), [HITS[0], PAGE], form)
+    line = hits_line(Query("q", "where?", benchmark=benchmark), [HITS[0], PAGE], form)
     assert json.loads(line) == expected
     assert _run_line(expected) == b"q Q0 7__0 1 3.500000 kbsource\nq Q0 9 2 0.250000 kbsource\n"
 
 
 def test_the_output_of_a_set_s_query_is_one_and_a_page_has_no_text() -> None:
-    line = json.loads(found_line(Query("q", "where?", benchmark="amber"), [PAGE], None))
+    line = json.loads(hits_line(Query("q", "where?", benchmark="amber"), [PAGE], None))
     output = {"provenance": [{"wikipedia_id": "9", "title": "Tey", "score": "0.250000"}]}
     assert line == {"id": "q", "input": "where?", "output": output}
     assert _run_line(line) == b"q Q0 9 1 0.250000 kbsource\n"
@@ -90,7 +90,7 @@ def test_every_line_has_the_input_of_its_record() -> None:
     lines = [
         prediction_line(MARKED, HITS),
         prediction_line(MARKED, HITS, "Tey"),
-        found_line(MARKED, HITS, "ctxs"),
+        hits_line(MARKED, HITS, "ctxs"),
     ]
     read = [json.loads(line) for line in lines]
     assert [query.get("input", query.get("question")) for query in read] == [MARKED.input] * 3

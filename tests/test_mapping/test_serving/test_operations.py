@@ -128,7 +128,7 @@ CHECKED: tuple[tuple[Check, str, tuple[int, ...] | None], ...] = (
     (Check("it RISES in 'Brack'", "Sorn", element=1), "same_words", (1, 30, 1, 47)),
     (Check("It rises in the Brack.", "Sorn"), "absent", None),
     (Check("The Sorn is a river near the Tey. It rises in Brack.", "Sorn"), "similar", (1, 0, 1, 47)),
-    (Check("Nothing of that stands here", "Sorn"), "absent", None),
+    (Check("Nothing of that is here", "Sorn"), "absent", None),
     (Check("rises in Brack", "Tey"), "absent", None),
     (Check("?!", "Tey"), "absent", None),
     (Check(" \n", "Tey"), "absent", None),
@@ -141,7 +141,7 @@ def test_a_quote_stands_where_it_is_said_to_or_is_told_where(
     check: Check, match: str, place: tuple[int, ...] | None, served: Served
 ) -> None:
     found = _answer(check, served)
-    assert (found["match"], found["stands"]) == (match, match == "there")
+    assert (found["match"], found["verified"]) == (match, match == "there")
     names = ("element", "start_char", "end_element", "end_char")
     assert (tuple(found[name] for name in names) if "element" in found else None) == place
     if place is not None:
@@ -151,9 +151,9 @@ def test_a_quote_stands_where_it_is_said_to_or_is_told_where(
 
 
 def test_a_quote_of_another_revision_does_not_stand_in_this_one(served: Served) -> None:
-    for revision, stands in ((70, True), (71, False)):
+    for revision, verified in ((70, True), (71, False)):
         found = _answer(Check("rises in Brack", "Sorn", revision_id=revision), served)
-        assert (found["stands"], found["is_same_revision"], found["match"]) == (stands, stands, "there")
+        assert (found["verified"], found["is_same_revision"], found["match"]) == (verified, verified, "there")
 
 
 def test_a_long_page_comes_in_parts_of_which_none_is_lost(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +227,7 @@ def test_passages_of_another_release_are_refused(tmp_path: Path, folders: tuple[
 
 def test_every_parameter_is_bounded_and_said() -> None:
     for operation in (*OPERATIONS.values(), *SHAPES.values()):
-        assert operation.said().endswith(".")
+        assert operation.description().endswith(".")
         schema = operation.schema()
         assert schema["type"] == "object"
         assert schema["additionalProperties"] is False

@@ -33,7 +33,7 @@ def test_there_is_a_tool_for_each_operation_with_its_bounds(served: Served) -> N
     assert [tool.name for tool in tools] == list(OPERATIONS)
     for tool in tools:
         operation = OPERATIONS[tool.name]
-        assert (tool.description, tool.input_schema) == (operation.said(), operation.schema())
+        assert (tool.description, tool.input_schema) == (operation.description(), operation.schema())
         assert tool.annotations.read_only_hint
 
 

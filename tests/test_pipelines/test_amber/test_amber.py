@@ -8,6 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 
 from kbsource.errors import SetupError
 from kbsource.release.verify import verify
+from kbsource.runtime.warehouse import warehouse
 from mapping.amber.records import AMBER_CHOICES, ITEM, OUTCOMES, AmberEntity, AmberOptions, AmberValue, load_collections
 from mapping.entail.signal import ModelOptions
 from mapping.kinds import KINDS
@@ -95,6 +97,16 @@ def test_the_files_hold_what_the_second_implementation_gives(world: Releases, ma
     for name, n in n_sets.items():
         assert made.report["collections"][name]["statistics"]["sets"]["made"] == n
     assert n_sets["human"] > 2 <= n_sets["nonhuman"]
+
+
+def test_any_number_of_threads_joins_the_same_sets(
+    world: Releases, made: MadeRelease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("entities", "sets"):
+        monkeypatch.setattr(f"pipelines.amber.{module}.warehouse", partial(warehouse, threads=7))
+    again = make_release(world, tmp_path / "amber")
+    one, other = (Path(release.output, "manifest.json").read_bytes() for release in (made, again))
+    assert one == other
 
 
 @pytest.mark.slow

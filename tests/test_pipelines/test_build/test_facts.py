@@ -7,6 +7,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from kbsource.kilt import kilt_texts
 from kbsource.release.writer import write_rows
+from kbsource.runtime.warehouse import warehouse
 from mapping.facts import FACTS, SIDES
 from mapping.inspector.opened import close_releases, open_releases
 from pipelines.cli import main
@@ -105,6 +107,15 @@ def test_facts_become_what_was_edited(
     assert (row["outcome"], row["problem"]) == (outcome, problem)
     assert _texts(row, "old") == old
     assert _texts(row, "new") == (old if new is None else new)
+
+
+@pytest.mark.parametrize("threads", [2, 7])
+def test_any_number_of_threads_joins_the_same_facts(
+    worlds: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    monkeypatch.setattr("pipelines.facts.warehouse", partial(warehouse, threads=threads))
+    assert _facts(worlds, tmp_path / "facts") == 0
+    assert (tmp_path / "facts" / "manifest.json").read_bytes() == (made / "manifest.json").read_bytes()
 
 
 def test_an_item_that_was_merged_is_the_same_as_subject_and_as_answer(rows: Rows) -> None:

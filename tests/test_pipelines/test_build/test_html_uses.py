@@ -13,9 +13,11 @@ from mapping.serving.operations import Links, Served
 from pipelines.cli import main
 from tests.support.alignments import evidence, map_mini, read_lines, write_records
 from tests.support.alignments import record as dataset_record
-from tests.support.builds import rows
+from tests.support.amber_releases import make_release, random_world, write_world
+from tests.support.builds import contents, rows
 from tests.support.passages import cut_release
-from tests.support.snapshots import LANTERN, PORT, record, write_tar
+from tests.support.qampari_worlds import options_for, random_maker, run_job
+from tests.support.snapshots import LANTERN, PORT, record, records_of, write_lines, write_tar
 from tests.support.verified import broken
 
 CHANGED = record(
@@ -119,6 +121,43 @@ def test_a_benchmark_ages_over_it(old: Path, new: Path, tmp_path: Path) -> None:
     fates = [(row["release"], row["fate"]) for row in rows(tmp_path / "age", "fates")]
     assert fates[0] == (0, "exact")
     assert fates[1][1] in ("near", "weak", "near_changed")
+
+
+def rebuilt(release: Path, folder: Path) -> Path:
+    """Builds a release of a snapshot whose pages show what the pages of another release contain."""
+    dump = write_lines(folder / "enwiki-NS0-20260101-ENTERPRISE-HTML.json.gz", records_of(rows(release, "pages")))
+    assert main(["build", str(dump), "--output", str(folder / "rebuilt")]) == 0
+    return folder / "rebuilt"
+
+
+def same_files(first: Path, second: Path) -> dict[str, int]:
+    """Compares two releases except for their manifests and reports, which name the inputs; returns the files' sizes."""
+    own, others = (
+        {name: data for name, data in contents(folder).items() if name not in ("manifest.json", "report.json")}
+        for folder in (first, second)
+    )
+    assert own.keys() == others.keys()
+    assert [name for name in own if own[name] != others[name]] == []
+    return {name: len(data) for name, data in own.items()}
+
+
+def test_qampari_asks_the_same_questions_of_it(tmp_path: Path) -> None:
+    world = random_maker(3, n_works=60).write(tmp_path / "world")
+    html = world._replace(kb=rebuilt(world.kb, tmp_path))
+    for name, own in (("wikitext", world), ("html", html)):
+        run_job(options_for(own, tmp_path / name))
+    sizes = same_files(tmp_path / "wikitext", tmp_path / "html")
+    assert sizes["qampari_data/train_data.jsonl"] > 1000
+    assert broken(tmp_path / "html", kb=html.kb) == set()
+
+
+def test_amber_makes_the_same_sets_of_it(tmp_path: Path) -> None:
+    world = write_world(*random_world(3, n_people=60), tmp_path / "world")
+    html = world._replace(kb=rebuilt(world.kb, tmp_path))
+    for name, own in (("wikitext", world), ("html", html)):
+        make_release(own, tmp_path / name)
+    sizes = same_files(tmp_path / "wikitext", tmp_path / "html")
+    assert sizes["human/amber_set_tuples.jsonl"] > 1000
 
 
 def test_programs_are_answered_from_it(old: Path) -> None:

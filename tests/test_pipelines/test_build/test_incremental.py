@@ -45,7 +45,7 @@ def follow_edits(folder: Path, seed: str, n_edits: int, **options: Any) -> Count
     for number in range(n_edits + 1):
         how = wiki.edit() if number else "first"
         dump, props = wiki.write(folder / f"dump-{number}")
-        given = {"dump": dump, "page_props": str(props), "traces": True, "max_rejects": 0.1, **options}
+        given = {"dump": dump, "page_props": str(props), "record_dependencies": True, "max_rejects": 0.1, **options}
         full = folder / f"full-{number}"
         n_articles = build_mini(full, **given).manifest.totals.articles
         if base is not None:
@@ -115,7 +115,7 @@ def test_of_two_real_dumps_the_second_is_made_from_the_first(tmp_path: Path, nam
     old, new = tmp_path / "old.xml", tmp_path / "new.xml"
     old.write_bytes(xml)
     new.write_bytes(a_month_later(xml))
-    given: dict[str, Any] = {"page_props": None, "traces": True, "max_rejects": 0.2, **options}
+    given: dict[str, Any] = {"page_props": None, "record_dependencies": True, "max_rejects": 0.2, **options}
 
     build_mini(tmp_path / "base", dump=old, **given)
     full = build_mini(tmp_path / "full", dump=new, **given)
@@ -130,7 +130,7 @@ def test_of_two_real_dumps_the_second_is_made_from_the_first(tmp_path: Path, nam
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("base") / "release"
     with chunks_in_this_process():
-        build_mini(folder, dump=mini_wiki.XML, traces=True)
+        build_mini(folder, dump=mini_wiki.XML, record_dependencies=True)
     return folder
 
 
@@ -139,15 +139,15 @@ def test_traces_change_no_other_table_and_are_sound(tmp_path: Path, base: Path) 
     build_mini(tmp_path / "plain", dump=mini_wiki.XML)
 
     own, plain = contents(base), contents(tmp_path / "plain")
-    traced = {name for name in own if name.partition("/")[0] in ("traces", "definitions")}
-    assert own.keys() == plain.keys() | traced
+    recorded = {name for name in own if name.partition("/")[0] in ("dependencies", "definitions")}
+    assert own.keys() == plain.keys() | recorded
     assert {name for name in plain if own[name] != plain[name]} == {"manifest.json"}
     assert verified(base).findings == ()
 
 
 def test_traces_of_other_pages_are_found(tmp_path: Path, base: Path) -> None:
     changed = shutil.copytree(base, tmp_path / "changed")
-    path = next((changed / "traces").iterdir())
+    path = next((changed / "dependencies").iterdir())
     rows = pq.read_table(path)
     file = pq.ParquetFile(path)
     with pq.ParquetWriter(tmp_path / "again", file.schema_arrow, write_page_checksum=True) as writer:
@@ -156,11 +156,11 @@ def test_traces_of_other_pages_are_found(tmp_path: Path, base: Path) -> None:
     (tmp_path / "again").replace(path)
     seal(changed)
 
-    assert "traces_disagree" in {finding.rule for finding in verified(changed).findings}
+    assert "dependencies_disagree" in {finding.rule for finding in verified(changed).findings}
 
 
 def test_pages_that_could_not_be_parsed_are_tried_again(tmp_path: Path, base: Path) -> None:
-    given: dict[str, Any] = {"dump": mini_wiki.XML, "traces": True}
+    given: dict[str, Any] = {"dump": mini_wiki.XML, "record_dependencies": True}
     with chunks_in_this_process({5: (1, "timeout"), 6: (1, "crash"), 7: (1, "error"), 8: (2, "crash")}):
         troubled = build_mini(tmp_path / "troubled", **given)
     with chunks_in_this_process():
@@ -176,7 +176,12 @@ def test_pages_that_could_not_be_parsed_are_tried_again(tmp_path: Path, base: Pa
 def test_what_ends_the_process_ends_it_again_where_pages_are_taken_over(tmp_path: Path, base: Path) -> None:
     """All others are taken over: from a parser that fails on some pages, by one of another name that does not."""
     moody = "tests.support.moody_parser:MoodyParser"
-    given: dict[str, Any] = {"dump": mini_wiki.XML, "traces": True, "page_timeout_s": 2.0, "max_rejects": 0.1}
+    given: dict[str, Any] = {
+        "dump": mini_wiki.XML,
+        "record_dependencies": True,
+        "page_timeout_s": 2.0,
+        "max_rejects": 0.1,
+    }
     full = build_mini(tmp_path / "moody", parser=moody, **given)
     made = build_mini(tmp_path / "made", parser=moody, base=str(tmp_path / "moody"), **given)
 
@@ -193,7 +198,10 @@ def test_a_base_that_was_made_otherwise_is_refused(tmp_path: Path, base: Path) -
             build_mini(tmp_path / "made", **given)
 
     build_mini(tmp_path / "plain", dump=mini_wiki.XML)
-    refused("has no traces, so no page can be taken over; build it with --traces", base=str(tmp_path / "plain"))
+    refused(
+        "has no table of dependencies, so no page can be reused. Build it with --record-dependencies",
+        base=str(tmp_path / "plain"),
+    )
     refused(
         "made with a different option templates .'lua', here 'definitions'.*give the same option, or leave out --base",
         templates="definitions",
@@ -208,14 +216,14 @@ def test_a_base_that_was_made_otherwise_is_refused(tmp_path: Path, base: Path) -
     seal(other, code={**PAGES_RELEASE.read(str(base)).code, "sha256": "0"})
     refused("made with a different code sha256 .'0'", base=str(other))
     changed = shutil.copytree(base, tmp_path / "changed")
-    for table in ("pages", "traces", "definitions"):
+    for table in ("pages", "dependencies", "definitions"):
         path = next((changed / table).iterdir())
         content = path.read_bytes()
         path.write_bytes(content[:99] + bytes([content[99] ^ 1]) + content[100:])
         refused(rf"{path.name} is damaged or changed \(sha256\)", base=str(changed))
         path.write_bytes(content)
-    next((changed / "traces").iterdir()).unlink()
-    refused(r"traces-00000-of-00001.parquet is damaged or changed \(missing\)", base=str(changed))
+    next((changed / "dependencies").iterdir()).unlink()
+    refused(r"dependencies-00000-of-00001.parquet is damaged or changed \(missing\)", base=str(changed))
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -226,7 +234,7 @@ def test_row_groups_are_those_of_a_full_build_though_pages_come_out_of_several(t
     old, new = tmp_path / "old.xml", tmp_path / "new.xml"
     old.write_bytes(dump_xml(pages))
     new.write_bytes(dump_xml([changed[n] if n % 7 == 0 else pages[n] for n in range(40)]))
-    given: dict[str, Any] = {"page_props": None, "traces": True}
+    given: dict[str, Any] = {"page_props": None, "record_dependencies": True}
 
     build_mini(tmp_path / "base", dump=old, **given)
     build_mini(tmp_path / "full", dump=new, **given)
@@ -288,7 +296,7 @@ def _props(path: Path, rows: list[make_demo.PropRow]) -> str:
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_this_process")
 def test_exactly_the_pages_that_rest_on_what_changed_are_made_again(tmp_path: Path) -> None:
-    given: dict[str, Any] = {"traces": True, "references": True}
+    given: dict[str, Any] = {"record_dependencies": True, "references": True}
     item = make_demo.PropRow(1, "wikibase_item", "Q1", None)
     props = _props(tmp_path / "page_props.sql.gz", [item])
     build_mini(tmp_path / "base", dump=_asking_dump(tmp_path / "base.xml", {}, _HEADER), page_props=props, **given)

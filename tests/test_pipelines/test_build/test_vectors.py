@@ -103,7 +103,7 @@ def test_directions_alone_are_not_kept_of_vectors_with_lengths(
     assert main([*flags, str(longer), "--precision", "int8"]) == 2
     assert "their lengths count" in capsys.readouterr().err
     assert main([*flags, str(model), "--precision", "bits"]) == 2
-    assert "packs 8 numbers; tiny gives 12" in capsys.readouterr().err
+    assert "packs 8 numbers into a byte, and vectors of tiny have 12 numbers" in capsys.readouterr().err
 
 
 def test_what_was_encoded_is_not_encoded_again(

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from pipelines import app
 from pipelines.cli import main
 from pipelines.commands.dumps import build_summary
 from pipelines.jobs.build import BuildSummary
+from pipelines.options.shared import RunOptions
+from pipelines.runners.presets import beam_flags
 from tests.support import mini_wiki
 from tests.support.builds import build_mini
 from tests.support.dumps import dump_xml, page_xml
@@ -96,27 +99,45 @@ def test_build_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize(
-    ("runner", "cores", "worth", "is_told"),
+    ("flags", "n_workers", "worth", "has_several"),
     [
-        ("local", 8, 1_000, True),
-        ("local", 1, 1_000, False),
-        ("local", 8, 1 << 40, False),
-        ("FnApiRunner", 8, 1_000, False),
+        ((), 2, 1_000, True),
+        ((), 1, 1_000, False),
+        ((), 2, 1 << 40, False),
+        (("--workers=1",), 2, 1_000, False),
+        (("--runner=FnApiRunner",), 2, 1_000, False),
     ],
 )
-def test_large_inputs_on_one_core_are_told(
+def test_large_inputs_are_read_by_several_workers(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-    runner: str,
-    cores: int,
+    flags: Sequence[str],
+    n_workers: int,
     worth: int,
-    is_told: bool,
+    has_several: bool,
 ) -> None:
-    monkeypatch.setattr(app, "n_cores", lambda: cores)
-    monkeypatch.setattr(app, "WORTH_CORES_BYTES", worth)
-    assert main(["build", DUMP, "--output", str(tmp_path / "r"), "--limit-pages", "2", "--runner", runner]) == 0
-    assert ("One core is used; --runner local-multi uses all 8." in capsys.readouterr().err) == is_told
+    monkeypatch.setattr(app, "n_usual_workers", lambda: n_workers)
+    monkeypatch.setattr(app, "WORTH_WORKERS_BYTES", worth)
+    monkeypatch.setattr(app, "fork_server", lambda: None)
+    given: list[int | None] = []
+    monkeypatch.setattr(
+        RunOptions, "flags", lambda run: given.append(run.workers) or beam_flags("local", workers=1, beam_args=())
+    )
+    assert main(["build", DUMP, "--output", str(tmp_path / "r"), "--limit-pages", "2", *flags]) == 0
+    assert ("Using 2 worker processes; --workers sets another number." in capsys.readouterr().err) == has_several
+    assert (given == [2]) == has_several
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_model_is_loaded_once_unless_more_workers_are_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, release: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(app, "n_usual_workers", lambda: 4)
+    monkeypatch.setattr(app, "WORTH_WORKERS_BYTES", 1_000)
+    command = ["check-sources", str(release), "--model", str(tmp_path), "--output", str(tmp_path / "verdicts.jsonl")]
+    assert main(command) == 2
+    assert "Using one worker process; with --workers 4, each of them loads the model." in capsys.readouterr().err
 
 
 def test_a_build_of_faulty_data_exits_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,6 +206,30 @@ def test_check_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert result["pages"] == [{"title": "Ada", **numbers, "links": 0, "links_found": 0, "own_links": 0}]
     loss = {"words": 2, "pages": 1, "title": "Ada", "example": "a Sunday"}
     assert result["templates"] == [{"template": "Day", "kind": "unknown", **loss}]
+
+
+def test_check_text_writes_a_page_with_both_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    same = "".join(f"<p>Same {number}.</p>" for number in range(5))
+    ada = paired(
+        f"{same}<p>It fell on <b>a Sunday</b> &lt;so&gt;.</p>",
+        "Same 0.\n\nSame 1.\n\nSame 2.\n\nSame 3.\n\nSame 4.\n\nIt fell <nowiki><so></nowiki>.\n\nAlone.",
+    )
+    bo = paired("<p>x</p>", "x", page_id=2, title="Bo")
+    snapshot = str(write_lines(tmp_path / "a.ndjson", [ada, bo]))
+    page = tmp_path / "a.html"
+    assert main(["check-text", snapshot, "--html", str(page)]) == 0
+    assert f"page                             {page}" in capsys.readouterr().out
+    said = page.read_text()
+    assert "<h2>Ada</h2>" in said
+    assert "<h2>Bo</h2>" not in said
+    assert "It fell <mark>on a Sunday</mark> &lt;so&gt;." in said
+    assert "4 lines with the same words" in said
+    assert ">Same 4.<" in said
+    assert ">Same 3.<" not in said
+    assert "<mark>Alone.</mark>" in said
+    assert main(["check-text", snapshot, "--html", str(tmp_path / "b.html")]) == 0
+    assert (tmp_path / "b.html").read_bytes() == page.read_bytes()
+    assert main(["check-text", snapshot, "--html", str(tmp_path / "a.json")]) == 2
 
 
 def test_check_text_fails_where_nothing_can_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -308,6 +353,35 @@ def test_templates_lists_what_loses_most_text_with_the_first_use(
     first = found["templates"][0]
     assert (first["name"], first["lost_chars"], first["example"]) == ("Sung", 12, "{{sung|[[B|one]] two}}")
     assert main(["templates", str(tmp_path / "release"), "--limit", "0"]) == 2
+
+
+def test_templates_with_pairs(release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def use(number: int, name: str, shown: str) -> str:
+        data = json.dumps({"parts": [{"template": {"target": {"wt": name}, "params": {"1": {"wt": "so"}}}}]})
+        return f"<p>x <i about='#mwt{number}' typeof='mw:Transclusion' data-mw='{data}'>{shown}</i> y</p>"
+
+    body = use(1, "seen", "a " * 30) + use(2, "nowrap", "so")
+    snapshot = str(write_lines(tmp_path / "a.ndjson", [record(1, "Ada", body), record(2, "Bo", "")]))
+
+    assert main(["templates", snapshot, "--pairs"]) == 0
+    said = capsys.readouterr().out
+    assert "     1     1      1  Seen\n     0     1      1  Nowrap\n" in said
+    assert f"   1  unknown  {'a ' * 24}a…  so          {{{{seen|so}}}}\n" in said
+    assert "1 record rejected. The first of them:\n  html_empty: a.ndjson, Bo" in said
+    assert "1 of 2 uses differ from the page; so do some uses of 1 of 2 templates." in said
+
+    assert main(["templates", snapshot, "--pairs", "--limit", "1", "--calls", "1", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["pages"], result["uses"], result["differing"]) == (1, 2, 1)
+    (row,) = result["templates"]
+    assert (row["template"], row["calls"][0]["shown"]) == ("Seen", " ".join("a" * 30))
+
+    assert main(["templates", snapshot, "--pairs", "--all"]) == 2
+    assert "--all is for a release; leave it out with --pairs." in capsys.readouterr().err
+    assert main(["templates", str(release), "--calls", "2"]) == 2
+    assert "--calls is the number of uses to list with --pairs" in capsys.readouterr().err
+    empty = str(write_lines(tmp_path / "b.ndjson", [record(1, "Ada", "<p>x</p>")]))
+    assert main(["templates", empty, "--pairs"]) == 1
 
 
 def test_export_kilt_into_a_folder_is_refused_at_once(

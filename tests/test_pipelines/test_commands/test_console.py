@@ -119,7 +119,7 @@ def test_a_build_leaves_no_process_and_no_temporary_folder(tmp_path: Path) -> No
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     build = ["build", f"--dump={mini_wiki.MULTISTREAM}", f"--output={tmp_path / 'release'}", "--max-rejects=0.05"]
-    command = [*MODULE, *build, "--runner=local-multi", "--workers=2"]
+    command = [*MODULE, *build, "--workers=2"]
     variables = {**environment(), "TMPDIR": str(temporary)}
     with subprocess.Popen(command, env=variables, process_group=0, stderr=subprocess.PIPE, text=True) as process:
         _, errors = process.communicate()

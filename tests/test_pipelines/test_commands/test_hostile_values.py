@@ -14,7 +14,7 @@ from cyclopts import App, Argument, CycloptsError, Token
 from mapping.options import LARGEST, LONGEST_TEXT
 from pipelines.app import make_app, parse_fault
 from pipelines.cli import main
-from pipelines.terminal import told
+from pipelines.terminal import printable
 from tests.support import mini_wiki
 
 pytestmark = pytest.mark.slow  # every option of every command
@@ -86,7 +86,7 @@ def test_every_option_is_bounded_and_what_it_refuses_is_told_in_a_line(
             if not is_bounded(argument.convert_and_validate()):
                 wrong.append(f"{name} takes it")
         except CycloptsError as error:
-            said = told(parse_fault(error))
+            said = printable(parse_fault(error))
             if len(said) > MOST_CHARS or not said.isprintable():
                 wrong.append(f"{name} says {said[:MOST_CHARS]!r}")
     assert wrong == []

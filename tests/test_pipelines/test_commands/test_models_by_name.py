@@ -107,7 +107,7 @@ def test_every_model_may_be_named_and_manifests_tell_its_commit(hub: FakeHub, tm
     answers = run(
         hub,
         tmp_path / "cache",
-        f"vectors {passages} --model tiny/encoder --download --output {vectors} --runner local-multi --workers 2",
+        f"vectors {passages} --model tiny/encoder --download --output {vectors} --workers 2",
         f"search {passages} harbour --system dense --model tiny/encoder@main --json",
         f"search {passages} harbour --system bm25:rerank --reranker tiny/nli --download --json",
         f"search {passages} --queries {questions} --output {found} --json",

@@ -36,7 +36,7 @@ def candidates(**options: Any) -> CandidateOptions:
 
 
 def run(**options: Any) -> RunOptions:
-    return RunOptions(runner="local-multi", **options)
+    return RunOptions(**options)
 
 
 def align(**options: Any) -> MapOptions:
@@ -45,7 +45,7 @@ def align(**options: Any) -> MapOptions:
 
 COMMANDS_OF: dict[Callable[..., Any], list[str]] = {
     build: ["build", "x", "--output", "out"],
-    run: ["build", "x", "--output", "out", "--runner", "local-multi"],
+    run: ["build", "x", "--output", "out"],
     wikidata: ["wikidata", "x", "--output", "out"],
     align: ["map", "jsonl", "kb", "--input", "x", "--output", "out"],
     candidates: ["campaign", "candidates", "gold", "run", "--output", "out"],

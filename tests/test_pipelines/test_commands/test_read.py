@@ -13,7 +13,7 @@ import pytest
 from kbsource.errors import RecordError, SetupError
 from kbsource.records import BadRecord
 from mapping.entail.signal import Pair, Verdict
-from mapping.retrieval.fact_checker import checked
+from mapping.retrieval.fact_checker import check_claims
 from mapping.retrieval.page_lookup import PageLookup
 from mapping.retrieval.queries import Hit, Query
 from mapping.retrieval.reader import read_prompt
@@ -46,7 +46,7 @@ def _read(
     questions: list[Any],
     found: list[Any] | None = None,
     *,
-    runner: str = "local",
+    workers: int = 1,
     told: TextIO | None = None,
     **given: Any,
 ) -> tuple[tuple[int, int, int, list[BadRecord]], list[dict[str, Any]]]:
@@ -56,7 +56,7 @@ def _read(
     output = folder / given.pop("output", "out.jsonl")
     given.setdefault("form", "read")
     options = ReadOptions(str(path), output=str(output), reader=reader, retrieved=retrieved, **given)
-    flags = beam_flags(runner, workers=2 if runner == "local-multi" else None, beam_args=())
+    flags = beam_flags("local", workers=workers, beam_args=())
     made = write_predictions(options, flags=flags, progress=Progress(told or io.StringIO()))
     return made, read_lines(output)
 
@@ -65,7 +65,7 @@ def test_questions_are_answered_in_their_order_by_any_number_of_workers(tmp_path
     made, lines = _read(tmp_path, QUESTIONS, FOUND)
     assert made == (40, 0, 0, [])
     assert [(line["id"], line["output"][0]["answer"]) for line in lines] == [(f"q{n}", f"{n}#{n}") for n in range(40)]
-    _read(tmp_path, QUESTIONS, FOUND, runner="local-multi", output="two.jsonl")
+    _read(tmp_path, QUESTIONS, FOUND, workers=2, output="two.jsonl")
     assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "out.jsonl").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "found.jsonl",
@@ -120,7 +120,7 @@ def test_a_linked_mention_has_the_page_of_its_answer_as_provenance(
         said = json.loads(capsys.readouterr().out)
         assert said["kilt"]["KILT-accuracy"] == pytest.approx(1 / 7)
         assert said["retrieval"]["Rprec"] == pytest.approx(found / 7)
-    _read(tmp_path, [*questions, plain], form="closed", runner="local-multi", **options | {"output": "two.jsonl"})
+    _read(tmp_path, [*questions, plain], form="closed", workers=2, **options | {"output": "two.jsonl"})
     assert (tmp_path / "two.jsonl").read_bytes() == path.read_bytes()
 
 
@@ -140,7 +140,7 @@ def test_the_first_sentences_of_pages_are_read_in_place_of_passages(release: Pat
     hits = tuple(Hit(f"{page}__{number}", str(page), "T", "x") for number, page in enumerate((12, 12)))
     model: Any = SeeingChecker()
     given: dict[str, Any] = {"prompt": read_prompt(None, "fact-checking"), "top": 9, "pages": pages, "n_sentences": 1}
-    (line,) = checked([Query("a", "Claim.", contexts=hits)], model, **given)
+    (line,) = check_claims([Query("a", "Claim.", contexts=hits)], model, **given)
     assert isinstance(line, bytes)
     first, two = pages.beginning("12", 1), pages.beginning("12", 2)
     assert first.text
@@ -149,7 +149,7 @@ def test_the_first_sentences_of_pages_are_read_in_place_of_passages(release: Pat
     page = {"wikipedia_id": "12", "title": "Halvane Isles", "text": first.text}
     assert json.loads(line)["output"] == [{"answer": "SUPPORTS", "provenance": [page]}]
     lost = Hit("999999__0", "999999", "T", "x")
-    (refused,) = checked([Query("b", "Claim.", contexts=(lost,))], model, **given)
+    (refused,) = check_claims([Query("b", "Claim.", contexts=(lost,))], model, **given)
     assert isinstance(refused, RecordError)
     assert (refused.reason, refused.detail) == ("unknown_page", "b: the release has no page '999999'")
 
@@ -178,7 +178,7 @@ def test_slots_are_asked_by_a_template_question(tmp_path: Path) -> None:
     assert {answer[0] for answer in answers[:40]} == {"a", "b", "c"}
     assert answers[40] == "T"
     assert "1 question without template_questions: their input is used instead." in told.getvalue()
-    given: dict[str, Any] = {"form": "closed", "runner": "local-multi"}
+    given: dict[str, Any] = {"form": "closed", "workers": 2}
     _read(tmp_path, [*slots, *bare], template_seed="s", output="two.jsonl", **given)
     assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "out.jsonl").read_bytes()
     _read(tmp_path, [*slots, *bare], template_seed="other", output="other.jsonl", **given)
@@ -197,7 +197,7 @@ def test_what_cannot_be_used_is_told_and_the_others_are_answered(tmp_path: Path)
 
 def test_a_run_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    real = job.answered
+    real = job.answer_questions
 
     def stopped(questions: Any, *given: Any, **options: Any) -> Any:
         asked.extend(question.query_id for question in questions)
@@ -205,7 +205,7 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
             raise SetupError("stopped")
         return real(questions, *given, **options)
 
-    monkeypatch.setattr(job, "answered", stopped)
+    monkeypatch.setattr(job, "answer_questions", stopped)
     told = io.StringIO()
     with pytest.raises(Exception, match="stopped"):
         _read(tmp_path, QUESTIONS, FOUND, told=told)

@@ -46,7 +46,7 @@ def test_questions_are_answered_from_any_number_of_workers(tmp_path: Path, relea
     corpus, model = tmp_path / "corpus", Path(MODELS or "") / name
     cut_release(corpus, release)
     encode_corpus(corpus, model, tmp_path / "corpus-vectors")
-    encode_corpus(corpus, model, tmp_path / "two", runner="local-multi", workers=2)
+    encode_corpus(corpus, model, tmp_path / "two", workers=2)
     assert contents(tmp_path / "corpus-vectors") == contents(tmp_path / "two")
     assert verified(tmp_path / "two", passages=corpus).is_sound
 

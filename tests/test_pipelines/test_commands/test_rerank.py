@@ -104,7 +104,7 @@ def test_runs_of_trec_are_taken_and_written(tmp_path: Path, folder: Path) -> Non
 def test_two_workers_write_the_same_bytes(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job, "QUERIES_TOGETHER", 1)
     assert _rerank(folder, "passage.jsonl", tmp_path / "one") == 0
-    assert _rerank(folder, "passage.jsonl", tmp_path / "two", "--runner", "local-multi", "--workers", "2") == 0
+    assert _rerank(folder, "passage.jsonl", tmp_path / "two", "--workers", "2") == 0
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 

@@ -148,7 +148,7 @@ def test_blinks_path_is_the_same_by_one_worker_and_by_two(tmp_path: Path, corpus
     encode = ["vectors", str(corpus), "--model", str(entities), "--query-model", str(mentions)]
     for n_workers in (1, 2):
         vectors = str(tmp_path / f"vectors-{n_workers}")
-        runner = ["--runner", "local-multi", "--workers", str(n_workers)]
+        runner = ["--workers", str(n_workers)]
         assert main([*encode, "--text-form", "blink", "--device", "cpu", "--output", vectors, *runner]) == 0
         search = ["search", str(corpus), "--system", "dense:rerank", "--vectors", vectors, "--level", "page"]
         models = ["--query-model", str(mentions), "--mention-model", str(linker), "--reranker", str(ranker)]

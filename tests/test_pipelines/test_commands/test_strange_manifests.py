@@ -294,7 +294,7 @@ def test_the_sum_of_a_card_has_no_more_than_what_was_counted(
 def test_what_a_stranger_wrote_moves_no_cursor(
     releases: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sequence = "\x1b]0;mine\x07\x9b2J\r"
+    sequence = "\x1b]0;mine\x07\x9b2J\r\u202egnp.exe\u2066"
     own = copied(
         releases[ALIGNED],
         tmp_path / "own",

@@ -88,7 +88,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ) = (str(folder / name) for name in FOLDERS)
     encoder = str(tiny_encoder(folder / "tiny"))
     make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
-    build_mini(kb, wikidata=wikidata, references=True, traces=True, max_rejects=mini_wiki.MAX_REJECTS)
+    build_mini(kb, wikidata=wikidata, references=True, record_dependencies=True, max_rejects=mini_wiki.MAX_REJECTS)
     map_demo(folder / "release", folder / "aligned")
     dump, props = write_edited(folder)
     build_mini(folder / "later", dump=dump, page_props=str(props))

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kbsource.runtime import regroup
 from mapping.qampari.questions import COMPOSITION, INTERSECTION, SIMPLE, load_relations
 from mapping.qampari.records import Question
 from mapping.qampari.selection import OUTCOMES, AnswerFilter
 from pipelines.jobs.shared_inputs import MadeRelease
-from pipelines.primitives import group_map, page_texts
-from pipelines.qampari import facts, simple
+from pipelines.primitives import join_tables, page_texts
+from pipelines.qampari import joins, lists
+from pipelines.qampari import questions as of_queries
 from pipelines.transforms import tables
 from tests.support.builds import contents, rows
 from tests.support.entities import snak
@@ -226,14 +226,13 @@ def test_the_small_world_as_slow_and_obvious_code_has_it(world: World, made: Mad
 def test_the_same_bytes_however_facts_and_pages_are_cut(
     random_world: World, random_release: MadeRelease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_map, "GROUP_ROWS", 50)
     monkeypatch.setattr(page_texts, "_PAGES_TOGETHER", 20)
     monkeypatch.setattr(tables, "CHUNK_ROWS", 60)
-    monkeypatch.setattr(regroup, "PIECE_ROWS", 3)
-    monkeypatch.setattr(group_map, "ROWS_AT_ONCE", 2)
-    monkeypatch.setattr(group_map, "COLUMN_ROWS_AT_ONCE", 5)
-    monkeypatch.setattr(facts, "_LOOKS_AT_ONCE", 4)
-    monkeypatch.setattr(simple, "_SUBJECTS_AT_ONCE", 6)
+    monkeypatch.setattr(join_tables, "THREADS", 7)
+    for module in (joins, lists):
+        monkeypatch.setattr(module, "_LOOKS_AT_ONCE", 4)
+    monkeypatch.setattr(joins, "_SENTENCES_AT_ONCE", 6)
+    monkeypatch.setattr(of_queries, "_ANSWERS_AT_ONCE", 3)
 
     run_job(options_for(random_world, tmp_path / "release", **RANDOM))
 

@@ -39,10 +39,10 @@ pytestmark = pytest.mark.slow
 PRISM = os.environ.get("KBSOURCE_PRISM")
 JOBS = {
     "wikidata": "wikidata @miniwikidata-20260101-all.json.bz2 --max-rejects 0.01",
-    "base": "build @miniwiki-20260101-pages-articles.xml --traces --references --limit-pages 60 "
+    "base": "build @miniwiki-20260101-pages-articles.xml --record-dependencies --references --limit-pages 60 "
     f"--page-props @miniwiki-20260101-page_props.sql.gz --max-rejects {mini_wiki.MAX_REJECTS}",
     "build": "build @miniwiki-20260101-pages-articles-multistream.xml.bz2 --wikidata %wikidata --range-bytes 10000 "
-    "--traces --references --base %base "
+    "--record-dependencies --references --base %base "
     f"--page-props @miniwiki-20260101-page_props.sql.gz --max-rejects {mini_wiki.MAX_REJECTS}",
     "pageviews": "pageviews @miniviews-202512-user --site miniwiki",
     "map": "map jsonl %build --input %records.jsonl --max-rejects 0.1 --chunk-records 50 --model %nli --backend onnx "
@@ -107,7 +107,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 @pytest.mark.parametrize("job", JOBS)
-@pytest.mark.parametrize("flags", [["--runner=local-multi", "--workers=2"], ["--runner=FnApiRunner"]], ids=" ".join)
+@pytest.mark.parametrize("flags", [["--workers=2"], ["--runner=FnApiRunner"]], ids=" ".join)
 def test_a_job_on_two_processes_or_beams_own_runner_makes_and_counts_what_it_does_in_one(
     local: Made, tmp_path: Path, job: str, flags: list[str]
 ) -> None:
@@ -127,7 +127,7 @@ def test_a_job_that_is_killed_goes_on_and_makes_the_same_bytes(local: Made, tmp_
     draw = random.Random(f"kills of {job}")
     # The driver, further on each time; a worker, which ends the command; what it works in, which it begins again.
     for who in ("driver", "driver", "worker", "child"):
-        runner = ["--runner=local-multi"] if who == "worker" else []
+        runner = ["--workers=2"] if who == "worker" else []
         more = count_files(output) + draw.randrange(1, 12)
         code, errors = run_and_kill([*command, *runner], temporary=temporary, who=who, output=output, n_files=more)
         if code == 0:

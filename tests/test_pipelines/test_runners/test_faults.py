@@ -62,7 +62,7 @@ def run(arguments: list[str], *, file_bytes: int | None = None) -> tuple[int, st
 
 
 @pytest.mark.parametrize("file_bytes", [20_000, 76_800], ids=["scanning", "writing pages"])
-@pytest.mark.parametrize("runner", [(), ("--runner=local-multi", "--workers=2")])
+@pytest.mark.parametrize("runner", [(), ("--workers=2",)])
 def test_no_room_for_a_file_is_said_in_one_line_and_the_next_run_starts_clean(
     release: Path, tmp_path: Path, runner: tuple[str, ...], file_bytes: int
 ) -> None:
@@ -78,7 +78,7 @@ def test_no_room_for_a_file_is_said_in_one_line_and_the_next_run_starts_clean(
 
 
 def test_workers_end_with_the_process_that_they_are_forked_from(tmp_path: Path) -> None:
-    options = ("--runner=local-multi", "--workers=2", "--range-bytes=10000")
+    options = ("--workers=2", "--range-bytes=10000")
     arguments = command(tmp_path / "release", *options)[3:]
 
     code, errors = run_and_kill(

@@ -79,7 +79,7 @@ def test_a_worker_that_connects_when_all_is_over_is_told_so(monkeypatch: pytest.
 
 def test_a_worker_takes_what_is_left_while_the_other_one_is_long_at_its_first(tmp_path: Path) -> None:
     n_elements = 9
-    pipeline = new_pipeline(beam_flags("local-multi", workers=2, beam_args=()))
+    pipeline = new_pipeline(beam_flags("local", workers=2, beam_args=()))
     pairs = [(number, number) for number in range(n_elements)]
     elements = pipeline | beam.Create(pairs, reshuffle=False) | beam.GroupByKey()  # the first one comes first
     _ = elements | do(wait_for_others, folder=str(tmp_path), n_elements=n_elements)

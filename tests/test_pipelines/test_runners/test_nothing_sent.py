@@ -26,7 +26,7 @@ from tests.support.tiny_nli import overlap_model
 for library in ("onnxruntime", "onnx", "transformers", "tantivy", "mcp"):
     pytest.importorskip(library, reason="needs kbsource[nli,search,serve]")
 
-MULTI = "--runner local-multi --workers 2"
+MULTI = "--workers 2"
 REJECTS = f"--max-rejects {mini_wiki.MAX_REJECTS}"
 GOLD = "%aligned/nq/dev/nq-dev-kilt.jsonl"
 QUESTIONS = "%qampari/qampari_data/dev_data.jsonl"

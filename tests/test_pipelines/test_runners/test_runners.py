@@ -26,7 +26,7 @@ from apache_beam.utils.subprocess_server import JavaJarServer
 from kbsource.errors import DataError, SetupError
 from kbsource.stores import check_reachable
 from pipelines.app import parse_command
-from pipelines.flex_template import typed
+from pipelines.flex_template import form_command
 from pipelines.runners import job_server
 from pipelines.runners.job_server import beam_jar, check_java, given_jar
 from pipelines.runners.presets import PRESETS, beam_flags, n_cores, quiet_beam
@@ -43,9 +43,9 @@ CLOUD = ["--project=p", "--region=r", "--temp_location=gs://bucket/tmp", "--sdk_
     [
         ("local", None, (), ["--runner=FnApiRunner"]),
         ("local", None, ("--job_name=x",), ["--runner=FnApiRunner", "--job_name=x"]),
-        ("local-multi", 3, (), [*BEAM_LOCAL, "--direct_num_workers=3", PROCESSES]),
-        ("local-multi", None, (), [*BEAM_LOCAL, f"--direct_num_workers={n_cores()}", PROCESSES]),
-        ("local-multi", 3, ("--job_name=x",), [*BEAM_LOCAL, "--direct_num_workers=3", PROCESSES, "--job_name=x"]),
+        ("local", 1, (), ["--runner=FnApiRunner"]),
+        ("local", 3, (), [*BEAM_LOCAL, "--direct_num_workers=3", PROCESSES]),
+        ("local", 3, ("--job_name=x",), [*BEAM_LOCAL, "--direct_num_workers=3", PROCESSES, "--job_name=x"]),
         ("SparkRunner", None, ("--spark_version=3",), ["--runner=SparkRunner", "--spark_version=3"]),
     ],
 )
@@ -58,7 +58,7 @@ def test_a_name_becomes_flags_of_beam(
 
 
 def test_a_stage_that_needs_beam_has_a_thread_for_each_process() -> None:
-    options = pipeline_options(beam_flags("local-multi", workers=3, beam_args=())).get_all_options()
+    options = pipeline_options(beam_flags("local", workers=3, beam_args=())).get_all_options()
 
     assert (options["direct_num_workers"], options["direct_running_mode"]) == (3, "multi_processing")
 
@@ -70,9 +70,9 @@ def test_a_stage_that_needs_beam_has_a_thread_for_each_process() -> None:
             "spark-local",
             None,
             [],
-            r"spark-local: no preset \(local, local-multi, spark, flink, dataflow\) and no runner",
+            r"spark-local: no preset \(local, spark, flink, dataflow\) and no runner",
         ),
-        ("local", 2, [], "--workers is for --runner local-multi, not for local; give that one"),
+        ("spark", 2, [], "--workers is for --runner local; with spark, give Beam's own flag for the number of workers"),
         ("spark", None, ["--output_executable_path=x.jar"], "run it with a job server"),
         ("spark", None, [], r"--spark_master_url=spark://HOST:PORT .*--job_endpoint=HOST:PORT"),
         ("spark", None, ["--spark_master_url=yarn"], r"spark-submit .*docs/running\.md"),
@@ -205,7 +205,7 @@ def test_a_template_starts_its_job_as_the_command_line_does() -> None:
     given = ["--command=build", "--dump=gs://b/d.xml.bz2", "--output=gs://b/r", *CLOUD, "--job_name=j"]
     expected = beam_flags("dataflow", workers=None, beam_args=[*CLOUD, "--job_name=j"])
     for launched in (given, [*given, "--runner=DataflowRunner"]):
-        assert typed(launched).arguments.arguments["run"].flags() == expected
+        assert form_command(launched).arguments.arguments["run"].flags() == expected
 
 
 def test_dataflow_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -450,9 +450,11 @@ def test_the_document_shows_flags_that_kbsource_and_beam_know() -> None:
 
     runs = []
     for line in lines:
-        typed = parse_command(line)
-        assert typed is not None
-        runs += [run] if (run := typed.arguments.arguments.get("run")) is not None else []  # kbsource nli has none
+        form_command = parse_command(line)
+        assert form_command is not None
+        runs += (
+            [run] if (run := form_command.arguments.arguments.get("run")) is not None else []
+        )  # kbsource nli has none
     assert len(runs) > 3
     for run in runs:
         assert run.runner in PRESETS

@@ -47,14 +47,14 @@ def test_a_build_has_the_same_bytes_where_a_tenth_of_the_requests_fails(tmp_path
     assert contents_of("s3://wiki/release") == contents(tmp_path / "release")
 
 
-@pytest.mark.parametrize("runner", ["local", "local-multi"])
+@pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("n_answers", [0, 60, 150])
 def test_a_store_that_goes_away_ends_a_build_in_one_line(
-    n_answers: int, runner: str, capsys: pytest.CaptureFixture[str]
+    n_answers: int, workers: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put(dump := f"s3://wiki/dumps/{mini_wiki.MULTISTREAM.name}", mini_wiki.MULTISTREAM.read_bytes())
     with failing_store(n_answers=n_answers):
-        assert main(["build", dump, "--output", "s3://wiki/gone", "--max-rejects", "1", "--runner", runner]) == 2
+        assert main(["build", dump, "--output", "s3://wiki/gone", "--max-rejects", "1", "--workers", str(workers)]) == 2
 
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("kbsource build: ")]
     assert len(said) == 1
@@ -85,9 +85,9 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("runner", "workers"), [("local", None), ("local-multi", 2)])
+@pytest.mark.parametrize("workers", [1, 2])
 def test_a_model_in_the_store_judges_as_it_does_here(
-    runner: str, workers: int | None, release: Path, tmp_path: Path, scratch: Path
+    workers: int, release: Path, tmp_path: Path, scratch: Path
 ) -> None:
     from mapping.entail.model import model_facts
     from tests.support.tiny_nli import overlap_model
@@ -106,7 +106,7 @@ def test_a_model_in_the_store_judges_as_it_does_here(
             split="dev",
             verify=verify,
         )
-        run_job(map_dataset, options, runner=runner, workers=workers)
+        run_job(map_dataset, options, workers=workers)
 
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
     assert len(list(scratch.glob("kbsource-*copy-*"))) == 1  # for all processes
@@ -133,7 +133,7 @@ def test_qampari_asks_a_model_in_the_store_as_one_here_and_refuses_one_that_is_m
         return main(["qampari", *given, "--output", str(tmp_path / output), *runner])
 
     assert ask(str(tmp_path / name), "here") == 0
-    assert ask(f"s3://wiki/models/{name}", "there", "--runner", "local-multi", "--workers", "2") == 0
+    assert ask(f"s3://wiki/models/{name}", "there", "--workers", "2") == 0
     assert contents(tmp_path / "there") == contents(tmp_path / "here")
     assert len(list(scratch.glob("kbsource-*copy-*"))) == 1  # for all processes
     capsys.readouterr()

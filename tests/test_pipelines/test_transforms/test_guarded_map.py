@@ -20,7 +20,7 @@ from kbsource.records import BadRecord
 from kbsource.runtime.chunks import ChunkKey, read_stored
 from kbsource.site import Site
 from pipelines.primitives import guarded_map
-from pipelines.primitives.guarded_chunk import packed
+from pipelines.primitives.guarded_chunk import pickled_text
 from pipelines.primitives.guarded_map import GuardedMap
 from pipelines.runners.running import run_pipeline
 from pipelines.transforms import AlignSpans, CutPassages, ParseWikitext
@@ -159,7 +159,7 @@ def test_what_guarded_processes_are_given_is_without_beam(
     transform: Callable[[str], object], release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[str] = []
-    monkeypatch.setattr(guarded_map, "packed", lambda make: given.append(packed(make)) or given[-1])
+    monkeypatch.setattr(guarded_map, "pickled_text", lambda make: given.append(pickled_text(make)) or given[-1])
     transform(str(release))
 
     (text,) = given

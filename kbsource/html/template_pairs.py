@@ -1,0 +1,173 @@
+"""Pairs each use of a template on a rendered page with the text that readers see and the text that rules make of it.
+
+Rendered pages contain the uses as written, so their wikitext is not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from kbsource.html.comparing import has_formulas, words_of
+from kbsource.html.paired_pages import PairedPage, RecordCounts, process_pairs, processed
+from kbsource.html.text_runs import HtmlRunReader
+from kbsource.runtime.beat import Beat
+from kbsource.runtime.database import connected, insert
+from kbsource.site import Site
+from kbsource.temporary import TemporaryFolder
+from kbsource.wikitext.parse import PAGE_FAULTS, WikitextParser
+
+# A rule may depend on whether words stand on both sides of the template.
+_BEFORE, _AFTER = "Xqzv", "vzqX"
+_BATCH_ROWS = 10_000
+_ROWS = pa.schema(
+    [
+        pa.field("place", pa.int64()),  # in the order of the snapshot
+        pa.field("page", pa.string()),
+        *(pa.field(name, pa.string()) for name in ("template", "outcome", "call", "shown", "own")),
+        pa.field("is_same", pa.bool_()),
+    ]
+)
+
+
+class CallPair(NamedTuple):
+    """A use of a template in the running text of a page."""
+
+    template: str  #: name in normal form
+    outcome: str  #: of the use by the rules
+    call: str  #: the use as written
+    shown: str  #: what readers see, on one line
+    own: str  #: the text made of the use, on one line
+    is_same: bool  #: both have the same words
+
+
+class CallPairs(NamedTuple):
+    """The uses of templates on a page, in order."""
+
+    title: str
+    pairs: tuple[CallPair, ...]
+
+
+class PairReader:
+    """Pairs the uses of templates on a wiki's pages. It holds caches; create one per process."""
+
+    def __init__(self, site: Site) -> None:
+        self._html, self._wikitext = HtmlRunReader(site), WikitextParser(site)
+
+    def pairs(self, page: PairedPage) -> CallPairs:
+        """Returns the uses in the running text of a page. Uses within other templates, and templates that make a piece
+        of the page together with others, are left out.
+
+        Raises:
+            RecordError: as for ``HtmlReader.parse``.
+        """
+        formulas = has_formulas(page.html)
+        found: list[CallPair] = []
+        for name, call, text in self._html.calls(page.html, title=page.title):
+            outcome, own = self._own(page, name, call)
+            shown = " ".join(text.split())
+            is_same = words_of(shown, has_formulas=formulas) == words_of(own, has_formulas=formulas)
+            found.append(CallPair(name, outcome, call, shown, own, is_same))
+        return CallPairs(page.title, tuple(found))
+
+    def _own(self, page: PairedPage, name: str, call: str) -> tuple[str, str]:
+        """Returns the outcome of a use, and the text that the rules make of it within a sentence."""
+        written = f"{_BEFORE} {call} {_AFTER}"
+        try:
+            parsed = self._wikitext.parse(written, title=page.title, timestamp=page.timestamp)
+        except PAGE_FAULTS:
+            return "failed", ""
+        text = " ".join(element.text for element in parsed.elements[1:])
+        start, end = text.find(_BEFORE), text.rfind(_AFTER)
+        text = text[start + len(_BEFORE) if start >= 0 else 0 : end if end >= 0 else len(text)]
+        outcomes = {use.name: use.outcome for use in parsed.templates}
+        return outcomes.get(name, "not_seen"), " ".join(text.split())
+
+
+def pairs_task(task: dict[str, Any], beat: Beat) -> Any:
+    """Pairs the templates of a page in a guarded process; see ``process_pairs``."""
+    return processed(task, beat, _pair_reader)
+
+
+def _pair_reader(site: Site) -> Callable[[PairedPage], CallPairs]:
+    return PairReader(site).pairs
+
+
+@dataclass(frozen=True, slots=True)
+class TemplatePairs:
+    """The uses of templates in a snapshot."""
+
+    counts: RecordCounts
+    uses: int
+    differing: int  #: uses whose words differ
+    n_templates: int
+    n_differing_templates: int
+    templates: list[dict[str, Any]]  #: see ``pair_templates``
+
+
+def pair_templates(paths: Sequence[str], *, n_templates: int, n_calls: int, **limits: Any) -> TemplatePairs:
+    """Pairs the uses of templates in all articles of a snapshot.
+
+    The rows of ``templates`` have the ``template``, its ``uses``, those that are ``differing``, the ``pages`` with
+    them, and ``calls``: different uses, each with ``call``, ``shown``, ``own``, ``outcome``, ``is_same``, its number of
+    ``uses`` and the first ``page``. Those that differ come first, then the most frequent.
+
+    Memory is bounded; uses are collected on disk.
+
+    Args:
+        n_templates: most templates to return.
+        n_calls: most calls of each.
+        limits: further arguments of ``process_pairs``, whose errors are raised.
+    """
+    counts = RecordCounts()
+    pages = process_pairs(paths, f"{__name__}:pairs_task", CallPairs, counts=counts, needs_wikitext=False, **limits)
+    with TemporaryFolder() as folder, connected(scratch=folder, threads=1) as db:
+        insert(db, "uses", _batches(pages), _ROWS)
+        db.execute(_CALLS)
+        ((uses, differing, n_all, n_differing),) = db.execute(_SUMS).fetchall()
+        rows = db.execute(_TEMPLATES, {"n_templates": n_templates, "n_calls": n_calls}).fetchall()
+        names = "template", "uses", "differing", "pages", "calls"
+        templates = [dict(zip(names, row, strict=True)) for row in rows]
+    return TemplatePairs(counts, uses, differing, n_all, n_differing, templates)
+
+
+def _batches(pages: Iterator[CallPairs]) -> Iterator[pa.RecordBatch]:
+    rows: list[tuple[Any, ...]] = []
+    place = 0
+    for page in pages:
+        for pair in page.pairs:
+            rows.append((place, page.title, *pair))
+            place += 1
+        if len(rows) >= _BATCH_ROWS:
+            yield _batch(rows)
+            rows = []
+    if rows:
+        yield _batch(rows)
+
+
+def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+    columns = zip(zip(*rows, strict=True), _ROWS.types, strict=True)
+    return pa.RecordBatch.from_arrays([pa.array(*column) for column in columns], schema=_ROWS)
+
+
+_CALLS = """create table calls as select template, call, shown, own, outcome, is_same, count(*)::bigint as uses,
+    min(place) as place, arg_min(page, place) as page from uses group by all"""
+_SUMS = """select count(*)::bigint, (count(*) filter (where not is_same))::bigint, count(distinct template)::bigint,
+    (count(distinct template) filter (where not is_same))::bigint from uses"""
+_TEMPLATES = """
+with worst as (
+    select template, count(*)::bigint as uses, (count(*) filter (where not is_same))::bigint as differing,
+        count(distinct page)::bigint as pages
+    from uses group by template order by differing desc, uses desc, template limit $n_templates
+), ranked as (
+    select calls.*, row_number() over (partition by template order by is_same, uses desc, place) as n
+    from calls semi join worst using (template)
+)
+select template, any_value(worst.uses), any_value(worst.differing) as differing, any_value(worst.pages),
+    list({'call': call, 'shown': shown, 'own': own, 'outcome': outcome, 'is_same': is_same, 'uses': ranked.uses,
+        'page': page} order by n)
+from worst join ranked using (template) where n <= $n_calls
+group by template order by differing desc, any_value(worst.uses) desc, template"""

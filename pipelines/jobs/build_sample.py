@@ -1,0 +1,112 @@
+"""Estimates what a build takes, from a build of samples of its dump."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import NamedTuple
+
+from kbsource.dump.compressed.streams import CODECS
+from kbsource.dump.ranges import DumpRange
+from kbsource.temporary import TemporaryFolder
+
+N_SAMPLES = 8
+SAMPLE_BYTES = 512 << 10
+"""Compressed bytes of a sample. A block of bzip2 belongs to the sample in which it begins, and may have 300 kB."""
+_POLL_S = 0.02
+_SERIAL = frozenset(("index", "definitions", "release", "checked", "in order", "plan", "written"))
+
+
+class Estimate(NamedTuple):
+    """What a build takes, as far as samples of the dump tell."""
+
+    seconds: float  #: from the end of the checks to the end of the build
+    peak_bytes: int  #: the most that the output folder takes while the build runs
+    release_bytes: int
+
+
+def sample_build(
+    build: Callable[[Sequence[DumpRange], str, str], Mapping[str, float]], ranges: Sequence[DumpRange], n_workers: int
+) -> Estimate | None:
+    """Builds samples from all parts of a dump, and returns an estimate for the whole of it.
+
+    Returns None for files that can only be read from their beginning.
+
+    Args:
+        build: builds ranges with one worker, and returns the seconds of each step; it takes the folders of the release
+            and of the build's own files.
+        ranges: all ranges of the dump.
+        n_workers: number of worker processes of the whole build.
+    """
+    if not all(CODECS[part.compression].is_splittable and part.form != "tar" for part in ranges):
+        return None
+    samples = _samples(ranges)
+    cost, n_bytes = _cost(build, samples), sum(map(_size, ranges))
+    if len(samples) > 1:  # what does not grow with the dump is in both
+        fixed = _cost(build, samples[:1])
+        factor = (n_bytes - _size(samples[0])) / sum(map(_size, samples[1:]))
+        cost = [least + factor * max(0, most - least) for least, most in zip(fixed, cost, strict=True)]
+    else:
+        cost = [value * n_bytes / _size(samples[0]) for value in cost]
+    serial_s, parallel_s, peak_bytes, release_bytes = cost
+    return Estimate(serial_s + parallel_s / n_workers, round(peak_bytes), round(release_bytes))
+
+
+def _cost(
+    build: Callable[[Sequence[DumpRange], str, str], Mapping[str, float]], samples: Sequence[DumpRange]
+) -> list[float]:
+    """Builds samples, and returns the seconds of the steps that one worker does, those of other steps, the most bytes
+    that all files take at once, and the bytes of the release.
+    """
+    with TemporaryFolder() as folder:
+        output, staging = os.path.join(folder, "release"), os.path.join(folder, "staging")
+        with _measured(folder) as peak:
+            steps = build(samples, output, staging)
+        release_bytes = _n_bytes(output)
+    serial = sum(seconds for step, seconds in steps.items() if step in _SERIAL)
+    return [serial, sum(steps.values()) - serial, max(peak), release_bytes]
+
+
+@contextmanager
+def _measured(folder: str) -> Iterator[list[int]]:
+    """Collects the bytes of all files in a folder, at many times while the body runs and at its end."""
+    found: list[int] = []
+    is_over = threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(_POLL_S):
+            found.append(_n_bytes(folder))
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        is_over.set()
+        thread.join()
+        found.append(_n_bytes(folder))
+
+
+def _n_bytes(folder: str) -> int:
+    n_bytes = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):  # files come and go
+                n_bytes += os.path.getsize(os.path.join(place, name))
+    return n_bytes
+
+
+def _size(part: DumpRange) -> int:
+    return part.end - part.start
+
+
+def _samples(ranges: Sequence[DumpRange]) -> tuple[DumpRange, ...]:
+    """Returns the beginnings of ranges that are spread over the dump; all of a small dump."""
+    step = max(1, len(ranges) // N_SAMPLES)
+    return tuple(
+        replace(part, index=index, end=min(part.end, part.start + SAMPLE_BYTES))
+        for index, part in enumerate(ranges[step // 2 :: step])
+    )
