@@ -9,7 +9,7 @@ import argparse
 import resource
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from mapping.qampari.joins import QUERY_ANSWERS as ANSWERS
 from mapping.qampari.joins import JoinRules
 from mapping.qampari.questions import Relations, SimpleRelation
 from mapping.qampari.selection import MOST_SUBJECTS, AnswerFilter
-from mapping.qampari.statements import FACTS, sorted_facts
+from mapping.qampari.statements import FACTS, cut_facts
 from pipelines.transforms.tables import CHUNK_ROWS
 
 SIZES = (2_000_000, 20_000_000)
@@ -62,7 +62,7 @@ def _stored(folder: str, name: str, schema: pa.Schema, batches: Iterable[pa.Reco
 
 
 _DECIDED = """
-create table decided as select query, 'kept' as outcome, count(*) as n_answers from validated group by query;
+create temp table decided as select query, 'kept' as outcome, count(*) as n_validated from validated group by query;
 """
 
 
@@ -78,7 +78,7 @@ def _cross(folder: str, facts: StoredTable) -> int:
         answers = _stored(folder, "answers", ANSWERS, ordered_batches(db, joins.ALL_ANSWERS, ANSWERS))
     with warehouse({"answers": answers}) as db:
         db.execute(rules.macros())
-        db.execute("create table validated as select *, subject as fact, true as is_validated from answers")
+        db.execute("create temp table validated as select *, subject as fact, true as is_validated from answers")
         db.execute(_DECIDED + rules.sql(joins.CROSS_QUERIES))
         rows = ordered_batches(db, joins.INTERSECTION_ANSWERS, joins.CROSSED)
         _stored(folder, "crossed", joins.CROSSED, rows)
@@ -89,12 +89,20 @@ def _cross(folder: str, facts: StoredTable) -> int:
 def measure(n_facts: int) -> dict[str, Any]:
     """Gives the figures of one size."""
     chunks = range(-(-n_facts // CHUNK_ROWS))
+    making_s = 0.0
     with tempfile.TemporaryDirectory(prefix="kbsource-") as folder:
-        made = (made_facts(chunk, n_facts).cast(FACTS) for chunk in chunks)
-        facts = _stored(folder, "facts", FACTS, (sorted_facts(batch, MOST_SUBJECTS) for batch in made))
+
+        def made() -> Iterator[pa.RecordBatch]:
+            nonlocal making_s
+            for chunk in chunks:
+                begun = time.process_time()
+                batch = made_facts(chunk, n_facts).cast(FACTS)
+                making_s += time.process_time() - begun
+                yield cut_facts(batch, MOST_SUBJECTS)
+
         started, wall = time.process_time(), time.monotonic()
-        n_intersections = _cross(folder, facts)
-    cpu_s = time.process_time() - started
+        n_intersections = _cross(folder, _stored(folder, "facts", FACTS, made()))
+    cpu_s = time.process_time() - started - making_s
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
     return {
         "facts": n_facts,

@@ -56,7 +56,7 @@ from mapping.qampari.names import (
     answer_key,
     item_terms,
     name_items,
-    name_value,
+    names_of_value,
     types_of_values,
 )
 from mapping.qampari.statements import values_of
@@ -338,13 +338,9 @@ def _fact_batches(db: DuckDBPyConnection, plan: FactsPlan) -> Iterator[pa.Record
     wanted: dict[Side, list[tuple[Any, ...]]] = {side: [] for side in SIDES}
     number = 0
 
-    def flushed() -> pa.RecordBatch:
-        for side, rows in wanted.items():
-            insert(db, f"{side}_wanted", [rows_batch(rows, WANTED)], WANTED)
-            rows.clear()
-        batch = batch_of(facts, Fact)
-        facts.clear()
-        return batch
+    def insert_wanted(side: Side) -> None:
+        insert(db, f"{side}_wanted", [rows_batch(wanted[side], WANTED)], WANTED)
+        wanted[side].clear()
 
     for (subject, property_, *of_sides), (_, rows) in zip(pairs, groupby(answers, key=itemgetter(0, 1)), strict=True):
         subjects: dict[Side, _Subject] = {
@@ -363,13 +359,18 @@ def _fact_batches(db: DuckDBPyConnection, plan: FactsPlan) -> Iterator[pa.Record
             found[side].append(FactAnswer(key, name.item_id, next(iter(names), None), names, name.title))
             if names and subjects[side].position >= 0:
                 wanted[side].append((subjects[side].position, number, names, name.page_id, said))
+                if len(wanted[side]) == _ROWS_AT_ONCE:
+                    insert_wanted(side)
             number += 1
         old, new = with_common(found["old"], found["new"])
         outcome = compared(old, new)
         facts.append(with_values(fact, outcome=outcome, old_answers=old, new_answers=new))
         if len(facts) == _FACTS_AT_ONCE:
-            yield flushed()
-    yield flushed()
+            yield batch_of(facts, Fact)
+            facts.clear()
+    yield batch_of(facts, Fact)
+    for side in SIDES:
+        insert_wanted(side)
 
 
 class _Subject(NamedTuple):
@@ -430,8 +431,9 @@ def _called(subject: Name, plan: FactsPlan) -> str:
 def _value_name(property_id: str, row: Sequence[Any], plan: FactsPlan) -> Name:
     """Returns the name of a value, given its columns of _ANSWER_ROWS from ``value``."""
     value, item, names, page_id, title = row
-    if item < 0:
-        return name_value(plan.kinds[property_id], value)
+    of_value = names_of_value(plan.kinds[property_id], value)
+    if of_value is not None:
+        return Name(None, of_value)
     return _unlisted(item, plan).name if names is None else Name(item, tuple(names), page_id, title)
 
 

@@ -25,7 +25,7 @@ _BEFORE, _AFTER = "Xqzv", "vzqX"
 _BATCH_ROWS = 10_000
 _ROWS = pa.schema(
     [
-        pa.field("place", pa.int64()),  # in the order of the snapshot
+        pa.field("use_id", pa.int64()),  # in the order of the snapshot
         pa.field("page", pa.string()),
         *(pa.field(name, pa.string()) for name in ("template", "outcome", "call", "shown", "own")),
         pa.field("is_same", pa.bool_()),
@@ -118,8 +118,8 @@ def pair_templates(paths: Sequence[str], *, n_templates: int, n_calls: int, **li
     Memory is bounded; uses are collected on disk.
 
     Args:
-        n_templates: most templates to return.
-        n_calls: most calls of each.
+        n_templates: maximum number of templates to return.
+        n_calls: maximum number of calls of each.
         limits: further arguments of ``process_pairs``, whose errors are raised.
     """
     counts = RecordCounts()
@@ -136,11 +136,11 @@ def pair_templates(paths: Sequence[str], *, n_templates: int, n_calls: int, **li
 
 def _batches(pages: Iterator[CallPairs]) -> Iterator[pa.RecordBatch]:
     rows: list[tuple[Any, ...]] = []
-    place = 0
+    use_id = 0
     for page in pages:
         for pair in page.pairs:
-            rows.append((place, page.title, *pair))
-            place += 1
+            rows.append((use_id, page.title, *pair))
+            use_id += 1
         if len(rows) >= _BATCH_ROWS:
             yield _batch(rows)
             rows = []
@@ -154,7 +154,7 @@ def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
 
 
 _CALLS = """create table calls as select template, call, shown, own, outcome, is_same, count(*)::bigint as uses,
-    min(place) as place, arg_min(page, place) as page from uses group by all"""
+    min(use_id) as use_id, arg_min(page, use_id) as page from uses group by all"""
 _SUMS = """select count(*)::bigint, (count(*) filter (where not is_same))::bigint, count(distinct template)::bigint,
     (count(distinct template) filter (where not is_same))::bigint from uses"""
 _TEMPLATES = """
@@ -163,11 +163,11 @@ with worst as (
         count(distinct page)::bigint as pages
     from uses group by template order by differing desc, uses desc, template limit $n_templates
 ), ranked as (
-    select calls.*, row_number() over (partition by template order by is_same, uses desc, place) as n
+    select calls.*, row_number() over (partition by template order by is_same, uses desc, use_id) as n
     from calls semi join worst using (template)
 )
-select template, any_value(worst.uses), any_value(worst.differing) as differing, any_value(worst.pages),
+select template, max(worst.uses), max(worst.differing) as differing, max(worst.pages),
     list({'call': call, 'shown': shown, 'own': own, 'outcome': outcome, 'is_same': is_same, 'uses': ranked.uses,
         'page': page} order by n)
 from worst join ranked using (template) where n <= $n_calls
-group by template order by differing desc, any_value(worst.uses) desc, template"""
+group by template order by differing desc, max(worst.uses) desc, template"""

@@ -7,7 +7,6 @@ read in order by merging the chunks, with few rows of each in memory, however la
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -40,18 +39,6 @@ class ByNumber:
         """Returns the groups of numbers."""
         groups = numbers >> self.shift
         return groups if self.n_groups is None else groups % self.n_groups
-
-
-@dataclass(frozen=True, slots=True)
-class ByText:
-    """The group of each row by a text column."""
-
-    column: str
-    n_groups: int
-
-    def __call__(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
-        texts = rows[self.column].to_pylist()
-        return np.fromiter((zlib.crc32(text.encode()) % self.n_groups for text in texts), np.int64, len(texts))
 
 
 def write_groups(

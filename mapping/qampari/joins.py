@@ -136,24 +136,24 @@ def relation_type_rows(
 
 
 FIND_QUERIES = """
-create table distinct_facts as
+create temp table distinct_facts as
     select property, value, subject, bit_or(types_0) as types_0, bit_or(types_1) as types_1
     from facts semi join (select property, value from facts group by property, value having count(*) >= {least})
     using (property, value) group by property, value, subject;
-create table pairs as
+create temp table pairs as
     select property, value, count(*) as n_subjects, is_typed from distinct_facts join relations using (property)
     group by property, value, is_typed having n_subjects >= {least};
-create table all_answers as
+create temp table all_answers as
     select query_number(property, value) as query, subject from distinct_facts join pairs using (property, value)
     where not is_typed and n_subjects <= {most_subjects}
     union all
     select query_number(property, value) | place, subject
     from distinct_facts join pairs using (property, value) join relation_types using (property)
     where n_subjects <= {most_subjects} and (if(word = 0, types_0, types_1) >> bit::ubigint) & 1 = 1;
-create table queries as
+create temp table queries as
     select query, count(*) as n_answers, {takes_all} or may_keep_simple(count(*), count(*)) as is_tried
     from all_answers group by query having n_answers >= {least};
-create table answers as
+create temp table answers as
     select query, subject from all_answers semi join (from queries where is_tried) using (query);
 """
 """Makes simple queries of rows of FACTS in ``facts``.
@@ -186,12 +186,12 @@ select item from (select subject as item from answers union select distinct enti
 anti join named using (item) order by item
 """
 NUMBER_FACTS = """
-create table facts as
+create temp table facts as
     select row_number() over (order by pair, subject) - 1 as fact, pair, subject from (
         select distinct family(query) as pair, subject
         from answers join named on item = entity(query) where len(named.names) > 0
     );
-create view claims as
+create temp view claims as
     select fact, pair >> {entity_bits} as property, subjects.page_id is not null as has_page,
         subjects.names as subject_names, subjects.page_id as subject_page_id,
         entities.names as value_names, entities.page_id as value_page_id
@@ -207,7 +207,7 @@ UNLISTED_VALUES = """
 select distinct item from value_names anti join named_values using (item) where item is not null order by item
 """
 CLAIM_VALUES = """
-create view claims as
+create temp view claims as
     select fact, property, subjects.page_id is not null or items.page_id is not null as has_page,
         subjects.names as subject_names, subjects.page_id as subject_page_id,
         if(value_names.item is null, value_names.names, items.names) as value_names, items.page_id as value_page_id
@@ -261,11 +261,11 @@ from claims join wordings using (property) order by fact
 """Rows of FACT_ROWS; a fact about a thing without a name has no hypothesis."""
 
 COUNT_FOUND = """
-create table found_facts as select distinct fact from found;
-create table counted as
+create temp table found_facts as select distinct fact from found;
+create temp table counted as
     select query, count(*) as n_answers, count(*) filter (has_page) as n_with_page, count(found_facts.fact) as n_found
     from answers join facts using (fact) left join found_facts using (fact) group by query;
-create table needed as
+create temp table needed as
     select distinct fact from answers join counted using (query)
     where {takes_all} or may_keep_simple(n_found, n_answers);
 """
@@ -282,9 +282,9 @@ select (select count(*) from found_facts) as found, (select count(*) from found)
 """
 
 DECIDE_QUERIES = """
-create table validated as
+create temp table validated as
     select query, subject, fact, proved.fact is not null as is_validated from answers left join proved using (fact);
-create table decided as
+create temp table decided as
     select *, case
         when not may_keep_simple(n_answers, n_answers) then 'too_many_answers'
         when not may_keep_simple(n_found, n_answers) then 'too_few_found'
@@ -294,7 +294,7 @@ create table decided as
     ) using (query);
 """
 WIDER_QUERIES = """
-create table wider as
+create temp table wider as
     select query from (
         select query, list(subject order by subject) as subjects
         from validated semi join (from decided where outcome = 'kept' and type_place(query) > 0) using (query)
@@ -319,15 +319,15 @@ select distinct subject as item
 from validated semi join (from decided where {takes_all} or outcome = 'kept') using (query) order by item
 """
 CROSS_QUERIES = """
-create table kept_answers as
-    select query, subject, fact, count(*) over (partition by query) as n
-    from validated semi join (from decided where outcome = 'kept') using (query) where is_validated;
-create table crossed as
+create temp table kept_answers as
+    select query, subject, fact, n_validated as n from validated join decided using (query)
+    where outcome = 'kept' and is_validated;
+create temp table crossed as
     select one.query as first, other.query as second, one.subject, least(one.n, other.n) as fewest,
         one.fact as first_fact, other.fact as second_fact
     from kept_answers as one join kept_answers as other
     on one.subject = other.subject and one.query < other.query and family(one.query) <> family(other.query);
-create table intersections as
+create temp table intersections as
     select first, second, count(*) as n_answers from crossed group by first, second, fewest
     having count(*) >= {least} and count(*) < fewest;
 """
@@ -339,18 +339,18 @@ order by first, second, subject
 """
 
 COMPOSE = """
-create table pairs as
+create temp table pairs as
     select distinct query, property, bases.subject, value, key
     from bases join said on said.subject = bases.subject and property <> property_of(query);
-create table compositions as
+create temp table compositions as
     select query, property from (select distinct query, property, key from pairs)
     group by query, property having count(*) >= {least};
-create table composed_pairs as
+create temp table composed_pairs as
     select query, property, subject, value from pairs semi join compositions using (query, property);
-create table facts as
+create temp table facts as
     select row_number() over (order by subject, property, value) - 1 as fact, subject, property, value
     from (select distinct subject, property, value from composed_pairs);
-create table value_names as
+create temp table value_names as
     select distinct property, value, key, item, names
     from said semi join (select distinct property, value from facts) using (property, value);
 """
@@ -365,19 +365,19 @@ KEYS_OF_FACTS = "select fact, key from facts join value_names using (property, v
 VALUE_NAMES_IN_ORDER = "select property, value, key, item, names from value_names order by property, value"
 VALUE_ITEMS = "select distinct item from value_names where item is not null order by item"
 COUNT_VALUES_FOUND = """
-create table found_facts as select distinct fact from found;
-create table pair_facts as
+create temp table found_facts as select distinct fact from found;
+create temp table pair_facts as
     select query, property, pairs.fact, has_page, key, is_validated and found_facts.fact is not null as is_said
     from pairs join bases using (query, subject) join facts on facts.fact = pairs.fact
     join keys on keys.fact = pairs.fact left join found_facts on found_facts.fact = pairs.fact;
-create table composed as
+create temp table composed as
     select query, property, count(*) as n_answers, count(*) filter (has_page) as n_with_page,
         count(*) filter (is_said) as n_found, may_keep(max(n_keys), n_found, n_answers) as is_judged
     from pair_facts join (
         select query, property, count(key) as n_keys
         from (select distinct query, property, if(is_said, key, null) as key from pair_facts) group by query, property
     ) using (query, property) group by query, property;
-create table needed as
+create temp table needed as
     select distinct fact from pair_facts join composed using (query, property) where is_judged and is_said;
 """
 """Counts the pairs of compositions with a sentence that may prove the value, and whose subject is validated; finds the
@@ -386,12 +386,12 @@ COMPOSED_QUERIES = "select query, property, n_answers, n_with_page, n_found, is_
 order by property, query"
 
 DECIDE_COMPOSITIONS = """
-create table right_pairs as
+create temp table right_pairs as
     select query, property, pairs.fact, bases.subject, bases.fact as base_fact, key
     from pairs join bases using (query, subject) join keys on keys.fact = pairs.fact
     semi join value_proofs on value_proofs.fact = pairs.fact
     where is_validated;
-create table compositions as
+create temp table compositions as
     select composed.*, coalesce(n_right, 0) as n_right,
         if(is_judged, outcome_of(coalesce(n_keys, 0), coalesce(n_right, 0), n_answers), 'too_few_found') as outcome
     from composed left join (
@@ -399,7 +399,7 @@ create table compositions as
         from (select query, property, key, count(*) as n from right_pairs group by query, property, key)
         group by query, property
     ) using (query, property);
-create table intersections as
+create temp table intersections as
     select first, second, count(*) as n_answers, outcome_of(count(*), count(*), count(*)) as outcome
     from crossed group by first, second;
 """

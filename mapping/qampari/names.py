@@ -255,13 +255,6 @@ class ValueNames:
         return found
 
 
-def name_value(kind: ValueKind, value: str) -> Name:
-    """Returns the names of a value that is not an item."""
-    if kind == "year":
-        return Name(None, year_names(int(value)))
-    return Name(None, number_names(value) if kind == "number" else text_names(value))
-
-
 def property_kinds(tables: WikidataTables) -> dict[str, ValueKind]:
     """Returns the kind of values of each property of a release, by the property's datatype."""
     kinds: dict[str, ValueKind] = {}

@@ -58,26 +58,23 @@ def simple_facts(batch: pa.RecordBatch, property_ids: Collection[str], types: Cl
     return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=FACTS)
 
 
-def sorted_facts(facts: pa.RecordBatch, most: int) -> pa.RecordBatch:
-    """Returns distinct facts, sorted by value, property and subject, with at most ``most`` + 1 facts per property and
-    value.
+def cut_facts(facts: pa.RecordBatch, most: int) -> pa.RecordBatch:
+    """Returns facts with at most ``most`` + 1 distinct subjects per property and value.
 
     Pairs that will be skipped for their many subjects are thus reduced to few rows from the beginning, in each chunk of
     the statements.
     """
     property_, value, subject = (facts[name].to_numpy() for name in ("property", "value", "subject"))
     pair = value << _PROPERTY_BITS | property_
-    order = np.argsort(subject, kind="stable")
-    order = order[np.argsort(pair[order], kind="stable")]
-    pair, subject = pair[order], subject[order]
-    is_first = np.ones(len(pair), np.bool_)
-    is_first[1:] = pair[1:] != pair[:-1]
-    is_new = is_first.copy()
-    is_new[1:] |= subject[1:] != subject[:-1]
-    order, is_first = order[is_new], is_first[is_new]
-    starts = np.flatnonzero(is_first)
-    place = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
-    return facts.take(pa.array(order[place <= most]))
+    counts = pc.value_counts(pa.array(pair))
+    frequent = counts.field("values").to_numpy()[counts.field("counts").to_numpy() > most + 1]
+    is_cut = np.isin(pair, frequent)
+    places = [np.flatnonzero(~is_cut)]
+    for one in frequent:
+        own = np.flatnonzero(pair == one)
+        _, first = np.unique(subject[own], return_index=True)
+        places.append(own[first[: most + 1]])
+    return facts.take(pa.array(np.concatenate(places)))
 
 
 def values_of(

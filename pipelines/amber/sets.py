@@ -94,7 +94,7 @@ if the set is rejected."""
 OF_PAGES, OF_SIGNALS = "pages", "signals"
 """Names of outputs."""
 _OUTCOMES = pa.schema([*required("collection"), *required("name", "outcome", of=pa.string())])
-_ROWS_AT_ONCE, _SETS_AT_ONCE = 1024, 32
+_ROWS_AT_ONCE, _INSERTED_AT_ONCE, _SETS_AT_ONCE = 1024, 4096, 32
 _ENTITY = msgspec.json.Decoder(SetEntity)
 _TERM_COUNTS = "select count(distinct item) as entities, count(*) as names from terms"
 _ALL_NAMES = """
@@ -121,7 +121,8 @@ def choose_sets(terms: Chunks, facts: Chunks, viewed: Chunks, *, plan: AmberPlan
             find_names(db, plan.collections, rules)
             insert(db, "outcomes", [], _OUTCOMES)
             rejected: list[tuple[int, str, str]] = []
-            insert(db, "wanted", row_batches(_wanted(named_sets(db), rejected, plan), WANTED), WANTED)
+            wanted = _wanted(named_sets(db), rejected, plan)
+            insert(db, "wanted", row_batches(wanted, WANTED, n_rows=_INSERTED_AT_ONCE), WANTED)
             insert(db, "outcomes", row_batches(rejected, _OUTCOMES), _OUTCOMES)
             report = Report(Counter(db.sql(_TERM_COUNTS).to_arrow_table().to_pylist()[0]))
             if rules.false_objects == "wikidata":
@@ -130,9 +131,9 @@ def choose_sets(terms: Chunks, facts: Chunks, viewed: Chunks, *, plan: AmberPlan
             ordered = ordered_batches(db, _WANTED_ORDER, WANTED, n_rows=_ROWS_AT_ONCE)
             write_by_pages(ordered, WANTED, plan.pages, path=path)  # last, because it shows that the step is done
 
-    wanted = keep_chunk(plan.folder("wanted"), ONLY, make)
+    of_pages = keep_chunk(plan.folder("wanted"), ONLY, make)
     count(read_chunk_report(names_path(plan))[1].counts)
-    yield from stored_page_groups(wanted, plan.pages)
+    yield from stored_page_groups(of_pages, plan.pages)
 
 
 def names_path(plan: AmberPlan) -> str:

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from kbsource.runtime.chunks import rows_batch
 from kbsource.runtime.database import connected, insert
-from kbsource.temporary import TemporaryFolder
 from kbsource.wikidata.kind import WikidataTables
 from mapping.qampari import classes, joins, statements
 from mapping.qampari.classes import ClassTypes, ItemSet, Numbers
@@ -69,7 +68,7 @@ def values_of(
 @contextmanager
 def joined(rules: JoinRules, *texts: str, threads: int = 1, **tables: pa.Table) -> Iterator[DuckDBPyConnection]:
     """A database with tables, after the SQL of joins was run in it."""
-    with TemporaryFolder() as scratch, connected(scratch=scratch, threads=threads) as db:
+    with connected(threads=threads) as db:
         for name, table in tables.items():
             insert(db, name, table.to_batches(), table.schema)
         db.execute(rules.macros())
@@ -111,7 +110,7 @@ def intersections(
     answers = _table(
         ((query, subject, query + subject, True) for query, (_, found) in own.items() for subject in found), joins.BASES
     )
-    decided = _table(((query, 0, 0, 0, 0, "kept") for query in own), joins.DECIDED)
+    decided = _table(((query, 0, 0, 0, len({*found}), "kept") for query, (_, found) in own.items()), joins.DECIDED)
     with joined(_rules(least), joins.CROSS_QUERIES, threads=threads, validated=answers, decided=decided) as db:
         rows = db.execute(joins.INTERSECTION_ANSWERS).fetchall()
     assert all((row[3], row[4]) == (row[0] + row[2], row[1] + row[2]) for row in rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from itertools import combinations
@@ -22,7 +23,7 @@ from mapping.qampari.joins import relation_type_rows
 from mapping.qampari.names import ItemPages
 from mapping.qampari.questions import QueryNumbers, Relations, SimpleQuery, SimpleRelation
 from mapping.qampari.selection import MOST_SUBJECTS
-from mapping.qampari.statements import FACTS, sorted_facts
+from mapping.qampari.statements import FACTS, cut_facts
 from tests.support.builds import open_release
 from tests.support.entities import array, item, make, terms
 from tests.support.examples import examples
@@ -62,7 +63,7 @@ def _simple(triples: Any, masks: Any, **options: Any) -> list[tuple[SimpleQuery,
     return simple_answers(_facts(triples, masks), RELATIONS, TYPES, **given_)
 
 
-@settings(max_examples=examples(50))
+@settings(max_examples=examples(20))
 @given(TRIPLES, MASKS)
 def test_simple_queries(triples: list[tuple[int, int, int]], masks: list[int]) -> None:
     expected = []
@@ -103,7 +104,7 @@ def test_types_of_a_relation_are_those_with_a_class_at_their_place_in_it() -> No
     assert list(rows) == [(57, 0, 3, 0, 2), (57, 1, 1, 0, 0)]
 
 
-@settings(max_examples=examples(50))
+@settings(max_examples=examples(20))
 @given(SETS)
 def test_intersections_are_of_two_families(sets: list[set[int]]) -> None:
     expected = [
@@ -119,7 +120,59 @@ def test_intersections_are_of_two_families(sets: list[set[int]]) -> None:
     assert intersections(queries, least=2) == expected
 
 
-@settings(max_examples=examples(50))
+def _random_queries(seed: int) -> list[tuple[int, int, set[int]]]:
+    """Queries by the dozen, some of which have all answers of another one, or the same, or are of its family."""
+    rng = random.Random(seed)
+    queries: list[tuple[int, int, set[int]]] = []
+    for number in range(60):
+        answers = set(rng.sample(range(1, 200), rng.choice((2, 5, 9, 40, 120))))
+        if queries and rng.random() < 0.4:
+            _, _, other = rng.choice(queries)
+            part = set(rng.sample(sorted(other), rng.randint(1, len(other))))
+            answers = rng.choice((part, other | answers, part | answers, set(other)))
+        queries.append((number, number // rng.choice((1, 3)), answers))
+    return queries
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_intersections_of_many_queries_with_any_number_of_threads(seed: int) -> None:
+    queries = _random_queries(seed)
+    least = seed % 5 + 1
+    expected = []
+    for (number, family, answers), (other_number, other_family, others) in combinations(sorted(queries, key=_place), 2):
+        both = answers & others
+        if family != other_family and len(both) >= least and both not in (answers, others):
+            expected.append((number, other_number, sorted(both)))
+
+    assert len(expected) > 100
+    for threads in (1, 2, 7):
+        assert intersections(queries, least=least, threads=threads) == expected
+
+
+def _place(query: tuple[int, int, set[int]]) -> tuple[int, int]:
+    number, family, _ = query
+    return family, number
+
+
+@pytest.mark.parametrize("threads", [2, 7])
+def test_joins_give_the_same_rows_with_any_number_of_threads(threads: int) -> None:
+    rng = random.Random(threads)
+    triples = [(rng.choice((50, 57)), rng.randint(1, 900), rng.randint(1, 40_000)) for _ in range(260_000)]
+    masks = [rng.randrange(8) for _ in range(40_001)]
+    facts = _facts(triples, masks, 130_000)  # threads share a table by 122,880 rows
+    bounds: Any = {"least": 5, "most": 290}
+    found = simple_answers(facts, RELATIONS, TYPES, **bounds)
+    queries = [(number, ("P50", "P57")[number % 2], subjects) for number, (_, subjects) in enumerate(found[:60])]
+    values = [(rng.randint(1, 40_000), rng.choice((86, 407)), f"v{rng.randrange(90)}") for _ in range(130_000)]
+    composed = compositions(queries, values, least=5)
+
+    assert found
+    assert composed
+    assert simple_answers(facts, RELATIONS, TYPES, **bounds, threads=threads) == found
+    assert compositions(queries, values, least=5, threads=threads) == composed
+
+
+@settings(max_examples=examples(20))
 @given(
     SETS, st.lists(st.tuples(st.integers(1, 12), st.sampled_from([50, 57, 86]), st.sampled_from("abc")), max_size=50)
 )
@@ -137,16 +190,20 @@ def test_compositions(sets: list[set[int]], values: list[tuple[int, int, str]]) 
     assert sorted(compositions(queries, values, least=2)) == sorted(expected)
 
 
-@settings(max_examples=examples(50))
+@settings(max_examples=examples(20))
 @given(TRIPLES, MASKS, st.integers(1, 20))
-def test_facts_that_are_sorted_and_cut_short_in_chunks_give_the_same_queries(
+def test_facts_that_are_cut_short_in_chunks_give_the_same_queries(
     triples: list[tuple[int, int, int]], masks: list[int], size: int
 ) -> None:
-    cut = [sorted_facts(batch, 6) for batch in _facts(triples, masks, size)]
-    for batch in cut:
-        keys = list(zip(*(batch[name].to_pylist() for name in ("value", "property", "subject")), strict=True))
-        assert keys == sorted(set(keys))
-        assert max(Counter(key[:2] for key in keys).values(), default=0) <= 7
+    cut = [cut_facts(batch, 6) for batch in _facts(triples, masks, size)]
+    for batch, given_ in zip(cut, _facts(triples, masks, size), strict=True):
+        keys, before = (
+            {*zip(*(one[name].to_pylist() for name in ("property", "value", "subject")), strict=True)}
+            for one in (batch, given_)
+        )
+        assert keys <= before
+        n_before, n_left = (Counter(key[:2] for key in found) for found in (before, keys))
+        assert n_left == {pair: min(n, 7) for pair, n in n_before.items()}
 
     found = simple_answers(cut, RELATIONS, TYPES, least=2, most=6)
     assert found == _simple(triples, masks, least=2, most=6)
@@ -232,7 +289,7 @@ GRAPHS = st.fixed_dictionaries({label: st.lists(st.sampled_from(LABELS), max_siz
 ANSWERS = st.sampled_from([[1, 2], [1, 3], [1, 2, 3]])
 
 
-@settings(max_examples=examples(50))
+@settings(max_examples=examples(20))
 @given(GRAPHS, st.dictionaries(st.sampled_from(LABELS), ANSWERS))
 def test_none_that_is_left_has_a_twin_and_none_is_left_out_for_a_wider_one(
     above: dict[str, list[str]], queries: dict[str, list[int]]
@@ -368,7 +425,7 @@ def test_no_items_at_all(tables: WikidataTables, pages: ItemPages) -> None:
     assert names_of(tables, none, pages).rows(none) == {}
 
 
-@settings(max_examples=examples(50))
+@settings(max_examples=examples(20))
 @given(st.lists(st.integers(0, 300), max_size=40), st.lists(st.integers(0, 400), max_size=40))
 def test_a_set_of_items_has_what_was_added(added: list[int], asked: list[int]) -> None:
     items = ItemSet()

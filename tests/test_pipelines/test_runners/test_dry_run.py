@@ -34,7 +34,7 @@ MOST_TRANSFORMS = {
     "pageviews": 26,
     "passages": 38,
     "map jsonl": 69,
-    "qampari": 199,
+    "qampari": 179,
     "amber": 80,
     "entity-linking": 98,
     "vectors": 44,
