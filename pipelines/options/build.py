@@ -41,6 +41,8 @@ class BuildOptions(Checked):
     modules that definitions call (needs kbsource[lua]); rules: by rules only."""
     references: bool = False
     """Write tables of references and of their positions in the text. A build takes about 1.6 times as long."""
+    spread_tables: bool = False
+    """Repeat each cell of a table over the rows and columns that it covers."""
     traces: bool = False
     """Write tables of what each page was made from. A later build can then use the release as its --base."""
     base: Release | None = None
