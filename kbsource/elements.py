@@ -48,7 +48,7 @@ class CellLink(Row):
 
 
 class Cell(Row):
-    """One table cell as written. Cells are not repeated over the rows and columns they cover."""
+    """One table cell as written. Cells are repeated over what they cover only with `--spread-tables`."""
 
     text: Annotated[str, "text of the cell"]
     is_header: Annotated[bool, "true if written with ! (a header cell)"]

@@ -29,6 +29,7 @@ from kbsource.index.title_index import Resolution, TitleIndex, Unresolved
 from kbsource.index.title_index_build import DROPPED_FILE, dropped_sources
 from kbsource.pages.base import BaseRelease, RecordedPage
 from kbsource.pages.shards import FALLBACKS_NAMED, TemplateCounts
+from kbsource.pages.spread_tables import spread
 from kbsource.pages.staging import raw_pages
 from kbsource.records import (
     Anchor,
@@ -37,6 +38,7 @@ from kbsource.records import (
     CellLink,
     Infobox,
     InfoboxField,
+    Loss,
     Page,
     PageDependencies,
     RawPage,
@@ -138,11 +140,19 @@ class HtmlPageParser:
         return ParsedPage(raw, extract_html_fallback(raw.text, title=raw.title), status)
 
 
-def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: PageProps | None, site: Site) -> Page:
+def resolve_page(
+    parsed: ParsedPage,
+    resolver: TitleResolver,
+    properties: PageProps | None,
+    site: Site,
+    *,
+    spreads_tables: bool = False,
+) -> Page:
     """Returns the page as it is released: every link is looked up in the index of the same dump, and redirects are
     followed.
 
-    Without ``properties``, pages have no items, and only their own wikitext marks disambiguation pages.
+    Without ``properties``, pages have no items, and only their own wikitext marks disambiguation pages. With
+    ``spreads_tables``, cells are repeated over the rows and columns that they cover.
     """
     raw, text = parsed.raw, parsed.text
     page_id, title = raw.page_id, raw.title
@@ -174,7 +184,10 @@ def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: PagePr
             return ()
         return tuple([CellLink(link.start, link.end, *look_up(link.target)) for link in raw_links])
 
+    n_unspread = 0
+
     def table(parsed_table: ParsedTable) -> Table:
+        nonlocal n_unspread
         rows = tuple(
             tuple(
                 [
@@ -184,6 +197,10 @@ def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: PagePr
             )
             for row in parsed_table.rows
         )
+        if spreads_tables:
+            spread_rows = spread(rows)
+            n_unspread += spread_rows is None
+            rows = rows if spread_rows is None else spread_rows
         header: tuple[str, ...] = ()
         if rows and all(cell.is_header for cell in rows[0]) and len(rows) > 1:
             header = tuple(cell.text for cell in rows[0])
@@ -196,6 +213,10 @@ def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: PagePr
         )
         return Infobox(parsed_infobox.element, parsed_infobox.name, fields)
 
+    tables = tuple(table(parsed_table) for parsed_table in text.tables)
+    losses = text.losses
+    if n_unspread:
+        losses = tuple(sorted([*losses, Loss("table_not_spread", n_unspread)]))
     return Page(
         page_id=page_id,
         title=title,
@@ -210,10 +231,10 @@ def resolve_page(parsed: ParsedPage, resolver: TitleResolver, properties: PagePr
         categories=text.categories,
         template_categories=text.template_categories,
         redirects=resolver.redirects_to(page_id),
-        tables=tuple(table(parsed_table) for parsed_table in text.tables),
+        tables=tables,
         infoboxes=tuple(infobox(parsed_infobox) for parsed_infobox in text.infoboxes),
         templates=text.templates,
-        losses=text.losses,
+        losses=losses,
         parse_status=parsed.status,
     )
 
@@ -301,6 +322,7 @@ class MakePages:
     has_references: bool = False  #: produce ``NotedPage`` rows
     has_dependencies: bool = False  #: record dependencies
     base: str | None = None  #: folder of a release whose pages are reused; the index lists what has changed since
+    spreads_tables: bool = False  #: repeat cells over the rows and columns that they cover
 
     def prepare(self, *folders: str) -> None:
         """Copies index and definitions to this machine, for the lifetime of this process."""
@@ -316,7 +338,14 @@ class MakePages:
         if index is None:
             none = np.empty(0, np.int64)
             return PageChunks(
-                self.site, make(self.site), Unresolved(), None, none, row=row, has_dependencies=self.has_dependencies
+                self.site,
+                make(self.site),
+                Unresolved(),
+                None,
+                none,
+                row=row,
+                has_dependencies=self.has_dependencies,
+                spreads_tables=self.spreads_tables,
             )
         index = local_index(index)
         skipped = dropped_sources(f"{index}/{DROPPED_FILE}")
@@ -332,6 +361,7 @@ class MakePages:
             parser = make(self.site, definitions=store, invoke=invoke, exists=exists, asked=asked)
         base = None if self.base is None else BaseRelease(self.base, index)
         settings: dict[str, Any] = {"row": row, "has_dependencies": self.has_dependencies, "base": base}
+        settings["spreads_tables"] = self.spreads_tables
         return PageChunks(self.site, parser, titles, properties, skipped, **settings)
 
 
@@ -374,7 +404,9 @@ class PageChunks:
         row: type[Page] = Page,
         has_dependencies: bool = False,
         base: BaseRelease | None = None,
+        spreads_tables: bool = False,
     ) -> None:
+        self._spreads_tables = spreads_tables
         self._has_references = row is NotedPage
         self.schema = (
             schema_of(row).append(schema_of(RecordedPage).field("dependencies")) if has_dependencies else schema_of(row)
@@ -517,7 +549,7 @@ class PageChunks:
             RecordError: it breaks an invariant, even without its references.
         """
         self._resolver.names.clear()
-        page = resolve_page(parsed, self._resolver, self._properties, self._site)
+        page = resolve_page(parsed, self._resolver, self._properties, self._site, spreads_tables=self._spreads_tables)
         noted = noted_page(page, parsed.text.references)
         try:
             check_page(noted)

@@ -24,7 +24,6 @@ from mapping.options import (
     check_ending,
     ending_of,
 )
-from pipelines.commands.dumps import record_rows, record_values, rejected_text
 from pipelines.progress import Done, Progress, size
 from pipelines.terminal import Summary, command_line, facts_table, on_one_line, show_line, styled, table_text
 
@@ -298,6 +297,7 @@ def _shortened(text: str) -> str:
 def _template_pairs(snapshot: str, *, limit: int, calls: int) -> Summary:
     from kbsource.dump.ranges import expand_inputs, size_of
     from kbsource.html.template_pairs import pair_templates
+    from pipelines.commands.dumps import record_rows, record_values, rejected_text
 
     paths = expand_inputs([snapshot])
     with Progress().adding("compare", size_of(paths)) as add:

@@ -326,6 +326,7 @@ def _build(pipeline: Any, options: BuildOptions, inputs: BuildInputs, *, output:
             has_references=options.references,
             has_dependencies=options.record_dependencies,
             base=base,
+            spreads_tables=options.spread_tables,
             parser=options.parser if inputs.content == "wikitext" else HTML_PARSER,
             folder=join(staging, "pages"),
             timeout_s=options.page_timeout_s,

@@ -41,6 +41,8 @@ class BuildOptions(Checked):
     rules; definitions: the same without modules, which is faster; rules: by rules only."""
     references: bool = False
     """Write tables of references and of their positions in the text. A build takes about 1.6 times as long."""
+    spread_tables: bool = False
+    """Repeat each cell of a table over the rows and columns that it covers."""
     record_dependencies: bool = False
     """Write tables of what each page was made from, so that a later build can use the release as its --base."""
     base: Release | None = None

@@ -48,6 +48,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         has_dependencies: output pages also have a column ``dependencies`` of ``kbsource.records.PageDependencies``.
         base: folder of a release with dependencies. Pages that would be parsed to the same result are copied from it;
             ``index`` must then come from ``FindChanges``.
+        spreads_tables: repeat cells over the rows and columns that they cover.
         parser: ``module:class`` of the parser, constructed with the site; see ``kbsource.pages.articles.Parser``.
         folder, timeout_s, memory_bytes, beats, removes_input: see ``GuardedMap``; the timeout applies to one article.
     """
@@ -63,6 +64,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         has_references: bool = False,
         has_dependencies: bool = False,
         base: str | None = None,
+        spreads_tables: bool = False,
         parser: str = PARSER,
         folder: str | None = None,
         timeout_s: float | None = 60.0,
@@ -74,7 +76,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         if index is None and definitions is not None:
             raise SetupError("Definitions are used together with an index; give one from BuildTitleIndex.")
         self._parse = GuardedMap(
-            MakePages(site, parser, has_items, has_lua, has_references, has_dependencies, base),
+            MakePages(site, parser, has_items, has_lua, has_references, has_dependencies, base, spreads_tables),
             given=tuple(beam.pvalue.AsSingleton(folder) for folder in (index, definitions) if folder is not None),
             folder=folder,
             timeout_s=timeout_s,

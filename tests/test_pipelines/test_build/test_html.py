@@ -74,6 +74,29 @@ def test_the_release_keeps_every_invariant(release: Path) -> None:
     assert broken(release) == set()
 
 
+def test_cells_are_repeated_where_the_option_says_so(release: Path, tmp_path: Path) -> None:
+    def cells(folder: Path) -> list[tuple[str, int]]:
+        (page,) = [row for row in rows(folder, "pages") if row["page_id"] == 57]
+        return [(cell["text"], cell["rowspan"]) for row in page["tables"][0]["rows"] for cell in row]
+
+    table = '<tr><td>3</td></tr><tr><td colspan="60000">x</td></tr></tbody></table></section>'
+    html = LANTERN["article_body"]["html"].replace("</tbody></table></section>", table)
+    huge = html.replace(
+        "</section><link", f"<table>{'<tr><td rowspan=999 colspan=999>y</td></tr>' * 12}</table></section><link"
+    )
+    spread = {**LANTERN, "article_body": {"html": html.replace("60000", "2")}}
+    path = write_lines(tmp_path / "a.ndjson", [spread, PORT])
+    make(tmp_path / "r", path, spread_tables=True)
+    assert cells(tmp_path / "r") == [("1902", 1), ("2", 1), ("1902", 1), ("3", 1), ("x", 1), ("x", 1)]
+    assert broken(tmp_path / "r") == set()
+    assert cells(release) == [("1902", 2), ("2", 1)]
+
+    path = write_lines(tmp_path / "b.ndjson", [{**LANTERN, "article_body": {"html": huge}}, PORT])
+    made = make(tmp_path / "s", path, spread_tables=True)
+    assert made.manifest.findings["loss_table_not_spread"] == 1
+    assert cells(tmp_path / "s")[0] == ("1902", 1)
+
+
 def test_templates_are_listed_with_what_they_show_and_lose(release: Path) -> None:
     (row,) = rows(release, "templates")
     assert (row["name"], row["outcome"], row["uses"]) == ("Infobox ship", "expanded", 1)
