@@ -41,7 +41,13 @@ from pipelines.primitives.page_texts import ReleasePages
 from pipelines.progress import Done, Progress
 from pipelines.qampari.joins import FIND_QUERIES, decide_compositions
 from pipelines.qampari.plan import QampariPlan
-from pipelines.qampari.questions import candidates, considered_queries, questions, rows_of_chunks, table_candidates
+from pipelines.qampari.questions import (
+    candidates,
+    considered_queries,
+    joined_questions,
+    rows_of_chunks,
+    table_candidates,
+)
 from pipelines.qampari.steps import COMPOSITIONS, N_JOINS, N_JOINS_OF_TABLES, SIMPLE, TABLES, QampariSteps
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import do
@@ -80,7 +86,7 @@ def write_files(
             seed=options.seed,
             mixed=options.mixed,
         )
-        every_question = chain(questions(db, plan), rows_of_chunks([*simple, *composed], Question))
+        every_question = chain(joined_questions(db, plan), rows_of_chunks([*simple, *composed], Question))
         queries = chain(considered_queries(db, plan), rows_of_chunks(considered, QueryRow))
         files = write_release_files(
             statistics.seen(_numbered(every_question, draws)),

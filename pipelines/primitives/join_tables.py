@@ -28,13 +28,13 @@ THREADS = 1
 _DONE = "done"
 
 
-class TableRows(NamedTuple):
+class StepTable(NamedTuple):
     """A table between steps."""
 
     chunks: Any  # (key, ``BatchRef``)
     schema: pa.Schema  # columns to read
 
-    def only(self, *columns: str) -> TableRows:
+    def only(self, *columns: str) -> StepTable:
         """Returns the table with only some columns."""
         return self._replace(schema=pa.schema([self.schema.field(name) for name in columns]))
 
@@ -88,8 +88,8 @@ class TableJoin:
 
 
 def join_tables(
-    label: str, step: Join, inputs: Mapping[str, TableRows], *given: Any, folder: str, memory_mb: int, **bound: Any
-) -> tuple[dict[str, TableRows], Any]:
+    label: str, step: Join, inputs: Mapping[str, StepTable], *given: Any, folder: str, memory_mb: int, **bound: Any
+) -> tuple[dict[str, StepTable], Any]:
     """Adds a step that joins tables, and returns its output tables, and (counts, facts), one element.
 
     A finished step is not repeated, so use a folder for only one job with one input.
@@ -114,7 +114,7 @@ def join_tables(
     )
     begin = next(iter(inputs.values())).chunks.pipeline | f"{label}: begin" >> beam.Impulse()
     joined = begin | label >> run.with_outputs(*step.outputs, main=_DONE)
-    return {name: TableRows(joined[name], schema) for name, schema in step.outputs.items()}, joined[_DONE]
+    return {name: StepTable(joined[name], schema) for name, schema in step.outputs.items()}, joined[_DONE]
 
 
 def _join(

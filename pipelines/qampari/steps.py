@@ -15,7 +15,7 @@ from mapping.qampari.joins import SAID, said_values
 from mapping.qampari.names import NAMES, ValueKind, kinds_of_types, types_of_values
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.statements import FACTS, STATEMENT_COLUMNS, cut_facts, simple_facts, values_of
-from pipelines.primitives.join_tables import Join, TableRows, join_tables
+from pipelines.primitives.join_tables import Join, StepTable, join_tables
 from pipelines.primitives.lookup import MapRows, read_item_set, write_item_set
 from pipelines.primitives.shuffle import Checkpoint, CollectSorted
 from pipelines.qampari import joins, lists
@@ -105,15 +105,15 @@ class QampariSteps:
         _, done = self._run("release", Join(write_files, {}), joined, *given, **bound)
         return done
 
-    def _join(self, kind: str, step: Join, inputs: Mapping[str, TableRows], *given: Any) -> dict[str, TableRows]:
+    def _join(self, kind: str, step: Join, inputs: Mapping[str, StepTable], *given: Any) -> dict[str, StepTable]:
         outputs, done = self._run(kind, step, inputs, *given)
         name = step.function.__name__
         self._counts.append(done | f"{kind}: counts of {name}" >> beam.Map(_with_name, kind, name))
         return outputs
 
     def _run(
-        self, kind: str, step: Join, inputs: Mapping[str, TableRows], *given: Any, **bound: Any
-    ) -> tuple[dict[str, TableRows], Any]:
+        self, kind: str, step: Join, inputs: Mapping[str, StepTable], *given: Any, **bound: Any
+    ) -> tuple[dict[str, StepTable], Any]:
         plan, name = self._plan, step.function.__name__
         return join_tables(
             f"{kind}: {name.replace('_', ' ')}",
@@ -126,31 +126,31 @@ class QampariSteps:
             **bound,
         )
 
-    def _read_facts(self) -> TableRows:
+    def _read_facts(self) -> StepTable:
         to_facts = MapRows(partial(_simple_facts, plan=self._plan), opens=read_types)
         return self._read_statements("facts", FACTS, beam.ParDo(to_facts, self._types))
 
-    def _read_values(self, items: TableRows) -> TableRows:
+    def _read_values(self, items: StepTable) -> StepTable:
         """Reads the values of items."""
         subjects = items.chunks | "subjects" >> write_item_set(self._plan.folder("subjects.npy"))
         to_values = MapRows(partial(_values, plan=self._plan), opens=read_item_set)
         return self._read_statements("values", SAID, beam.ParDo(to_values, Given(subjects), self._kinds))
 
-    def _read_statements(self, name: str, schema: pa.Schema, convert: Any) -> TableRows:
+    def _read_statements(self, name: str, schema: pa.Schema, convert: Any) -> StepTable:
         read = read_places(self._paths["statements"], STATEMENT_COLUMNS, together="entity_id")
         rows = self._places["statements"] | f"statements for {name}" >> read | name >> convert
-        return TableRows(rows | f"store {name}" >> Checkpoint(self._plan.folder(name)), schema)
+        return StepTable(rows | f"store {name}" >> Checkpoint(self._plan.folder(name)), schema)
 
-    def _name_items(self, name: str, items: TableRows) -> TableRows:
+    def _name_items(self, name: str, items: StepTable) -> StepTable:
         paths, places = self._paths["items"], self._places["items"]
-        return TableRows(items.chunks | name >> name_listed_items(self._plan, name, paths, places), NAMES)
+        return StepTable(items.chunks | name >> name_listed_items(self._plan, name, paths, places), NAMES)
 
-    def _search(self, kind: str, wanted: TableRows) -> TableRows:
-        return TableRows(wanted.chunks | f"{kind}: search pages" >> search_facts(self._plan, kind), FOUND)
+    def _search(self, kind: str, wanted: StepTable) -> StepTable:
+        return StepTable(wanted.chunks | f"{kind}: search pages" >> search_facts(self._plan, kind), FOUND)
 
-    def _prove(self, kind: str, tried: TableRows) -> TableRows:
+    def _prove(self, kind: str, tried: StepTable) -> StepTable:
         proofs = find_proofs(self._plan.options, self._plan.folder(kind, "proofs"))
-        return TableRows(tried.chunks | f"{kind}: prove" >> proofs, PROOFS)
+        return StepTable(tried.chunks | f"{kind}: prove" >> proofs, PROOFS)
 
     def _ask_about_lists(self) -> tuple[Any, ...]:
         """Makes the questions about the tables of list pages: returns the chunks that were read, those of the questions
@@ -163,7 +163,7 @@ class QampariSteps:
             | "spread pages files" >> beam.Reshuffle()
             | "read lists" >> guarded(partial(ListReading, plan), plan, TABLES, "lists")
         ).chunks
-        looks = TableRows(read | "look for rows of tables" >> do(lists.find_list_looks, plan=plan), WANTED)
+        looks = StepTable(read | "look for rows of tables" >> do(lists.find_list_looks, plan=plan), WANTED)
         wanted = self._join(TABLES, lists.SORT_LOOKS, {"looks": looks})["wanted"]
         proved = self._join(TABLES, lists.PROVE_ROWS, {"found": self._search(TABLES, wanted)})["proved"]
         ask = do(lists.ask_about_lists, AllOf(proved.chunks), plan=plan)

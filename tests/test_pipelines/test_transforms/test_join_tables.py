@@ -15,7 +15,7 @@ from apache_beam.testing.util import assert_that
 
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, read_stored, write_chunk
 from kbsource.runtime.database import ordered_batches
-from pipelines.primitives.join_tables import JOINED, Join, TableJoin, TableRows, join_tables
+from pipelines.primitives.join_tables import JOINED, Join, StepTable, TableJoin, join_tables
 from pipelines.primitives.shuffle import CollectSorted
 
 NUMBERS = pa.schema([pa.field("n", pa.int64(), nullable=False)])
@@ -54,7 +54,7 @@ def _run(folder: Path, function: Any) -> Iterator[Any]:
     with TestPipeline(runner="FnApiRunner") as pipeline:
         more = pipeline | "more" >> beam.Create([1000])
         inputs = {
-            name: TableRows(pipeline | name >> beam.Create(chunks), NUMBERS)
+            name: StepTable(pipeline | name >> beam.Create(chunks), NUMBERS)
             for name, chunks in (("ones", ones), ("others", others))
         }
         given = beam.pvalue.AsSingleton(more)
