@@ -44,7 +44,7 @@ from pipelines.qampari.plan import QampariPlan
 from pipelines.qampari.questions import (
     candidates,
     considered_queries,
-    questions_in_order,
+    joined_questions,
     rows_of_chunks,
     table_candidates,
 )
@@ -86,7 +86,7 @@ def write_files(
             seed=options.seed,
             mixed=options.mixed,
         )
-        every_question = chain(questions_in_order(db, plan), rows_of_chunks([*simple, *composed], Question))
+        every_question = chain(joined_questions(db, plan), rows_of_chunks([*simple, *composed], Question))
         queries = chain(considered_queries(db, plan), rows_of_chunks(considered, QueryRow))
         files = write_release_files(
             statistics.seen(_numbered(every_question, draws)),

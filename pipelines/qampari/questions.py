@@ -61,7 +61,7 @@ def candidates(db: DuckDBPyConnection, plan: QampariPlan) -> Iterator[PoolQuesti
             yield PoolQuestion(query.key, _SUBSETS[kind], query.property_ids)
 
 
-def questions_in_order(db: DuckDBPyConnection, plan: QampariPlan) -> Iterator[Question]:
+def joined_questions(db: DuckDBPyConnection, plan: QampariPlan) -> Iterator[Question]:
     """Yields the questions in the order of the release."""
     sources = (joins.SIMPLE_ANSWERS, joins.COMPOSED_ANSWERS, joins.INTERSECTION_ANSWERS_WITH_PROOFS)
     for kind, query in enumerate(sources):
