@@ -273,7 +273,7 @@ _CUT_TAGS = frozenset(
 )
 # Those shown as block elements, which end the surrounding paragraph.
 _CUT_BLOCKS = frozenset(
-    """references gallery imagemap timeline score graph inputbox categorytree templatedata quiz rss
+    """references gallery imagemap timeline inputbox categorytree templatedata quiz rss
     dynamicpagelist randomimage listing chart""".split()
 )
 _LITERAL_TAGS = frozenset({"nowiki"})
