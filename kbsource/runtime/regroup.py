@@ -26,19 +26,14 @@ PIECE_ROWS = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class ByNumber:
-    """The group of each row by an integer column: the number, or its remainder modulo the number of groups."""
+    """The group of each row: the remainder of an integer column divided by the number of groups."""
 
     column: str
-    n_groups: int | None = None
-    shift: int = 0  # number of low bits that are ignored
+    n_groups: int
 
     def __call__(self, rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
-        return self.of(rows[self.column].to_numpy().astype(np.int64, copy=False))
-
-    def of(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Returns the groups of numbers."""
-        groups = numbers >> self.shift
-        return groups if self.n_groups is None else groups % self.n_groups
+        numbers: npt.NDArray[np.int64] = rows[self.column].to_numpy().astype(np.int64, copy=False)
+        return numbers % self.n_groups
 
 
 def write_groups(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Context, Decimal
 from functools import cached_property
 from itertools import accumulate
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kbsource.columns import batch_of, rows_of, schema_of
+from kbsource.columns import batch_of, schema_of
 from kbsource.index.title_index import TitleIndex
 from kbsource.release.pages.kind import PagesManifest
 from kbsource.release.pages.locations import Locations, index_folder
@@ -176,24 +176,6 @@ def _label(labels: list[dict[str, str]]) -> str | None:
     return next((by_language[language] for language in (*_LABEL_LANGUAGES, *variants) if language in by_language), None)
 
 
-class ItemNames:
-    """Looks up the names of items.
-
-    Args:
-        take: returns a row of NAMES for each item, in order.
-    """
-
-    def __init__(self, take: Callable[[Numbers], pa.RecordBatch]) -> None:
-        self._take = take
-
-    def rows(self, items: Numbers) -> dict[int, Name]:
-        """Returns the rows of items by number, in one look-up; all of them are held in memory."""
-        wanted = np.unique(items)
-        if not len(wanted):
-            return {}
-        return dict(zip(wanted.tolist(), rows_of(self._take(wanted), Name), strict=True))
-
-
 ValueKind = Literal["item", "year", "number", "text"]
 _KINDS: dict[str, ValueKind] = {"wikibase-item": "item", "entity": "item", "time": "year", "quantity": "number"}
 """By datatype of the property or type of the value."""
@@ -229,30 +211,6 @@ def names_of_value(kind: ValueKind, value: str) -> tuple[str, ...] | None:
     if kind == "year":
         return year_names(int(value))
     return number_names(value) if kind == "number" else text_names(value)
-
-
-class ValueNames:
-    """Looks up the names of values."""
-
-    def __init__(self, names: ItemNames, kinds: Mapping[str, ValueKind]) -> None:
-        self._names = names
-        self._kinds = kinds
-
-    def keys(self, property_id: str, values: Sequence[str]) -> list[str]:
-        """Returns the ``answer_key`` of each value of a property."""
-        kind = self._kinds.get(property_id, "text")
-        return [answer_key(kind, value) for value in values]
-
-    def take(self, values: Sequence[tuple[str, str]]) -> list[Name]:
-        """Returns the names of values, each given with its property, in order."""
-        kinds = [self._kinds.get(property_id, "text") for property_id, _ in values]
-        items = [int(value[1:]) for kind, (_, value) in zip(kinds, values, strict=True) if kind == "item"]
-        named = self._names.rows(np.array(items, np.int64))
-        found = []
-        for kind, (_, value) in zip(kinds, values, strict=True):
-            names = names_of_value(kind, value)
-            found.append(named[int(value[1:])] if names is None else Name(None, names))
-        return found
 
 
 def property_kinds(tables: WikidataTables) -> dict[str, ValueKind]:

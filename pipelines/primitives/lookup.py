@@ -2,63 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from kbsource.errors import named_faults
-from kbsource.files import Folder, join
-from kbsource.local_copies import local_copy
+from kbsource.files import Folder
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_batches
-from mapping.qampari.classes import ItemSet, Numbers
+from mapping.qampari.classes import ItemSet
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.runners.workers import WorkerDoFn
-
-
-class Lookup:
-    """Looks up rows by a numeric column. The files are sorted by this column and not compressed, so they can be
-    memory-mapped.
-
-    ``group_of`` maps a number to its group, which is the chunk in the key of the file with this number.
-    """
-
-    def __init__(
-        self, chunks: Sequence[tuple[ChunkKey, BatchRef]], column: str, group_of: Callable[[Numbers], Numbers]
-    ) -> None:
-        self._files = {key[1]: BatchRef(*stored) for key, stored in chunks}
-        self._opened: dict[int, tuple[Numbers, pa.Table]] = {}
-        self._column, self._group_of = column, group_of
-
-    def take(self, numbers: Numbers) -> pa.RecordBatch:
-        """Returns the row of each number, in the given order; all numbers must exist."""
-        groups = self._group_of(numbers)
-        order = np.argsort(groups, kind="stable")
-        in_order, groups = numbers[order], groups[order]
-        parts = []
-        edges = np.flatnonzero(np.diff(groups, prepend=-1, append=-1))
-        for start, end in pairwise(edges.tolist()):
-            known, table = self._table(int(groups[start]))
-            at = np.searchsorted(known, in_order[start:end])
-            assert (known[at] == in_order[start:end]).all()
-            parts.append(table.take(pa.array(at)))
-        back = np.empty_like(order)
-        back[order] = np.arange(len(order))
-        rows = pa.concat_tables(parts).combine_chunks().to_batches()[0]
-        return rows.take(pa.array(back))
-
-    def _table(self, group: int) -> tuple[Numbers, pa.Table]:
-        if group not in self._opened:
-            stored = self._files[group]
-            folder, _, name = stored.path.rpartition("/")
-            with pa.memory_map(join(local_copy(Folder.of(folder), [name]), name)) as source:
-                reader = pa.ipc.open_file(source)
-                table = pa.Table.from_batches([reader.get_batch(number) for number in range(stored.n_batches)])
-            self._opened[group] = table[self._column].to_numpy(), table
-        return self._opened[group]
 
 
 class MapRows(WorkerDoFn):

@@ -85,13 +85,6 @@ class PagesPlan:
         return join(self.staging, *names)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupedPagesPlan(PagesPlan):
-    """A ``PagesPlan`` for data whose rows are joined in groups."""
-
-    n_groups: int  # number of groups of rows, see ``groups_for``
-
-
 class PageTexts:
     """Reads pages of a release, with only the columns that alignment needs, in the order of the release.
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -53,71 +51,6 @@ def _in_order(
 ) -> Iterable[Any]:
     ordered = sorted(keyed, key=itemgetter(0))
     return [ordered] if function is None else function(ordered, *given)
-
-
-Collected = Sequence[tuple[ChunkKey, tuple[str, Any]]]
-"""(key, (name, chunk or counts)) in order; the first number of a key is the number of the step."""
-
-
-class StepOutputs:
-    """The results collected by ``StepCollector``, by name."""
-
-    def __init__(self, collected: Collected) -> None:
-        self._collected = collected
-
-    def steps(self, name: str) -> Iterator[list[BatchRef]]:
-        """Iterates over the chunks of each step, in order."""
-        own = ((key[0], BatchRef(*chunk)) for key, (kind, chunk) in self._collected if kind == name)
-        for _, of_step in groupby(own, key=itemgetter(0)):
-            yield [chunk for _, chunk in of_step]
-
-    def counts(self, name: str) -> dict[str, int]:
-        """Returns the sums of counts."""
-        counts: Counter[str] = Counter()
-        for _, (kind, value) in self._collected:
-            if kind == name:
-                counts.update(value)
-        return dict(sorted(counts.items()))
-
-
-class OutputNames(NamedTuple):
-    """A step's number, and the names of its outputs in the final collection, by output."""
-
-    number: int
-    names: Mapping[str, str]
-
-
-class StepCollector:
-    """Collects the steps' outputs for the final commit: chunks and counts, by name, in the order of the release."""
-
-    def __init__(self) -> None:
-        self._found: list[Any] = []
-        self._n_steps = 0
-
-    def step(self, **names: str) -> OutputNames:
-        """Returns the next step, given the names of its outputs. Pass the result of ``map_groups`` for this step to
-        ``take``."""
-        self._n_steps += 1
-        return OutputNames(self._n_steps, names)
-
-    def take(self, reported: Any) -> None:
-        """Adds (key, (name, chunk or counts)), where the first number of the key is the number of a step."""
-        self._found.append(reported)
-
-    def add(self, name: str, values: Any) -> None:
-        """Adds (key, chunk or counts) with distinct keys, under a name, as the next step."""
-        step = self.step().number
-        self._found.append(values | f"{name} {step}" >> beam.Map(_with_name, step, name))
-
-    def finish(self, function: Callable[..., Iterable[Any]], *given: Any) -> Any:
-        """Returns the output of a function that is called with one ordered list of (key, (name, value)), for
-        ``StepOutputs``."""
-        return tuple(self._found) | "made" >> beam.Flatten() | "finish" >> CollectSorted(function, *given)
-
-
-def _with_name(element: tuple[ChunkKey, Any], step: int, name: str) -> tuple[ChunkKey, tuple[str, Any]]:
-    key, value = element
-    return ChunkKey(step, max(key)), (name, value)
 
 
 class Checkpoint(beam.PTransform):  # type: ignore[misc]  # Beam is not typed

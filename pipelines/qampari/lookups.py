@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from kbsource.files import Folder
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored, rows_batch
-from kbsource.runtime.regroup import ByNumber
 from mapping.qampari.classes import (
     ClassTypes,
     ItemSet,
@@ -24,13 +23,12 @@ from mapping.qampari.classes import (
     labelled_items,
     pairs_of_classes,
 )
-from mapping.qampari.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, item_terms, name_items
+from mapping.qampari.names import NAMES, TERM_COLUMNS, item_terms, name_items
 from mapping.qampari.records import ProofText
-from pipelines.primitives.group_map import By, GroupWork, map_groups
-from pipelines.primitives.lookup import Lookup, MapRows, read_item_set, write_item_set
-from pipelines.primitives.page_texts import GroupedPagesPlan, PagesPlan, ReleasePages
+from pipelines.primitives.lookup import MapRows, read_item_set, write_item_set
+from pipelines.primitives.page_texts import PagesPlan, ReleasePages
 from pipelines.primitives.shuffle import Checkpoint, CollectSorted, keep_batch
-from pipelines.qampari.plan import ITEMS, QampariPlan
+from pipelines.qampari.plan import QampariPlan
 from pipelines.runners.workers import do, wired
 from pipelines.transforms.tables import ReadTable, read_places
 
@@ -134,29 +132,6 @@ def read_types(path: str) -> ClassTypes:
 
 
 @wired
-def find_item_names(items: Any, plan: GroupedPagesPlan, name: str, paths: tuple[str, ...], places: Any) -> Any:
-    """(key, ``BatchRef``) of rows of ITEMS -> the same for rows of NAMES; pass all of them to ``open_item_names``.
-
-    ``places`` is the result of ``find_places`` for the files of items at ``paths``.
-    """
-    needed = items | "set" >> write_item_set(plan.folder(name, "needed.npy"))
-    by_item = By(ByNumber("item", plan.n_groups))
-    terms = (
-        places
-        | "read" >> read_places(paths, TERM_COLUMNS)
-        | "needed" >> beam.ParDo(MapRows(item_terms, opens=read_item_set), Given(needed))
-    )
-    named = {"terms": terms, "items": items} | "name" >> map_groups(
-        partial(_name, plan=plan),
-        plan.folder(name),
-        outputs={"names": NAMES},
-        by={"terms": by_item, "items": by_item},
-        plain=("names",),
-    )
-    return named.names
-
-
-@wired
 def name_listed_items(items: Any, plan: PagesPlan, name: str, paths: tuple[str, ...], places: Any) -> Any:
     """(key, ``BatchRef``) of rows of ITEMS -> the same for rows of NAMES, for those items that Wikidata has.
 
@@ -176,17 +151,6 @@ def _named(batch: pa.RecordBatch, needed: ItemSet, *, pages: ReleasePages) -> pa
     named = name_items(np.unique(terms["item"].to_numpy()), terms, pages.of_items())
     table = pa.Table.from_batches(named, NAMES).combine_chunks()
     return next(iter(table.to_batches()), rows_batch((), NAMES))
-
-
-def _name(work: GroupWork, *, plan: GroupedPagesPlan) -> None:
-    items = np.unique(work.table("items", ITEMS)["item"].to_numpy())
-    for batch in name_items(items, work.table("terms", TERMS), plan.pages.of_items()):
-        work.write("names", batch)
-
-
-def open_item_names(chunks: Sequence[tuple[ChunkKey, BatchRef]], plan: GroupedPagesPlan) -> ItemNames:
-    """Opens the results of ``find_item_names``."""
-    return ItemNames(Lookup(chunks, "item", ByNumber("item", plan.n_groups).of).take)
 
 
 def proof_texts(rows: pa.RecordBatch | pa.Table) -> list[ProofText]:

@@ -9,7 +9,6 @@ from typing import get_type_hints
 import pyarrow as pa
 
 from kbsource.runtime.database import MEMORY_MB
-from kbsource.runtime.regroup import ByNumber
 from mapping.qampari.classes import required
 from mapping.qampari.evidence import CandidateSentence
 from mapping.qampari.joins import JoinRules
@@ -60,10 +59,6 @@ class QampariPlan(PagesPlan):
     def composed(self) -> list[str]:
         """Returns the relations of values to ask about."""
         return [relation.property_id for relation in self.relations.composition.values() if relation.is_enabled]
-
-
-BY_FACT = ByNumber("fact", shift=FACT_BITS)
-"""Returns the group of each row: the group that numbered its fact."""
 
 
 ITEMS = pa.schema(required("item"))

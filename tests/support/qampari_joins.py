@@ -9,7 +9,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from kbsource.runtime.chunks import rows_batch
@@ -18,7 +17,7 @@ from kbsource.wikidata.kind import WikidataTables
 from mapping.qampari import classes, joins, statements
 from mapping.qampari.classes import ClassTypes, ItemSet, Numbers
 from mapping.qampari.joins import JoinRules
-from mapping.qampari.names import NAMES, TERM_COLUMNS, TERMS, ItemNames, ItemPages, ValueKind, item_terms, name_items
+from mapping.qampari.names import ValueKind
 from mapping.qampari.questions import FAMILY_BITS, QueryNumbers, Relations, SimpleQuery
 from mapping.qampari.selection import AnswerFilter
 
@@ -172,19 +171,6 @@ def widest(queries: Iterable[tuple[str, Iterable[int]]], breadths: Mapping[str, 
         rows = db.execute("select query from decided where outcome = 'wider_type'").fetchall()
     labels = {number: label for label, number in number_of.items()}
     return {labels[number] for (number,) in rows}
-
-
-def names_of(tables: WikidataTables, items: Numbers, pages: ItemPages) -> ItemNames:
-    """What items are called."""
-    needed = ItemSet()
-    needed.add(items)
-    terms = [item_terms(batch, needed) for batch in tables.batches("items", TERM_COLUMNS)]
-    named = pa.Table.from_batches(name_items(items, pa.Table.from_batches(terms, TERMS), pages), NAMES)
-
-    def take(wanted: Numbers) -> pa.RecordBatch:
-        return named.take(pa.array(np.searchsorted(items, wanted))).combine_chunks().to_batches()[0]
-
-    return ItemNames(take)
 
 
 def _table(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:

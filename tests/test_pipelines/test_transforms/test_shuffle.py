@@ -1,13 +1,10 @@
-"""CollectSorted, Checkpoint, Regroup and map_groups: what is kept, what is shuffled, what is worked on together."""
+"""CollectSorted, Checkpoint and Regroup: what is kept, and what is shuffled."""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -21,8 +18,7 @@ from hypothesis import strategies as st
 
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored
 from kbsource.runtime.regroup import merge_group, read_group, whole_runs, write_groups
-from pipelines.primitives.group_map import COUNTS, TOLD, By, GroupWork, map_groups
-from pipelines.primitives.shuffle import Checkpoint, Collected, CollectSorted, Regroup, StepCollector, StepOutputs
+from pipelines.primitives.shuffle import Checkpoint, CollectSorted, Regroup
 from tests.support.chunk_functions import NUMBERS
 from tests.support.examples import examples
 
@@ -94,83 +90,6 @@ def test_merging_is_sorting(
         merged = list(merge_group(pieces, ("a", "b")))
 
     assert [tuple(row.values()) for batch in merged for row in batch.to_pylist()] == sorted(chain.from_iterable(chunks))
-
-
-def add_up(work: GroupWork, more: int) -> None:
-    """Gives the sum of both inputs with what is given, and the rows of the first that are even, in order."""
-    ones = values(work.rows("ones"))
-    others = work.table("others", NUMBERS)["n"].to_pylist()
-    if 13 in ones:
-        raise AssertionError("done again")
-    work.add("sums", (sum(ones) + sum(others) + more,))
-    work.extend("even", (np.array([n for n in ones if n % 2 == 0], np.int64),))
-    work.counts["rows"] += len(ones) + len(others)
-
-
-def copy(work: GroupWork) -> None:
-    """Gives what another step gave."""
-    for batch in work.rows("even"):
-        work.write("same", batch)
-
-
-def _keep(values: list[Any], path: Path) -> None:
-    path.write_bytes(pickle.dumps(values))
-
-
-def _told(collected: Collected, *, path: Path) -> Iterable[None]:
-    found = StepOutputs(collected)
-    pairs = [[values(read_stored(batch)) for batch in step] for step in found.steps("pairs")]
-    _keep([pairs, found.counts("numbers")], path)
-    return ()
-
-
-def _run(folder: Path, ones: list[Any]) -> list[list[Any]]:
-    names, steps = ("sums", "even", COUNTS), StepCollector()
-    with TestPipeline(runner="FnApiRunner") as pipeline:
-        more = pipeline | "more" >> beam.Create([1000])
-        inputs = {
-            "ones": pipeline | "1" >> beam.Create(ones),
-            "others": pipeline | "2" >> beam.Create([chunk(0, 0, 25, 31)]),
-        }
-        made = inputs | map_groups(
-            add_up,
-            str(folder / "made"),
-            outputs={"sums": NUMBERS, "even": NUMBERS},
-            by={"ones": By(tens, ("n",)), "others": By(tens)},
-            given=(beam.pvalue.AsSingleton(more),),
-            step=steps.step(even="pairs", counts="numbers"),
-        )
-        steps.take(made[TOLD])
-        steps.finish(partial(_told, path=folder / "told"))
-        for name in names:
-            collected = made[name] | f"collect {name}" >> CollectSorted()
-            assert_that(collected, partial(_keep, path=folder / name), label=f"take {name}")
-        again = {"even": made["even"]} | "again" >> map_groups(copy, str(folder / "again"), outputs={"same": NUMBERS})
-        assert_that(again["same"] | beam.Keys(), equal_to([(0, 0), (0, 1)]), label="groups of even")
-    return [pickle.loads((folder / name).read_bytes())[0] for name in names]  # noqa: S301  # written above
-
-
-def test_inputs_come_together_by_group_and_outputs_without_rows_do_not_come(tmp_path: Path) -> None:
-    chunks = [chunk(1, 0, 12, 4, 21), chunk(0, 0, 2, 11, 10)]
-
-    sums, even, counts = _run(tmp_path, chunks)
-
-    def in_groups(found: list[Any]) -> list[Any]:
-        return [(key, values(read_stored(stored))) for key, stored in found]
-
-    assert in_groups(sums) == [
-        (ChunkKey(0, 0), [1006]),
-        (ChunkKey(0, 1), [1033]),
-        (ChunkKey(0, 2), [1046]),
-        (ChunkKey(0, 3), [1031]),
-    ]
-    assert in_groups(even) == [(ChunkKey(0, 0), [2, 4]), (ChunkKey(0, 1), [10, 12])]
-    assert counts == [(ChunkKey(0, n), {"rows": rows}) for n, rows in enumerate((2, 3, 2, 1))]
-
-    assert pickle.loads((tmp_path / "told").read_bytes()) == [[[[2, 4], [10, 12]]], {"rows": 8}]  # noqa: S301
-
-    # What is there is not done again.
-    assert _run(tmp_path, [*chunks, chunk(2, 0, 13)])[2] == counts
 
 
 def test_of_nothing_one_empty_list() -> None:
