@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from kbsource.columns import rows_of
 from kbsource.runtime.chunks import rows_batch
 from kbsource.runtime.database import connected, insert
 from kbsource.wikidata.kind import WikidataTables
 from mapping.qampari import classes, joins, statements
 from mapping.qampari.classes import ClassTypes, ItemSet, Numbers
 from mapping.qampari.joins import JoinRules
-from mapping.qampari.names import ValueKind
+from mapping.qampari.names import TERM_COLUMNS, TERMS, ItemPages, Name, ValueKind, item_terms, name_items
 from mapping.qampari.questions import FAMILY_BITS, QueryNumbers, Relations, SimpleQuery
 from mapping.qampari.selection import AnswerFilter
 
@@ -171,6 +172,19 @@ def widest(queries: Iterable[tuple[str, Iterable[int]]], breadths: Mapping[str, 
         rows = db.execute("select query from decided where outcome = 'wider_type'").fetchall()
     labels = {number: label for label, number in number_of.items()}
     return {labels[number] for (number,) in rows}
+
+
+def names_of(tables: WikidataTables, items: Numbers, pages: ItemPages) -> dict[int, Name]:
+    """What items are called, by number."""
+    needed = ItemSet()
+    needed.add(items)
+    terms = pa.Table.from_batches([item_terms(batch, needed) for batch in tables.batches("items", TERM_COLUMNS)], TERMS)
+    return {
+        row.item: row
+        for batch in name_items(items, terms, pages)
+        for row in rows_of(batch, Name)
+        if row.item is not None
+    }
 
 
 def _table(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:

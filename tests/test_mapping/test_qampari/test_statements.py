@@ -410,19 +410,17 @@ def test_what_items_are_called_however_many_are_named_at_once(
     monkeypatch.setattr(module, "_BATCH_ROWS", batch_rows)
     items = np.array(sorted(EXPECTED), np.int64)
 
-    found = names_of(tables, items, pages)
-    rows = found.rows(items[::-1])
+    rows = names_of(tables, items, pages)
 
     assert {item: list(row.names) for item, row in rows.items()} == EXPECTED
     for number in EXPECTED:
         assert (rows[number].page_id, rows[number].title) == (pages.page(number) or (None, None))
-    assert found.rows(np.array([1001, 5, 77, 5], np.int64)) == {number: rows[number] for number in (5, 77, 1001)}
 
 
 def test_no_items_at_all(tables: WikidataTables, pages: ItemPages) -> None:
     none = np.empty(0, np.int64)
 
-    assert names_of(tables, none, pages).rows(none) == {}
+    assert names_of(tables, none, pages) == {}
 
 
 @settings(max_examples=examples(20))
