@@ -37,7 +37,7 @@ def components(locked: str) -> Iterator[dict[str, Any]]:
             "name": name,
             "version": found["version"],
             "purl": purl,
-            "hashes": [{"alg": "SHA-256", "content": one} for one in sums],
+            "hashes": [{"alg": "SHA-256", "content": digest} for digest in sums],
         }
         if found["marker"]:
             component["properties"] = [{"name": "python:marker", "value": found["marker"]}]
@@ -64,7 +64,7 @@ def bill(project: dict[str, Any], locked: str) -> dict[str, Any]:
             }
         },
         "components": found,
-        "dependencies": [{"ref": own, "dependsOn": [one["bom-ref"] for one in found]}],
+        "dependencies": [{"ref": own, "dependsOn": [component["bom-ref"] for component in found]}],
     }
 
 

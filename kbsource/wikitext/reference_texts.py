@@ -8,9 +8,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from html import unescape
 from typing import NamedTuple
 
+from kbsource.numerals import unescape
 from kbsource.wikitext.asked import Dependencies
 from kbsource.wikitext.braces import expand_braces
 from kbsource.wikitext.citations import find_note, is_citation, note_names, read_citation, read_link, read_text
@@ -43,6 +43,8 @@ _LINK = re.compile(
 )
 # Source: handleExternalLinks and makeFreeExternalLink of MediaWiki 1.43's Parser.
 _ADDRESS_END = re.compile(r"&(?:lt|gt|nbsp|#[xX]0*(?:3[CcEe]|[Aa]0)|#0*(?:60|62|160));")
+# Source: cleanUrl of its Sanitizer.
+_NOT_IN_ADDRESS = re.compile(r"[\[\]<>\"\x00-\x20\x7f]")
 _STOPS = ",;\\.:!?"
 _MARKUP = re.compile(r"[\[\]{}<>&\x00-\x1f]|''|__")
 _YEAR = re.compile(r"(?<!\d)\d{4}[a-z]?(?![\da-z])")
@@ -178,6 +180,7 @@ class ReferenceReader:
             written = link[1] or link[3]
             if "&" in written:
                 written = unescape(_ADDRESS_END.split(written, maxsplit=1)[0])
+                written = _NOT_IN_ADDRESS.sub(lambda found: f"%{ord(found[0]):02X}", written)
             source = read_link(written if link[1] else _without_stops(written), self._plain(link[2] or ""))
             address = _bare(source.url or link[0])
             if address not in known:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Annotated, NamedTuple
 
 from kbsource.elements import Cell, Table
@@ -89,7 +90,7 @@ def table_sentences(number: int, table: Table) -> list[RowSentence]:
         number: position of the table in its page, from 0.
     """
     placed = _placed(table.rows, _SHARE * sum(map(len, table.rows)) + _FREE)
-    width = max((one.column + one.n_columns for row in placed or () for one in row), default=0)
+    width = max((cell.column + cell.n_columns for row in placed or () for cell in row), default=0)
     has_names = placed is not None and 0 < width <= len(table.header)
     if placed is not None and _n_repeated(table, placed, has_names=has_names) > _SHARE * _n_chars(table) + _FREE:
         placed, has_names = None, False
@@ -111,10 +112,10 @@ def _n_chars(table: Table) -> int:
 def _n_repeated(table: Table, placed: Iterable[Sequence[_Placed]], *, has_names: bool) -> int:
     """Returns the number of characters that the rows have with their headers and repeated cells."""
     n_chars = 0
-    for one in (one for row in placed for one in row):
-        n_chars += len(table.rows[one.row][one.cell].text)
-        if has_names and one.n_columns <= _MOST_NAMED:
-            n_chars += sum(map(len, table.header[one.column : one.column + one.n_columns]))
+    for cell in chain.from_iterable(placed):
+        n_chars += len(table.rows[cell.row][cell.cell].text)
+        if has_names and cell.n_columns <= _MOST_NAMED:
+            n_chars += sum(map(len, table.header[cell.column : cell.column + cell.n_columns]))
     return n_chars
 
 
@@ -148,15 +149,15 @@ def _placed(rows: Sequence[Sequence[Cell]], most: int) -> list[list[_Placed]] | 
 def _fields(table: Table, row: Sequence[_Placed], *, has_names: bool) -> list[list[_Text]]:
     """Returns the fields of a row: the texts of headers, then the value."""
     fields: list[list[_Text]] = []
-    for one in row:
-        value = table.rows[one.row][one.cell].text
-        columns = range(one.column, one.column + one.n_columns) if one.n_columns <= _MOST_NAMED else range(0)
+    for cell in row:
+        value = table.rows[cell.row][cell.cell].text
+        columns = range(cell.column, cell.column + cell.n_columns) if cell.n_columns <= _MOST_NAMED else range(0)
         names: dict[str, _Text] = {}
         for column in columns if has_names else ():
             name = table.header[column]
             if name.strip() not in ("", value.strip()):
                 names.setdefault(name.strip(), _Text(name, None, column))
-        fields.append([*names.values(), _Text(value, one.row, one.cell)])
+        fields.append([*names.values(), _Text(value, cell.row, cell.cell)])
     is_named = not table.header and len(fields) > 1 and table.rows[row[0].row][row[0].cell].is_header
     if is_named and fields[0][0].text.strip() and fields[1][0].text.strip():
         fields[:2] = [fields[0] + fields[1]]

@@ -70,8 +70,8 @@ def cut_facts(facts: pa.RecordBatch, most: int) -> pa.RecordBatch:
     frequent = counts.field("values").to_numpy()[counts.field("counts").to_numpy() > most + 1]
     is_cut = np.isin(pair, frequent)
     places = [np.flatnonzero(~is_cut)]
-    for one in frequent:
-        own = np.flatnonzero(pair == one)
+    for value_pair in frequent:
+        own = np.flatnonzero(pair == value_pair)
         _, first = np.unique(subject[own], return_index=True)
         places.append(own[first[: most + 1]])
     return facts.take(pa.array(np.concatenate(places)))

@@ -96,7 +96,12 @@ def state_answers(work: TableJoin, *, plan: QampariPlan) -> None:
         run_sql(db, joins.NUMBER_FACTS, plan)
         _write(work, "answers", db, joins.NUMBERED_ANSWERS, joins.ANSWERS, plan)
         relations = plan.relations.simple.values()
-        _state(work, db, [(one.property_id, one.hypothesis("{entity}", "{value}")) for one in relations], plan)
+        _state(
+            work,
+            db,
+            [(relation.property_id, relation.hypothesis("{entity}", "{value}")) for relation in relations],
+            plan,
+        )
 
 
 STATE_ANSWERS = Join(
@@ -116,7 +121,7 @@ def state_values(work: TableJoin, *, plan: QampariPlan) -> None:
         _name_unlisted(work, db, "named_values", joins.UNLISTED_VALUES, plan)
         run_sql(db, joins.CLAIM_VALUES, plan)
         relations = plan.relations.composition.values()
-        _state(work, db, [(one.property_id, one.sentence) for one in relations], plan)
+        _state(work, db, [(relation.property_id, relation.sentence) for relation in relations], plan)
 
 
 STATE_VALUES = Join(state_values, {"facts": joins.FACT_ROWS, "unlisted": NAMES, "wanted": WANTED})

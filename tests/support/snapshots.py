@@ -117,7 +117,7 @@ def write_tar(path: Path, members: Iterable[Iterable[Mapping[str, Any]]], *, for
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w", format=form) as archive:
         for number, own in enumerate(members):
-            data = b"\n".join(json.dumps(one).encode() for one in own)
+            data = b"\n".join(json.dumps(value).encode() for value in own)
             # such a long name takes a header of its own
             facts = tarfile.TarInfo(f"enwiki_namespace_0_{number}{'x' * 120}.ndjson")
             facts.size = len(data)

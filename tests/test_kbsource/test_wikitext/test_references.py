@@ -246,6 +246,24 @@ def test_any_page_is_what_it_is_without_and_its_marks_stand_in_it(pieces: list[s
             assert not before[-1:].isspace()
 
 
+@pytest.mark.parametrize(
+    ("content", "url"),
+    [
+        ("http://a.b/c&#13;d", "http://a.b/c%0Dd"),
+        ("http://x.y&#13", "http://x.y&#13"),
+        ("[http://a.b/?x=1&copy=2&amp;lang=en A title]", "http://a.b/?x=1&copy=2&lang=en"),
+        ("[http://a.b/&#x5D;c&#32;d A title]", "http://a.b/%5Dc%20d"),
+        ("{{cite web|title=A|url=http://a.b/?x=1&copy=2&sect=3}}", "http://a.b/?x=1&copy=2&sect=3"),
+    ],
+)
+def test_character_references_in_addresses(content: str, url: str) -> None:
+    references = parse(f"<ref>{content}</ref>").references
+    assert references is not None
+    (found,) = references.refs
+    assert found.citation is not None
+    assert found.citation.url == url
+
+
 @pytest.mark.parametrize("piece", ["<ref>x</ref>\n", "a <ref>x</ref>"], ids=["lines", "one line"])
 def test_work_grows_with_the_page_alone(piece: str) -> None:
     def work(n: int) -> None:

@@ -198,8 +198,8 @@ def test_facts_that_are_cut_short_in_chunks_give_the_same_queries(
     cut = [cut_facts(batch, 6) for batch in _facts(triples, masks, size)]
     for batch, given_ in zip(cut, _facts(triples, masks, size), strict=True):
         keys, before = (
-            {*zip(*(one[name].to_pylist() for name in ("property", "value", "subject")), strict=True)}
-            for one in (batch, given_)
+            {*zip(*(facts[name].to_pylist() for name in ("property", "value", "subject")), strict=True)}
+            for facts in (batch, given_)
         )
         assert keys <= before
         n_before, n_left = (Counter(key[:2] for key in found) for found in (before, keys))
