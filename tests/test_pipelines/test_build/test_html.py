@@ -121,7 +121,7 @@ def test_a_build_that_was_killed_is_resumed_with_the_same_bytes(tmp_path: Path) 
     for number, n_files in enumerate((4, 12)):
         output = tmp_path / f"killed-{number}"
         arguments = ["build", str(lines), "--output", str(output), "--range-bytes", "20000"]
-        arguments += ["--runner", "local-multi", "--workers", "2"]
+        arguments += ["--workers", "2"]
         code, _ = run_and_kill(arguments, temporary=tmp_path / "tmp", who="driver", output=output, n_files=n_files)
         assert code == -signal.SIGKILL
         assert not (output / "manifest.json").exists()
