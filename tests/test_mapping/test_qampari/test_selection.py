@@ -203,6 +203,7 @@ def _draw(
     st.sampled_from(("a", "b")),
     st.sampled_from(("train", "drop")),
 )
+@pytest.mark.slow
 def test_laws_of_the_draw(candidates: list[PoolQuestion], n: int, train: int, seed: str, mixed: Mixed) -> None:
     drawn = _draw(candidates, n=n, train=train, seed=seed, mixed=mixed)
 

@@ -243,6 +243,7 @@ def _files(folder: Path) -> dict[str, tuple[int, int]]:
     }
 
 
+@pytest.mark.slow
 def test_whatever_is_sent_is_answered_or_refused(server: tuple[str, Path], caplog: pytest.LogCaptureFixture) -> None:
     url, folder = server
     address, before, logged = urlsplit(url), _files(folder), logging.getLogger("uvicorn")

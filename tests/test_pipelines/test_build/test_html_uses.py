@@ -105,6 +105,7 @@ def test_a_release_of_wikitext_is_compared_with_it(old: Path, tmp_path: Path) ->
     assert outcomes == {"Lantern (ferry)": "added", "Port Sellick": "unchanged"}
 
 
+@pytest.mark.slow
 def test_a_benchmark_ages_over_it(old: Path, new: Path, tmp_path: Path) -> None:
     with KnowledgeSource.open(str(old)) as kb:
         page = kb.by_id(57)
@@ -141,6 +142,7 @@ def same_files(first: Path, second: Path) -> dict[str, int]:
     return {name: len(data) for name, data in own.items()}
 
 
+@pytest.mark.slow
 def test_qampari_asks_the_same_questions_of_it(tmp_path: Path) -> None:
     world = random_maker(3, n_works=60).write(tmp_path / "world")
     html = world._replace(kb=rebuilt(world.kb, tmp_path))
@@ -151,6 +153,7 @@ def test_qampari_asks_the_same_questions_of_it(tmp_path: Path) -> None:
     assert broken(tmp_path / "html", kb=html.kb) == set()
 
 
+@pytest.mark.slow
 def test_amber_makes_the_same_sets_of_it(tmp_path: Path) -> None:
     world = write_world(*random_world(3, n_people=60), tmp_path / "world")
     html = world._replace(kb=rebuilt(world.kb, tmp_path))

@@ -97,6 +97,7 @@ def test_a_model_is_downloaded_where_that_is_asked_for_and_then_found_in_the_cac
     assert hub.asked == []
 
 
+@pytest.mark.slow
 def test_every_model_may_be_named_and_manifests_tell_its_commit(hub: FakeHub, tmp_path: Path, release: Path) -> None:
     passages, vectors = tmp_path / "passages", tmp_path / "passages-vectors"
     found = tmp_path / "found.jsonl"
