@@ -104,9 +104,9 @@ def _size(part: DumpRange) -> int:
 
 
 def _samples(ranges: Sequence[DumpRange]) -> tuple[DumpRange, ...]:
-    """Returns the beginnings of ranges that are spread over the dump; all of a small dump."""
-    step = max(1, len(ranges) // N_SAMPLES)
+    """Returns the beginnings of up to ``N_SAMPLES`` ranges that are spread over the dump."""
+    n = min(N_SAMPLES, len(ranges))
+    chosen = (ranges[(2 * index + 1) * len(ranges) // (2 * n)] for index in range(n))
     return tuple(
-        replace(part, index=index, end=min(part.end, part.start + SAMPLE_BYTES))
-        for index, part in enumerate(ranges[step // 2 :: step])
+        replace(part, index=index, end=min(part.end, part.start + SAMPLE_BYTES)) for index, part in enumerate(chosen)
     )

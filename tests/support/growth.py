@@ -10,14 +10,14 @@ _SECONDS = 0.01  # less than this is not measured, but noise
 _TURNS = 5
 
 
-def assert_linear(work: Callable[[int], object], n: int, *, most: int = 10**9) -> None:
+def assert_linear(work: Callable[[int], object], n: int) -> None:
     """Work of four times the size costs less than eight times as much, in one of five turns.
 
     Work by the square costs sixteen times as much in each of them. The size begins at `n` and is doubled until the work
-    costs ten milliseconds, or is `most`. Collections of garbage are left out, as they cost what else the process holds.
+    costs ten milliseconds. Collections of garbage are left out, as they cost what else the process holds.
     """
     work(n)  # what is only made once is made here
-    while n < most and _seconds(work, n) < _SECONDS:
+    while _seconds(work, n) < _SECONDS:
         n *= 2
     turns = []
     for _ in range(_TURNS):

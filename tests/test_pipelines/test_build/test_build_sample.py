@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kbsource.dump.ranges import DumpRange
 from pipelines.cli import main
 from pipelines.jobs import build_sample
 from tests.support import mini_wiki
@@ -49,6 +51,15 @@ def test_samples_are_spread_over_a_dump_and_stand_for_all_of_it(
     assert whole is not None
     assert part is not None
     assert 0.3 < part["release_bytes"] / whole["release_bytes"] < 4
+
+
+@pytest.mark.parametrize(("n_ranges", "expected"), [(1, [0]), (3, [0, 1, 2]), (15, [0, 2, 4, 6, 8, 10, 12, 14])])
+def test_samples_are_few_and_spread_over_all_ranges(n_ranges: int, expected: list[int]) -> None:
+    part = DumpRange(0, "x", 0, 1 << 20, "bz2", 1 << 30)
+    ranges = [replace(part, index=index, path=str(index)) for index in range(n_ranges)]
+    samples = build_sample._samples(ranges)
+    assert [int(sample.path) for sample in samples] == expected
+    assert {sample.end - sample.start for sample in samples} == {build_sample.SAMPLE_BYTES}
 
 
 @pytest.mark.parametrize("options", [("--limit-pages", "3"), ("--only-titles", "titles.txt"), ()], ids=str)
