@@ -68,10 +68,10 @@ from pipelines.primitives.joins import (
     row_batches,
     stored_page_groups,
     stored_table,
-    write_batch,
     write_by_pages,
 )
 from pipelines.primitives.page_texts import PagesPlan, PageTexts, ReleasePages
+from pipelines.primitives.shuffle import write_batch
 from pipelines.qampari.plan import PROOFS, TRIED
 
 if TYPE_CHECKING:

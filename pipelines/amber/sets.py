@@ -47,10 +47,10 @@ from pipelines.primitives.joins import (
     row_batches,
     stored_page_groups,
     stored_table,
-    write_batch,
     write_by_pages,
 )
 from pipelines.primitives.page_texts import PageTexts
+from pipelines.primitives.shuffle import write_batch
 from pipelines.runners.counters import count
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from kbsource.runtime.regroup import one_run_each
 from kbsource.runtime.warehouse import StoredTable
 from pipelines.primitives.lookup import read_item_set
 from pipelines.primitives.page_texts import ReleasePages
-from pipelines.primitives.shuffle import CollectSorted
+from pipelines.primitives.shuffle import CollectSorted, write_batch
 from pipelines.runners.workers import do, wired
 
 Chunks = Sequence[tuple[ChunkKey, BatchRef]]
@@ -43,11 +43,6 @@ def _select(
         write_batch(function(batch, *map(read_item_set, needed)), path=path)
 
     yield key, keep_chunk(folder, key, make)
-
-
-def write_batch(batch: pa.RecordBatch, *, path: str) -> None:
-    """Writes a chunk of one batch."""
-    write_chunk([batch], batch.schema, Report(n_bytes=batch.nbytes), path=path)
 
 
 def stored_table(schema: pa.Schema, *chunks: Chunks) -> StoredTable:

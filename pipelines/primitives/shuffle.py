@@ -76,9 +76,12 @@ def _keep(element: tuple[ChunkKey, pa.RecordBatch], *, folder: str) -> Iterator[
 
 def keep_batch(key: ChunkKey, batch: pa.RecordBatch, folder: str) -> BatchRef:
     """Returns the file of a chunk's rows in the folder, and writes it if it does not exist."""
-    return keep_chunk(
-        folder, key, lambda path: write_chunk([batch], batch.schema, Report(n_bytes=batch.nbytes), path=path)
-    )
+    return keep_chunk(folder, key, lambda path: write_batch(batch, path=path))
+
+
+def write_batch(batch: pa.RecordBatch, *, path: str) -> None:
+    """Writes a chunk of one batch."""
+    write_chunk([batch], batch.schema, Report(n_bytes=batch.nbytes), path=path)
 
 
 class Regroup(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
