@@ -123,9 +123,9 @@ LOOKS: dict[str, dict[str, tuple[str, ...]]] = {
     "search": {PASSAGES: ("{own} T1",), PASSAGE_VECTORS.format: ("{passages} T1 --system dense --vectors {own}",)},
     "link": {ENTITY_LINKING.format: ("{own} T1",)},
     "benchmark": {
-        PASSAGES: ("{own} {gold} --systems bm25 --output {out}/benchmark",),
+        PASSAGES: ("{own} {gold} --system bm25 --output {out}/benchmark",),
         **{
-            kind.format: ("{passages} {own} --systems bm25 --output {out}/benchmark",)
+            kind.format: ("{passages} {own} --system bm25 --output {out}/benchmark",)
             for kind in (ALIGNMENT, QAMPARI_RELEASE, AMBER_SETS, ENTITY_LINKING)
         },
     },
@@ -400,6 +400,7 @@ def test_every_command_does_its_work_or_says_a_line(
             said = capsys.readouterr()
             assert code in (0, 1, 2), (command, said)
             assert "Traceback" not in said.err, said.err
+            assert "--help" not in said.err, (command, said.err)  # the command line itself is right
             assert code != 2 or said.err.count("\n") < 12, said.err
         _look(str(own))
         assert not LOOT_PLACE.exists()
