@@ -17,6 +17,7 @@ from kbsource.wikitext.markers import (
     PLACE,
     has_numbers,
     mark_numbers,
+    reach_back,
     without_numbers,
 )
 from kbsource.wikitext.parsed import RawCell
@@ -30,7 +31,7 @@ _NO_ROW = frozenset(("=", PLACE))
 _LONGEST_LINK = 10  # in cells
 _LONGEST_CAPTION = 4000
 _LINKS_IN_CAPTION = 6
-LINK_OF_LINES = re.compile(r"\[\[[^\[\]|\n]*:[^\[\]|\n]*\|(?:[^\[\]]|\[\[[^\[\]]*\]\]){0,2000}?\]\]")
+LINK_OF_LINES = re.compile(rf"\[\[[^\[\]|\n]*:[^\[\]|\n]*\|(?:(?:[^\[\]]|\[\[[^\[\]]*\]\])[{DIGIT}]*+){{0,2000}}?\]\]")
 _ORPHAN = re.compile(rf"(?:\A|\n)[ \t\x02{DIGIT}]*\|[-}}+]")
 _LINE_ENDS = f" \t{CUTS}"
 _LINE_MARKS = frozenset("*#:;=-")
@@ -79,7 +80,9 @@ def _cut_opened(text: str, tables: list[RawTable], losses: Counter[str]) -> str:
     for match in _TABLE_LINE.finditer(text):
         line = match.group()[1:]
         if line[0] == "=":
-            if depth and not _is_in_link(text, max(start, match.start() - _LONGEST_CAPTION), match.start()):
+            if depth and not _is_in_link(
+                text, max(start, reach_back(text, match.start(), _LONGEST_CAPTION)), match.start()
+            ):
                 losses["broken_markup"] += depth
                 depth = 0
                 cut(match.start())
@@ -140,7 +143,7 @@ def _cut_orphans(text: str, tables: list[RawTable], losses: Counter[str]) -> str
     for line in text.split("\n"):
         start, position = position, position + len(line) + 1
         mark = line.lstrip(_LINE_ENDS)[:2]
-        if mark[:1] in _CELL_MARKS and _is_in_link(text, max(start - _LONGEST_CAPTION, 0), start):
+        if mark[:1] in _CELL_MARKS and _is_in_link(text, reach_back(text, start, _LONGEST_CAPTION), start):
             mark = ""  # lines of a file's caption are not rows
         if mark in ("|-", "|}", "|+"):
             is_table = True
@@ -303,7 +306,7 @@ def _last_cells(table: RawTable) -> Iterator[tuple[list[RawCell], int]]:
 
 def _find_open_link(text: str) -> int:
     """Returns the position of the last link that is not closed, or -1; looks back over a few links in its label."""
-    first = max(len(text) - _LONGEST_CAPTION, 0)
+    first = reach_back(text, len(text), _LONGEST_CAPTION)
     position, depth = len(text), 0
     for _ in range(2 * _LINKS_IN_CAPTION + 1):
         opener, closer = text.rfind("[[", first, position), text.rfind("]]", first, position)

@@ -48,7 +48,7 @@ _EMPTY_BRACKETS = re.compile(
     rf"|(?<![^\s(\x02{DIGIT}])(?:\"\x02[\x02{DIGIT}]*\"|“\x02[\x02{DIGIT}]*”|« ?\x02[ \x02{DIGIT}]*»)(?!\w)"
 )
 _CUT_BEFORE_CLOSING = re.compile(
-    rf"\x02(?<![\x02{DIGIT}]\x02)[ \x02{DIGIT}]{{0,200}}[\]\"”»]"
+    rf"\x02(?<![\x02{DIGIT}]\x02)[{DIGIT}]*+(?:[ \x02][{DIGIT}]*+){{0,200}}[\]\"”»]"
 )  # bounded, so that the work stays linear
 _PARENTHESIS_START = re.compile(rf"\( ?\x02[\x02 {DIGIT}]*[,;] *")
 _AFTER_CUT = frozenset(["", " ", ",", ".", ")", ";"])

@@ -39,6 +39,7 @@ DIGITS = "".join(map(chr, range(0xD800, 0xD820)))
 N_DIGITS = 5
 ANY_DIGITS = re.compile(f"{DIGITS[0]}[{DIGIT}]*")
 NUMBERED = re.compile(f"{DIGITS[0]}[{DIGIT}]{{{N_DIGITS - 1}}}")
+_DIGITS_IN_A_ROW = re.compile(f"[{DIGIT}]+")
 CUTS = CUT + DIGITS
 """The characters of a cut and of numbers, which are stripped together."""
 
@@ -185,6 +186,29 @@ def has_numbers(text: str) -> bool:
 def without_numbers(text: str) -> str:
     """Returns the text without numbers; the cuts before them stay."""
     return ANY_DIGITS.sub("", text) if has_numbers(text) else text
+
+
+def reach_back(text: str, position: int, n_chars: int) -> int:
+    """Returns where the ``n_chars`` characters before a position begin. Numbers do not count.
+
+    >>> reach_back("abcdef", 5, 3)
+    2
+    >>> reach_back(f"abc{CUT}{DIGITS[0] * N_DIGITS}f", 9, 3)
+    1
+    """
+    start = max(position - n_chars, 0)
+    end = position
+    while start and (n_uncounted := sum(map(len, _DIGITS_IN_A_ROW.findall(text, start, end)))):
+        start, end = max(start - n_uncounted, 0), start
+    return start
+
+
+def reach_on(text: str, position: int, n_chars: int) -> int:
+    """Returns where the ``n_chars`` characters after a position end. Numbers do not count."""
+    start, end = position, position + n_chars
+    while n_uncounted := sum(map(len, _DIGITS_IN_A_ROW.findall(text, start, end))):
+        start, end = end, end + n_uncounted
+    return end
 
 
 def cut_out(text: str | re.Match[str]) -> str:

@@ -25,6 +25,7 @@ from kbsource.wikitext.markers import (
     BREAK,
     CUT,
     CUTS,
+    DIGIT,
     EQUALS,
     LINE,
     NUMBER,
@@ -35,6 +36,7 @@ from kbsource.wikitext.markers import (
     cut_out,
     has_numbers,
     mark_separators,
+    reach_back,
     unmark_separators,
     without_marks,
     without_numbers,
@@ -72,7 +74,7 @@ _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}{BLOCK}]")  
 # A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
 _LISTED_WORK = re.compile(r"(\n[*#:]+[ \t]*\{\{)(?=[ \t]*\w[^\[\]{}<>#:|\n]{1,60}[ \t\n]*\|)")
 _LIST_MARKS = frozenset("*#:")
-_MONEY_IN_BRACKETS = re.compile(rf"\([^()\n{NUMBER}]{{0,200}}{NUMBER}[^()\n]{{0,200}}\)")
+_MONEY_IN_BRACKETS = re.compile(rf"\((?:[^()\n{NUMBER}][{DIGIT}]*+){{0,200}}{NUMBER}(?:[^()\n][{DIGIT}]*+){{0,200}}\)")
 _MONEY_WITHOUT_NUMBER = re.compile(rf"[^(,;{NUMBER}]*{NUMBER}(?=[ ,;.)])(?! ?[0-9])[^,;)]*")
 _SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
 # An external link up to the end of its address, unless a space ends the address. Without a label, it includes the
@@ -443,7 +445,7 @@ def _address(found: re.Match[str], losses: Counter[str]) -> str:
     """Returns the replacement for an external link up to the end of its address. In a link's label it is text."""
     if found[0][-1] != "]":
         return f"{found[0]} "
-    before = found.string[max(found.start() - _LONGEST_LABEL, 0) : found.start()].rpartition("\n")[2]
+    before = found.string[reach_back(found.string, found.start(), _LONGEST_LABEL) : found.start()].rpartition("\n")[2]
     if "|" in (label := before.rpartition("[[")[2]) and "[[" in before and "]]" not in label:
         return found[0]
     losses["external_link_unlabelled"] += 1
@@ -461,7 +463,7 @@ def _has_block_after_slashes(text: str) -> bool:
 
 
 def _has_slashes_before(text: str, position: int) -> bool:
-    first = max(position - _LONGEST_LABEL_OF_BLOCKS, 0)
+    first = reach_back(text, position, _LONGEST_LABEL_OF_BLOCKS)
     return text.find("//", max(first, text.rfind("\n", first, position)), position) >= 0
 
 

@@ -9,7 +9,20 @@ from typing import Protocol
 
 from kbsource.numerals import unescape
 from kbsource.wikitext.functions.numbers import raise_text
-from kbsource.wikitext.markers import BLOCK, BREAK, CUT, CUTS, DIGIT, EMPTY_LABEL, LITERAL_OF, PRE, literal, unliteral
+from kbsource.wikitext.markers import (
+    BLOCK,
+    BREAK,
+    CUT,
+    CUTS,
+    DIGIT,
+    EMPTY_LABEL,
+    LITERAL_OF,
+    PRE,
+    literal,
+    reach_back,
+    reach_on,
+    unliteral,
+)
 
 MAX_LIST_DEPTH = 100
 """Maximum nesting depth of lists in a release; deeper items are placed at this depth."""
@@ -36,7 +49,9 @@ _RIGHT_TO_LEFT = frozenset({"&רלמ;", "&رلم;"})
 _ALLOWED = ((0x08, 0x0B), (0x1F, 0x7F), (0x9F, 0xD800), (0xDFFF, 0xFFFE), (0xFFFF, 0x110000))
 _SPAN = re.compile(r"\b((?ai:colspan|rowspan))\s*=\s*[\"']?\s*(\d+)")
 # Superscript text, unless it contains another one; text longer than this is not an exponent.
-_RAISED = re.compile(r"<(?ai:sup)(?:\s[^<>]*)?>((?:[^<>\n]|<(?!/?(?ai:sup)[\s>])[^<>\n]*>){1,60})</(?ai:sup)\s*>")
+_RAISED = re.compile(
+    rf"<(?ai:sup)(?:\s[^<>]*)?>((?:(?:[^<>\n]|<(?!/?(?ai:sup)[\s>])[^<>\n]*>)[{DIGIT}]*+){{1,60}})</(?ai:sup)\s*>"
+)
 _BASE_ENDS = frozenset(")]}'>")
 _GREEK = re.compile("[\u0370-\u03ff]")
 _INNER_TAG = re.compile(r"<[^<>]*>")
@@ -132,9 +147,11 @@ _TABLE_OPENER = re.compile("<table", re.IGNORECASE)
 _RAISING = frozenset({"sup", "sub"})  # colons in these separate no term from its definition
 _LONGEST_HEADING = 1000  # in characters, with tags in it
 _LIST_MARKS = frozenset("*#:;")
-_CELL_LINE = re.compile(rf"[ \t{CUTS}]{{0,20}}+[|!]")
+_CELL_LINE = re.compile(rf"[{DIGIT}]*+(?:[ \t{CUT}][{DIGIT}]*+){{0,20}}+[|!]")
 _TAGGED_TERM = re.compile(r"\n;[^\n<]*<[^\n]*")
-_HEADING_OF_LINES = re.compile(r"<h([1-6])(?:\s[^<>]*)?>(?:[^<\x06]|<(?!/?h[1-6]\b)){0,500}</h\1\s*>", re.IGNORECASE)
+_HEADING_OF_LINES = re.compile(
+    rf"<h([1-6])(?:\s[^<>]*)?>(?:(?:[^<\x06]|<(?!/?h[1-6]\b))[{DIGIT}]*+){{0,500}}</h\1\s*>", re.IGNORECASE
+)
 _TAG_OR_COLON = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]*)?>|:")
 
 
@@ -158,7 +175,7 @@ def _in_line(tag: re.Match[str], openers: dict[str, int]) -> str:
         return BREAK if openers.get(tag[2].lower(), len(text)) < tag.start() else CUT
     if first != "=":
         return ""
-    end = text.find("\n", tag.end(), tag.end() + _LONGEST_HEADING)
+    end = text.find("\n", tag.end(), reach_on(text, tag.end(), _LONGEST_HEADING))
     return CUT if text[start : end if end >= 0 else len(text)].rstrip(f" \t{CUTS}")[-1:] == "=" else ""
 
 
@@ -166,6 +183,9 @@ def _line_start(tag: re.Match[str]) -> int:
     """Returns the beginning of the line that a tag is in; in a long line, the tag's own position."""
     first = max(tag.start() - _LONGEST_HEADING, 0)
     newline = tag.string.rfind("\n", first, tag.start())
+    if newline < 0 and first:
+        first = reach_back(tag.string, tag.start(), _LONGEST_HEADING)
+        newline = tag.string.rfind("\n", first, tag.start())
     return newline + 1 if newline >= 0 or not first else tag.start()
 
 
@@ -245,7 +265,7 @@ def _decoded(match: re.Match[str]) -> str:
     decoded = _decode(match[0])
     if decoded in _NOT_IN_ADDRESS or (decoded == " " and match[0][1] == "#" and match[0].lower() in _NEWLINES):
         start = match.start()
-        if _OPEN_FREE_ADDRESS.search(match.string, max(start - _LONGEST_ADDRESS, 0), start):
+        if _OPEN_FREE_ADDRESS.search(match.string, reach_back(match.string, start, _LONGEST_ADDRESS), start):
             return "%0A" if decoded == " " else f"%{ord(unliteral(decoded)):02X}"
     return decoded
 
@@ -414,7 +434,7 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
         else:
             kept = _kept(tag, match.group(4), content)
             if tag in _LITERAL_TAGS and out:
-                before, first = out[-1], max(len(out[-1]) - _LONGEST_ADDRESS, 0)
+                before, first = out[-1], reach_back(out[-1], len(out[-1]), _LONGEST_ADDRESS)
                 if _OPEN_ADDRESS.search(before, first):
                     out.append(" ")  # the address ends, and the label begins
                 elif ">" in content and _OPEN_ATTRIBUTE.search(before, first):

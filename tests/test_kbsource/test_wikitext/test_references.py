@@ -306,6 +306,30 @@ def test_a_page_is_the_same_with_and_without_its_references(wikitext: str) -> No
     parse(wikitext)
 
 
+NEAR_A_BOUND = {
+    "address": (800, "http://x.y/", "a<ref>b</ref>", "&#91;z"),
+    "block in an address": (1200, "[//x.y ", "a<ref>b</ref>", "<div>c</div>] d"),
+    "caption": (650, "{|\n| [[File:A.jpg|thumb|", "a<ref>b</ref>", "\n== x ==\n c]]\n| d\n|}\n"),
+    "caption with rows": (650, "[[File:A.jpg|thumb|", "a<ref>b</ref>", "\n| x\n|- c]]\n| d\n|-\n| e"),
+    "closing quote": (60, "a «", "<ref>b</ref> ", "»"),
+    "heading by tag": (200, "<h2>", "a<ref>b</ref>", "\nc</h2>\nd"),
+    "label": (150, "[[A|", "a<ref>b</ref>", "[http://x.y]]] z"),
+    "line of a list": (400, "* ", "a<ref>b</ref>", "<div>c</div> d"),
+    "line of cells": (400, "{|\n| ", "a<ref>b</ref>", "<div>c</div> d || e\n|}"),
+    "line of a heading": (400, "== ", "a<ref>b</ref>", "<div>c</div> d ==\ne"),
+    "raised": (20, "x<sup>", "a<ref>b</ref>", "</sup> y"),
+    "row of a table": (3, "", "<ref>b</ref> ", "|<table>}}<table>"),
+}
+"""Places where the parser looks no further than some number of characters: how often a reference stands before one,
+what is before, the reference, and what is behind."""
+
+
+@pytest.mark.parametrize("place", NEAR_A_BOUND)
+def test_references_do_not_change_how_far_the_parser_looks(place: str) -> None:
+    n_references, before, reference, after = NEAR_A_BOUND[place]
+    parse(before + reference * n_references + after)
+
+
 def test_a_template_by_definition_is_the_same_with_and_without_a_list_of_references_in_it() -> None:
     facts = {"definitions": Dictionary({"Wrap": "{{{1|}}}"})}
     noted, plain = WikitextParser(Site(), has_references=True, **facts), WikitextParser(Site(), **facts)
