@@ -32,6 +32,7 @@ from mapping.entail.signal import (
     Precision,
     Refused,
     Verdict,
+    check_layers,
     digest_of,
     load_library,
     model_folder,
@@ -274,6 +275,9 @@ def check_whole(model: str, missing: Collection[str]) -> None:
         raise SetupError(f"{model}: lacks {len(missing)} of its weights, such as {min(missing)}; get it again.")
 
 
+_ANY_TOKENS = np.zeros((1, 2), np.int64)
+
+
 class TorchComputer:
     """Runs safetensors weights with PyTorch."""
 
@@ -291,6 +295,7 @@ class TorchComputer:
         transformers.logging.set_verbosity_error()  # it lists every weight that is not needed
         transformers.logging.disable_progress_bar()
         self.device = torch_device(self._torch, device)
+        check_layers(folder)
         with opening(folder, "its weights cannot be opened"):
             model, found = getattr(transformers, self._model_class(folder)).from_pretrained(
                 folder,
@@ -309,6 +314,8 @@ class TorchComputer:
         is_lower = precision != "float32" and self.device != "cpu"
         if is_lower and not self._torch.cuda.is_bf16_supported(including_emulation=False):
             raise SetupError("--precision bfloat16: this GPU has no instructions for it. Use --precision float32.")
+        with opening(folder, "it cannot be run"):  # a config may contradict the weights
+            self._computed({"input_ids": _ANY_TOKENS, "attention_mask": np.ones_like(_ANY_TOKENS)})
 
     def _model_class(self, folder: str) -> str:
         """Returns the transformers class that opens the model of a folder."""
@@ -628,12 +635,17 @@ def read_model_files(options: ModelOptions) -> ModelFiles:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     if not getattr(tokenizer, "is_fast", False) or tokenizer.pad_token is None:
         raise SetupError(f"{options.model}: needs a fast tokenizer (tokenizer.json) that has a padding token.")
+    check_length(options.model, tokenizer)
+    return ModelFiles(folder, config, tokenizer)
+
+
+def check_length(model: str, tokenizer: Any) -> None:
+    """Raises SetupError if the most tokens that a tokenizer allows are no number."""
     if not _is_count(tokenizer.model_max_length):
         raise SetupError(
-            f"{options.model}: model_max_length in its tokenizer_config.json is {tokenizer.model_max_length!r:.100}, "
+            f"{model}: model_max_length in its tokenizer_config.json is {tokenizer.model_max_length!r:.100}, "
             "which is not a number of tokens; correct it."
         )
-    return ModelFiles(folder, config, tokenizer)
 
 
 def _is_count(value: Any) -> bool:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
@@ -215,6 +217,10 @@ def _example(n_outputs: int) -> str:
 
 
 _LONGEST_FAULT = 300
+_MOST_LAYERS = 1_000
+"""Layers that a config may name. The deepest published transformer, DeepNet (2022), has this many; the next ones have
+some 130."""
+_LAYERS = re.compile(r"(?:^|_)layers?$")
 
 
 def load_library(name: str, *, purpose: str) -> Any:
@@ -262,12 +268,37 @@ def model_folder(options: ModelOptions) -> str:
         raise SetupError(f"{options.model}: no such folder.")
     if not os.path.isfile(os.path.join(folder, "config.json")):
         raise SetupError(f"{options.model}: has no config.json; give the folder of a Hugging Face model.")
+    check_layers(folder)
     if options.backend == "torch" and not weight_files(folder, "torch"):
         raise SetupError(
             f"{options.model}: has no *.safetensors. Other weights are not read, because loading them can run code; "
             "save the model with transformers' save_pretrained, which writes safetensors."
         )
     return folder
+
+
+def check_layers(folder: str) -> None:
+    """Raises SetupError if the config of a model cannot be read, or names more layers than any model has: libraries
+    make all of them before they look for their weights."""
+    path = os.path.join(folder, "config.json")
+    with opening(path, "cannot be read"), open(path, "rb") as file:
+        values = json.load(file)
+        check_layer_counts(path, values)
+
+
+def check_layer_counts(path: str, values: Any) -> None:
+    """Raises SetupError for the first number of layers in a config, at any depth, that no model has."""
+    if isinstance(values, list):
+        values = dict(enumerate(values))
+    if isinstance(values, dict):
+        for name, value in values.items():
+            is_count = isinstance(value, int | float) and _LAYERS.search(str(name))
+            if is_count and not -_MOST_LAYERS <= value <= _MOST_LAYERS:
+                raise SetupError(
+                    f"{path}: {name} is {value!s:.40}, and at most {_MOST_LAYERS:,} layers are supported. Get the "
+                    "model again, or name another."
+                )
+            check_layer_counts(path, value)
 
 
 def weight_files(folder: str, backend: Backend) -> list[str]:

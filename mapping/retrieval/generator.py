@@ -20,14 +20,24 @@ from typing import Any
 
 from kbsource.errors import SetupError
 from kbsource.identity import stable_sha256
-from mapping.entail.model import check_whole, like_lengths, torch_device
-from mapping.entail.signal import ModelOptions, digest_of, load_library, model_folder, model_sha256, opening
+from mapping.entail.model import check_length, check_whole, like_lengths, torch_device
+from mapping.entail.signal import (
+    ModelOptions,
+    check_layer_counts,
+    digest_of,
+    load_library,
+    model_folder,
+    model_sha256,
+    opening,
+)
 from mapping.retrieval.reader import WeightedTexts, Written
 from mapping.retrieval.reader_models import check_head
 from mapping.retrieval.system_options import ReaderOptions
 
 _PURPOSE = "kbsource read"
 _UNBOUNDED = 10**6
+_NO_READER = "it cannot be opened as a reader"
+_GGUF_PURPOSE = "a GGUF file (pip install 'kbsource[read]')"
 _GGUF = b"GGUF"
 """First bytes of GGUF files. Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md."""
 RAG_TOKENIZER = "generator_tokenizer"
@@ -50,7 +60,7 @@ class Generator:
         transformers.logging.disable_progress_bar()
         folder, files = _located(options)
         given = {"trust_remote_code": False, "local_files_only": True, **files}
-        with opening(options.model, "it cannot be opened as a reader"):
+        with opening(options.model, _NO_READER):
             config = transformers.AutoConfig.from_pretrained(folder, **given)
             check_head(options.model, config, "read")
             is_rag = config.model_type == "rag"
@@ -68,6 +78,7 @@ class Generator:
             model, config = model.rag.generator, config.generator
         if not getattr(self._tokenizer, "is_fast", False):
             raise SetupError(f"{options.model}: needs a fast tokenizer (tokenizer.json).")
+        check_length(options.model, self._tokenizer)
         if self._tokenizer.pad_token is None:
             self._tokenizer.pad_token = self._tokenizer.eos_token
         self._tokenizer.padding_side = "right" if self.can_fuse else "left"
@@ -78,6 +89,12 @@ class Generator:
         settings = model.generation_config.to_dict()
         marks = {name: value for name, value in settings.items() if name.endswith("_token_id")}
         marks.pop("forced_eos_token_id", None)  # it would only end truncated answers
+        for name, value in marks.items():
+            tokens = value if isinstance(value, list) else [value]
+            if not all(token is None or isinstance(token, int) for token in tokens):
+                raise SetupError(
+                    f"{options.model}: {name} in its settings is {value!r:.100}, not a token. Get it again."
+                )
         marks["pad_token_id"] = self._tokenizer.pad_token_id
         self._settings = transformers.GenerationConfig(
             do_sample=False, num_beams=1, max_new_tokens=options.new_tokens, **marks
@@ -94,6 +111,8 @@ class Generator:
         self.max_tokens = min(options.max_tokens, limit - (0 if self.can_fuse else options.new_tokens))
         if self.max_tokens < 1:
             raise SetupError(f"--new-tokens is {options.new_tokens}; {options.model} takes {limit}, prompt included.")
+        with opening(options.model, "it cannot be run"), torch.inference_mode():  # a config may contradict the weights
+            self._model.generate(**self._padded(["a"]), generation_config=self._settings, max_new_tokens=1)
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Returns the number of tokens of each text, including special tokens."""
@@ -279,6 +298,11 @@ def _located(options: ReaderOptions) -> tuple[str, dict[str, str]]:
     with open(options.model, "rb") as file:
         if file.read(len(_GGUF)) != _GGUF:
             raise SetupError(f"{options.model}: does not begin like a GGUF file. Get the model again, or name another.")
-    for library in ("accelerate", "gguf"):
-        load_library(library, purpose="a GGUF file (pip install 'kbsource[read]')")
+    load_library("accelerate", purpose=_GGUF_PURPOSE)
+    gguf = load_library("gguf", purpose=_GGUF_PURPOSE)
+    with opening(options.model, _NO_READER):
+        fields = gguf.GGUFReader(options.model).fields
+        blocks = {name: field.contents() for name, field in fields.items() if name.endswith(".block_count")}
+    for name, n_layers in blocks.items():
+        check_layer_counts(f"{options.model}: {name}", {"layers": n_layers})
     return os.path.dirname(options.model) or ".", {"gguf_file": os.path.basename(options.model)}

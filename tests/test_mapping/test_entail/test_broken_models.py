@@ -156,3 +156,11 @@ def test_what_sentence_transformers_writes_otherwise_is_told(
     (tmp_path / name).write_text(json.dumps(value))
     with pytest.raises(SetupError, match=said):
         encode(tmp_path)
+
+
+def test_a_model_of_countless_layers_is_refused(tmp_path: Path) -> None:
+    folder = overlap_model(tmp_path / "nli")
+    values = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**values, "decoder": {"num_layers": 10**9}}))
+    with pytest.raises(SetupError, match="num_layers is 1000000000, and at most 1,000 layers are supported"):
+        judge(folder)

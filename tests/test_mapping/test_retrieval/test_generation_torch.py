@@ -130,6 +130,19 @@ def test_a_gguf_file_that_is_cut_off_is_one_line(tmp_path: Path, share: float) -
     assert "\n" not in str(told.value)
 
 
+def test_a_gguf_file_with_countless_layers_is_refused(tmp_path: Path) -> None:
+    gguf = pytest.importorskip("gguf", reason="needs kbsource[read]")
+    path = tmp_path / "model.gguf"
+    writer = gguf.GGUFWriter(str(path), "llama")
+    writer.add_block_count(4_000_000_000)
+    writer.add_tensor("token_embd.weight", np.ones((5, 32), np.float32))
+    for write in ("header_to_file", "kv_data_to_file", "tensors_to_file"):
+        getattr(writer, f"write_{write}")()
+    writer.close()
+    with pytest.raises(SetupError, match=r"model\.gguf: llama\.block_count.* at most 1,000 layers are supported"):
+        Generator(ReaderOptions(str(path)))
+
+
 @pytest.mark.parametrize("has_encoder", [True, False])
 def test_weights_that_are_missing_are_not_drawn(tmp_path: Path, folders: dict[bool, Path], has_encoder: bool) -> None:
     from safetensors.numpy import load_file, save_file

@@ -325,6 +325,35 @@ def test_a_head_of_another_size_is_refused(tmp_path: Path) -> None:
         FactChecker(_options(two))
 
 
+@pytest.mark.parametrize(
+    ("name", "file", "key", "value", "said"),
+    [
+        ("bart", "config.json", "activation_dropout", None, "it cannot be run"),
+        ("bart", "config.json", "decoder_attention_heads", -1, "it cannot be run"),
+        ("bart", "config.json", "decoder_layers", 10**30, "at most 1,000 layers are supported"),
+        ("bart", "generation_config.json", "eos_token_id", {"a": 1}, "eos_token_id in its settings is {'a': 1}"),
+        (
+            "t5",
+            "tokenizer_config.json",
+            "model_max_length",
+            "x",
+            "model_max_length in its tokenizer_config.json is 'x'",
+        ),
+        ("bert-qa", "config.json", "num_hidden_layers", 1001, "at most 1,000 layers are supported"),
+    ],
+)
+def test_settings_that_cannot_be_are_told_when_a_model_is_opened(
+    folder: Callable[[str], Path], tmp_path: Path, name: str, file: str, key: str, value: Any, said: str
+) -> None:
+    path = shutil.copytree(folder(name), tmp_path / "model")
+    settings = json.loads((path / file).read_text())
+    (path / file).write_text(json.dumps({**settings, key: value}))
+    with pytest.raises(SetupError) as told:
+        OPENERS["extractive" if name == "bert-qa" else "read"](_options(path))
+    assert said in str(told.value)
+    assert "\n" not in str(told.value)
+
+
 @pytest.mark.parametrize("name", ["bert-qa", "bert-fc", "rag-token"])
 def test_a_folder_without_its_files_is_refused(folder: Callable[[str], Path], tmp_path: Path, name: str) -> None:
     form = {"bert-qa": "extractive", "bert-fc": "fact-checking", "rag-token": "read"}[name]
