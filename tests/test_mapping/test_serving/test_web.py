@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -206,6 +207,17 @@ def test_titles_like_an_unknown_one_are_proposed(served: Served, client: TestCli
         assert "Sorn" in answer.json()["detail"]
     assert "similar" not in client.get("/page", params={"page": "Zzyzx"}).json()["detail"]
     assert "similar" not in client.get("/page", params={"page": ""}).json()["detail"]
+
+
+def test_titles_are_sorted_before_anyone_asks_for_one(
+    folders: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with Served.open(folders[0]):
+        latest = time.monotonic() + 60
+        while not [*tmp_path.rglob("titles-*/index.sha256")]:
+            assert time.monotonic() < latest
+            time.sleep(0.01)
 
 
 def test_several_questions_can_be_asked_in_an_address(client: TestClient) -> None:
