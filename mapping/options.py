@@ -147,7 +147,7 @@ Seconds = Annotated[float, Parameter(metavar="SECONDS", validator=Number(gt=0, l
 File = Annotated[str, Parameter(metavar="FILE", validator=path_like)]
 Files = Annotated[tuple[str, ...], Parameter(metavar="FILE", validator=path_like)]
 Model = Annotated[str, Parameter(metavar="MODEL", validator=path_like)]
-"""A model: its folder, local or in a store, or its name on the hub (``mapping.hub``)."""
+"""A model: its folder, local or remote, or its name on the hub (``mapping.hub``)."""
 FileOrPipe = Annotated[File, Parameter(allow_leading_hyphen=True)]  # - for standard input or output
 FolderPath = Annotated[File, Parameter(metavar="DIR")]
 WRITTEN = "written"

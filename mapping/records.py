@@ -236,20 +236,22 @@ class OutputOutcome(Row):
 class RecordFate(Row):
     """The outcome of a record."""
 
-    ordinal: Annotated[int | None, "its number in alignments and misses; null where it is no example"]
-    example_id: Annotated[str | None, "its id; for a merged record, the id of the merged whole; null without an id"]
+    ordinal: Annotated[int | None, "its number in alignments and misses; null if it is not an example"]
+    example_id: Annotated[
+        str | None, "its id; for a merged record, the id of the record it was merged into; null if there is none"
+    ]
     file: Annotated[str, "base name of the input file"]
     line: Annotated[int, "line of that file, or number of the element in an array"]
     outcome: Annotated[str, "written | dropped | excluded | rejected | merged"]
     reason: Annotated[str | None, "why it is not written; null for written and merged records"] = None
     score: Annotated[float | None, "score of the best evidence set, which is the score of the worst span in it"] = None
-    n_outputs: Annotated[Int32 | None, "outputs as read; null where it is no example"] = None
-    n_outputs_written: Annotated[Int32 | None, "outputs that are in the file; null where it is no example"] = None
+    n_outputs: Annotated[Int32 | None, "outputs as read; null if it is not an example"] = None
+    n_outputs_written: Annotated[Int32 | None, "outputs in the written file; null if it is not an example"] = None
     n_evidences: Annotated[
-        Int32 | None, "pieces of evidence as read, including partial evidence; null where it is no example"
+        Int32 | None, "pieces of evidence as read, including partial evidence; null if it is not an example"
     ] = None
     n_evidences_written: Annotated[
-        Int32 | None, "pieces of evidence that are in the file; null where it is no example"
+        Int32 | None, "pieces of evidence in the written file; null if it is not an example"
     ] = None
     n_spans: Annotated[Int32 | None, "spans in the file, including partial evidence; null unless it is written"] = None
     n_answers: Annotated[Int32 | None, "distinct answers in the file; null unless it is written"] = None

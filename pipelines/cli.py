@@ -51,7 +51,7 @@ def overview() -> str:
         ),
         "kbsource COMMAND --help describes a command. Every command accepts --json, which\n"
         "prints its summary as JSON, and --storage KEY=VALUE, which sets the endpoint or\n"
-        "the credentials of a store. Commands that write a file accept --force, which\n"
+        "the credentials of a bucket. Commands that write a file accept --force, which\n"
         "overwrites it. Commands that use a model accept its name on the Hugging Face\n"
         "hub, and --download, which fetches it.",
     ]

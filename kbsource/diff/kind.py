@@ -1,4 +1,4 @@
-"""The kind of release that a diff of two releases of pages is, and its invariants.
+"""Diffs as a kind of release: the result of comparing two releases of pages, and its invariants.
 
 ::
 
@@ -6,7 +6,7 @@
     section_changes/    the outcome of the sections of pages whose text changed
     span_changes/       new positions of the elements of pages that changed
     redirect_changes/   redirects that have another target, are new or gone
-    title_map.tsv       old titles that do not resolve to what their page is now, for ``kbsource map --title-map``
+    title_map.tsv       old titles that no longer lead to their page, for ``kbsource map --title-map``
     report.json, report.md
     manifest.json       written last
 """

@@ -406,7 +406,8 @@ class PageWalk:
             self._builder.paragraph()
 
     def _element(self, element: etree._Element, tag: str) -> Callable[[], None] | None:
-        """Begins an element that is running text; returns what to do at its end, or ``_SKIP``."""
+        """Begins an element in running text. Returns the function to call at its end, None if there is nothing to do,
+        or ``_SKIP`` to leave out its content."""
         builder = self._builder
         if tag == "a":
             return self._link(element)

@@ -397,8 +397,8 @@ def row_faults(manifest: Manifest, expected: Mapping[str, int]) -> list[str]:
 
 
 class Counted:
-    """Counts of the records of an input, as a dataclass: the number read (the first field), and the numbers by
-    outcome.
+    """Base of dataclasses that count the records of an input: the first field is the number read, the others are
+    the numbers by outcome.
     """
 
     __slots__ = ()

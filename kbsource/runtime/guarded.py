@@ -1,6 +1,6 @@
-"""The guarded process: ``python -P -m kbsource.runtime.guarded module:function beat memory_bytes confinement``.
+"""The guarded process, which ``kbsource.runtime.guard`` starts. The arguments are explained there::
 
-See ``kbsource.runtime.guard``.
+python -P -m kbsource.runtime.guarded MODULE:FUNCTION BEAT_FILE MEMORY_BYTES CONFINEMENT
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ class AmberOptions(Checked):
     """Scale on which the popularities of head and tail must differ by a tenth: log10: logarithms of the views, as in
     the authors' code; views: views, as in the paper."""
     head_scope: HeadScope = "all"
-    """Entities of which the most popular is the head: all: all entities with the name, as in the authors' code;
-    collection: only entities of the collection."""
+    """Entities among which the head, the most popular one, is looked for. all: every entity with the name, as in the
+    authors' code; collection: only entities of the collection."""
     complex_types: bool = False
     """For entities of several types, use only properties that are listed for exactly one of them."""
     templates: TemplateForm = "corrected"

@@ -71,8 +71,8 @@ def _sources(checking: Checking[ListingManifest]) -> Sources | None:
     passages = checking.sources["passages"]
     if checking.manifest.made_from("qampari") is None:
         raise SetupError(
-            f"{checking.path} was made from published files, which have no positions: --qampari and --passages are "
-            "for questions from a QAMPARI release. Leave them out."
+            f"{checking.path} was made from published files, which have no positions in pages. --qampari and "
+            "--passages are only for questions from a QAMPARI release; leave both options out."
         )
     questions, corpus = ReleaseQuestions(checking.sources["qampari"]), PASSAGES_CORPUS.read(passages)
     questions.check(corpus)

@@ -124,7 +124,7 @@ class ModelOptions(PlacedModel):
     """A model, and how it is run."""
 
     model: Model
-    """Judge with an NLI model: folder of a Hugging Face cross-encoder with safetensors weights, local or in a store, or
+    """Judge with an NLI model: folder of a Hugging Face cross-encoder with safetensors weights, local or remote, or
     its name on the hub, OWNER/NAME or OWNER/NAME@REVISION; see --download."""
     _: KW_ONLY
     backend: Backend = "torch"
@@ -133,8 +133,8 @@ class ModelOptions(PlacedModel):
     """Precision of the model's products; bfloat16 is faster on processors that support it, and changes the second digit
     of the answers; only with torch."""
     labels: Annotated[Words | None, Parameter("--label-names")] = None
-    """Meaning of the model's outputs, in order, if its config does not say: entailment, neutral, contradiction or
-    not_entailment."""
+    """Labels of the model's outputs, in their order, if its config does not give them. Each is entailment, neutral,
+    contradiction or not_entailment."""
     max_tokens: Annotated[int, Parameter(parse=False)] = MAX_TOKENS  # of a pair
     batch_pairs: Annotated[int, Parameter(parse=False)] = BATCH_PAIRS  # pairs per batch
 
@@ -154,7 +154,7 @@ class UsualModelOptions(ModelOptions):
     """The same options with a default model."""
 
     model: Model = DEFAULT_MODEL
-    """NLI model: folder of a Hugging Face cross-encoder with safetensors weights, local or in a store, or its name on
+    """NLI model: folder of a Hugging Face cross-encoder with safetensors weights, local or remote, or its name on
     the hub, OWNER/NAME or OWNER/NAME@REVISION; see --download."""
 
 

@@ -33,7 +33,7 @@ def cell(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Returns a stranger's text, escaped for Markdown outside of code, where brackets would also make links."""
+    """Returns untrusted text, escaped for Markdown outside of code, where brackets, too, could make links."""
     return cell(text).replace("[", "\\[")
 
 

@@ -196,8 +196,8 @@ class AnswerStatistics:
             self._words[split, subset] += len(text.split())
 
     def values(self) -> dict[str, Any]:
-        """Returns the counts as JSON values: questions kept and drawn by subset and split, and the answers of the drawn
-        ones."""
+        """Returns the counts as JSON values: the questions kept, by subset; those drawn, by subset and split;
+        and how many answers those have."""
         drawn = {
             split: {subset: self._drawn[split, subset].total() for subset in SUBSETS if self._drawn[split, subset]}
             for split in SPLITS

@@ -37,7 +37,7 @@ class EncoderOptions(PlacedModel):
     """Options of an encoder."""
 
     model: Model
-    """Folder of an encoder, local or in a store, or its name on the hub, in the layout of sentence-transformers or
+    """Folder of an encoder, local or remote, or its name on the hub, in the layout of sentence-transformers or
     without it: model.onnx runs on ONNX Runtime; without it, model.safetensors runs on PyTorch; or static vectors of
     model2vec."""
     _: KW_ONLY
@@ -61,7 +61,7 @@ class ReaderOptions(PlacedModel):
     """Options of a reader."""
 
     model: Model
-    """Folder of a model with safetensors weights, local or in a store, its name on the hub, or a local GGUF file:
+    """Folder of a model with safetensors weights, local or remote, its name on the hub, or a local GGUF file:
     seq2seq or causal, RAG, for question answering (extractive), or a classifier of pairs (fact-checking)."""
     _: KW_ONLY
     precision: Precision = "float32"
@@ -74,7 +74,8 @@ class ReaderOptions(PlacedModel):
     batch_tokens: AtLeast1 = 4096
     """Maximum tokens in a batch, including padding and generated tokens; a batch always has at least one prompt."""
     labels: Annotated[Words | None, Parameter("--label-names")] = None
-    """Meaning of a fact checker's outputs, in order, if its config does not say: entailment, neutral, contradiction."""
+    """Labels of a fact checker's outputs, in their order, if its config does not give them. Each is entailment, neutral
+    or contradiction."""
     opener: Annotated[str, Parameter(parse=False)] = ""  # module and class that open it; by default chosen by the form
 
 
@@ -83,7 +84,7 @@ class RerankerOptions(PlacedModel):
     """Options of a cross-encoder."""
 
     model: Model
-    """Cross-encoder: folder of a Hugging Face model, local or in a store, or its name on the hub; its model.onnx runs
+    """Cross-encoder: folder of a Hugging Face model, local or remote, or its name on the hub; its model.onnx runs
     on ONNX Runtime; without it, its safetensors run on PyTorch."""
     _: KW_ONLY
     depth: AtLeast1 = DEPTH

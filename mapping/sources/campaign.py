@@ -279,7 +279,9 @@ def _spans(record: Json) -> Iterator[tuple[str, Json]]:
         for span in optional_objects(output, "provenance"):
             if "answer" not in output and "meta" not in span:
                 raise RecordError(
-                    "no_highlight", "a passage is named only by its position; see: kbsource map kilt --from-kb"
+                    "no_highlight",
+                    "a passage has a position in KILT's knowledge source but no text to search for; map the file with "
+                    "kbsource map kilt --from-kb",
                 )
             yield "accepted", span
     for span in optional_objects(optional_object(record, "meta") or {}, PARTIAL_EVIDENCE):

@@ -90,7 +90,10 @@ class TrexDocument(NamedTuple):
             raise RecordError("wrong_type", f"a sentence's boundaries are two integers, found {repr(bounds)[:80]}")
         start, end = bounds
         if not 0 <= start <= end <= len(self.text):
-            raise RecordError("unknown_sentence", f"{self.title!r} has {len(self.text)} characters, not {bounds}")
+            raise RecordError(
+                "unknown_sentence",
+                f"{self.title!r} has {len(self.text)} characters, so no sentence is at [{start}, {end})",
+            )
         return self.text[start:end]
 
 

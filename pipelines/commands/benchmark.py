@@ -62,15 +62,15 @@ def benchmark(
     """Compare retrieval systems, with or without readers, in one table.
 
     Runs every system on the questions of every dataset. Prints the metrics of KILT, QAMPARI and AmbER with 95 %
-    intervals, seconds and memory, beside the figures of the papers. Run the same command again to resume a run that was
-    killed.
+    intervals, seconds and memory, beside the values that the papers report. Run the same command again to
+    resume a run that was killed.
 
     Args:
         passages: folder that kbsource passages wrote.
         datasets: releases with questions (aligned datasets, a QAMPARI release, AmbER sets, entity-linking data), files
             of gold records, or folders of such files.
         output: new folder for the results, or the folder of a run that was killed.
-        systems: systems, as for kbsource search --system; several may be given.
+        systems: retrieval systems, as for kbsource search --system; several may be given.
         linking: folder that kbsource entity-linking wrote, for systems that use aliases.
         model: encoder that made the vectors, for systems that use dense; the vectors are in PASSAGES-vectors. Other
             folders and models belong in --config.

@@ -150,7 +150,10 @@ def split_of(paths: Sequence[str]) -> Split:
         words = _WORD.findall(path.rstrip("/").rsplit("/", 1)[-1].lower())
         named |= {_SPLIT_WORDS[word]: path for word in words if word in _SPLIT_WORDS}
     if len(named) > 1:
-        raise SetupError(f"{' and '.join(named.values())} are called after several splits; say which: --split NAME.")
+        raise SetupError(
+            f"The names of {' and '.join(dict.fromkeys(named.values()))} contain {' and '.join(named)}; give the "
+            "split with --split NAME."
+        )
     return next(iter(named), "dev")
 
 

@@ -330,7 +330,8 @@ def make_entity_linking(
 
 @wired
 def link_entities(pipeline: Any, plan: LinkingPlan, facts: Mapping[str, Any], exclusion: Exclusion) -> Any:
-    """The pages of a release -> the folder of the data, once it is complete. Applied to a pipeline."""
+    """Reads the pages of a release and writes entity-linking data; the result has one element, the folder of the data,
+    once it is complete."""
     targets = pipeline | "begin" >> beam.Impulse() | "targets" >> do(write_targets, plan=plan)
     scanned = (
         pipeline

@@ -55,8 +55,8 @@ class VerifyOptions(Checked):
     hypothesis: HypothesisKind | None = None
     """Hypothesis that the model judges; the default depends on the dataset."""
     rescue_sentences: Annotated[AtLeast0, Parameter("--rescue")] = 0
-    """If BLEU is low, choose the sentence that most probably entails the hypothesis, among the N sentences of the page
-    that share most words with it. 100 is a good value; 0 turns this off."""
+    """If BLEU is low, take the N sentences of the page that have the most words in common with the hypothesis, and
+    choose the one that most probably entails it. 100 is a good value; 0 turns this off."""
 
 
 @dataclass(frozen=True, slots=True)

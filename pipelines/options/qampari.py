@@ -49,8 +49,8 @@ class QampariOptions:
     """Simple queries that compositions are made from: kept: queries that passed the filter; all: all queries with
     enough answers, as in the paper."""
     most_specific_types: bool = False
-    """If several typed questions about one thing have the same answers, keep only the one with the most specific
-    type."""
+    """If several questions about the same entity differ only in the type that they ask for, and have the same answers,
+    keep only the one with the most specific type."""
     all_proofs: bool = False
     """If several things share a value, include the proofs of all of them."""
     has_tables: Annotated[bool, Parameter("--tables", negative="--no-tables")] = True

@@ -70,7 +70,8 @@ class RunOptions(Checked):
     runner: Name = "local"
     """local: this machine; spark, flink or dataflow: a cluster, see docs/running.md; or any other Beam runner."""
     workers: Threads | None = None
-    """Number of worker processes on this machine; by default one per core for large inputs, and one for small ones."""
+    """Number of worker processes on this machine; by default one per core for large inputs, and a single one for small
+    inputs."""
     dry_run: bool = False
     """Check the inputs and the output location, construct the pipeline, print its size, and stop. A local build also
     estimates its time and disk."""

@@ -82,15 +82,15 @@ def beam_jar(gradle_target: str, *, flag: str) -> str:
     expected = SHA256.get(name)
     if expected is None:
         raise SetupError(
-            f"No SHA-256 is known for {name}, Beam's job server. Give one that you trust with {flag}={url}#sha256=SUM "
-            f"(Maven Central has sums beside the file), a jar of your own with {flag}=PATH, or start a job server and "
-            "give --job_endpoint=HOST:PORT."
+            f"No SHA-256 is known for {name}, Beam's job server. Give one that you trust with "
+            f"{flag}={url}#sha256=CHECKSUM (Maven Central has checksums beside the files), a jar of your own with "
+            f"{flag}=PATH, or start a job server and give --job_endpoint=HOST:PORT."
         )
     return fetched_jar(url, expected, flag=flag)
 
 
 def given_jar(place: str, *, flag: str) -> str:
-    """Returns the local path of a job server given by the user: a file, or a URL followed by ``#sha256=SUM``.
+    """Returns the local path of a job server given by the user: a file, or a URL followed by ``#sha256=CHECKSUM``.
 
     A file may have a checksum too. It is checked at every use, because the file may have changed.
 
@@ -103,12 +103,14 @@ def given_jar(place: str, *, flag: str) -> str:
         raise SetupError(f"{flag}: #sha256={expected} is not a SHA-256, which has 64 hexadecimal digits.")
     if "://" in place:
         if not marked:
-            raise SetupError(f"{flag}={place}: a job server that is fetched needs its sum: {flag}={place}#sha256=SUM.")
+            raise SetupError(
+                f"{flag}={place}: to download a job server, give its SHA-256 checksum: {flag}={place}#sha256=CHECKSUM."
+            )
         return fetched_jar(place, expected, flag=flag)
     if not os.path.isfile(place):
         raise SetupError(f"{place} does not exist; check the path given with {flag}.")
     if marked:
-        _check_sum(place, expected, remedy=f"Check where it is from, and the sum given with {flag}.")
+        _check_sum(place, expected, remedy=f"Check where it is from, and the checksum given with {flag}.")
     return place
 
 

@@ -329,7 +329,7 @@ def read_bzip2_tail(file: BinaryIO, size: int, count: int) -> tuple[bytes, str |
     Only as many blocks as needed are decoded. Bytes before the last damaged block are not returned.
 
     Returns:
-        The bytes, and the reason of the damage at the end of the file; None if it ends as it should.
+        The bytes, and a description of the damage at the end of the file, or None if the file ends properly.
     """
     reach = 1 << 16
     while True:

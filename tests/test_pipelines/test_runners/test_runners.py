@@ -340,7 +340,9 @@ def test_a_job_server_that_nobody_vouches_for_is_not_fetched(
     monkeypatch.setattr(job_server, "SHA256", {})
     jar_cache.mkdir()
     (jar_cache / SPARK_JAR).write_bytes(PROGRAM)
-    with pytest.raises(SetupError, match=rf"No SHA-256 is known for {SPARK_JAR}.* --x=http.*{SPARK_JAR}#sha256=SUM"):
+    with pytest.raises(
+        SetupError, match=rf"No SHA-256 is known for {SPARK_JAR}.* --x=http.*{SPARK_JAR}#sha256=CHECKSUM"
+    ):
         beam_jar(TARGET, flag="--x")
     assert central.asked == []
 
@@ -357,12 +359,12 @@ def test_every_pin_is_a_sum_of_a_job_server_that_is_used() -> None:
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("{url}", r"needs its sum: --x=http.*/a\.jar#sha256=SUM"),
+        ("{url}", r"give its SHA-256 checksum: --x=http.*/a\.jar#sha256=CHECKSUM"),
         ("{url}#sha256=12", "is not a SHA-256, which has 64 hexadecimal digits"),
         ("{url}#sha256=", "is not a SHA-256"),
-        ("{url}#sha1=" + "0" * 40, "needs its sum"),
+        ("{url}#sha1=" + "0" * 40, "give its SHA-256 checksum"),
         ("{url}#sha256=" + "0" * 64, "answers has the SHA-256"),
-        ("{file}#sha256=" + "0" * 64, r"own\.jar has the SHA-256 .*, not 0000.*the sum given with --x"),
+        ("{file}#sha256=" + "0" * 64, r"own\.jar has the SHA-256 .*, not 0000.*the checksum given with --x"),
         ("{file}.not", "does not exist; check the path given with --x"),
     ],
 )
@@ -384,7 +386,7 @@ def test_a_job_server_of_the_users_has_the_sum_that_the_user_gives(
 def test_beam_itself_fetches_no_job_server(runner: str, jar_server: JarServer, listening: str, tmp_path: Path) -> None:
     flag = f"--{runner}_job_server_jar={jar_server.address}/a.jar"
     given = [f"--spark_master_url=spark://{listening}"] if runner == "spark" else []
-    with pytest.raises(SetupError, match="needs its sum"):
+    with pytest.raises(SetupError, match="give its SHA-256 checksum"):
         beam_flags(runner, workers=None, beam_args=[*given, flag])
 
     flags = beam_flags(runner, workers=None, beam_args=[*given, f"{flag}#sha256={PROGRAM_SUM}"])
