@@ -30,6 +30,7 @@ from kbsource.html.elements import (
     ITEMS,
     LISTS,
     MATH_TYPES,
+    TEXT_TYPES,
     box_kind_of,
     json_object,
     types_of,
@@ -199,7 +200,7 @@ def extract_html_fallback(html: str, *, title: str) -> ParsedText:
 
     As ``extract_fallback`` does for wikitext; tables and references appear in the text, and links are not collected.
     """
-    text = ANY_CONTROL.sub("", html[:MAX_HTML_CHARS])
+    text = ANY_CONTROL.sub("", html[:MAX_HTML_CHARS].encode("utf-8", "replace").decode())
     text = _INVISIBLE.sub(" ", text).replace("\n", " ")
     text = _HEADING_TAG.sub(lambda found: f"\n\x03{found[1]}{found[2]}\n", text)
     text = _ANY_TAG.sub("", _LINE_TAG.sub("\n", text))
@@ -470,14 +471,13 @@ class PageWalk:
         return end_heading
 
     def _superscript(self, element: etree._Element) -> Callable[[], None] | None:
-        if len(element) and next(element.iter("a", "br", "sup", "span"), element) is not element:
-            for inner in element.iterdescendants("a", "br", "sup", "span"):
-                if inner.tag != "span" or inner.get("typeof") or box_kind_of(inner):
-                    return None
-        shown = "".join(map(str, element.itertext()))
+        for inner in element.iterdescendants("a", "sup", "math", "span"):
+            if inner.tag != "span" or not types_of(inner) <= TEXT_TYPES:
+                return None
+        shown = self._visible_text(element)
         if len(shown) > _LONGEST_RAISED:
             return None
-        raised = raised_text(shown, _WHITE.sub(" ", shown), before=self._builder.last_character)
+        raised = raised_text(shown, shown, before=self._builder.last_character)
         if raised is None:
             return None
         self._builder.text(raised)
@@ -551,7 +551,7 @@ class PageWalk:
             cells = [cell for cell in row if cell.tag in ("th", "td")]
             if len(cells) != 2:
                 continue
-            label = " ".join(self._label(cells[0]).split())
+            label = " ".join(self._visible_text(cells[0]).split())
             if label:
                 n_before -= len(label) - label.count(" ")
                 self._lists, self._is_line, self._tables = [], False, []
@@ -565,8 +565,8 @@ class PageWalk:
         self._edge()
         return False, None
 
-    def _label(self, element: etree._Element) -> str:
-        """Returns the text of a label, without hidden text and references."""
+    def _visible_text(self, element: etree._Element) -> str:
+        """Returns the text of an element on one line, without hidden text and references."""
         pieces: list[str] = []
         events = etree.iterwalk(element, events=("start", "end"))
         for event, inner in events:
