@@ -233,6 +233,7 @@ class PageWalk:
         self._templates = TemplateUses(root, reader._site.lang)
         self._written: dict[str, frozenset[str]] = {}  # targets of links in the arguments of each group's templates
         self._categories: dict[str, bool] = {}
+        self._sort_keys: dict[str, str] = {}
         self._group = ""  # the group of elements around the current one
         self._box: int | None = None  # number of the open infobox
         self._notes = notes
@@ -259,12 +260,15 @@ class PageWalk:
                 self._add_category(element)
 
     def _add_category(self, element: etree._Element) -> None:
-        found = self._reader.target((element.get("href") or "").partition("#")[0])
+        address, _, key = (element.get("href") or "").partition("#")
+        found = self._reader.target(address)
         if found is not None:
             name = found[0].title.partition(":")[2]
             is_made = element.get("about") is not None
             if name:
                 self._categories[name] = is_made and self._categories.get(name, True)
+                key = urllib.parse.unquote(key, errors="replace").replace("\n", "")
+                self._sort_keys[name] = ANY_CONTROL.sub("", key)
 
     def content(self) -> ParsedText:
         if self._notes is not None:
@@ -275,6 +279,7 @@ class PageWalk:
             anchors=tuple(built.anchors),
             categories=tuple(self._categories),
             template_categories=tuple(name for name, is_made in self._categories.items() if is_made),
+            category_sort_keys=tuple(map(self._sort_keys.__getitem__, self._categories)),
             tables=built.tables,
             infoboxes=built.infoboxes,
             templates=self._templates.rows(),

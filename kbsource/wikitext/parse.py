@@ -80,6 +80,7 @@ class ParsedText:
     anchors: tuple[RawAnchor, ...] = ()
     categories: tuple[str, ...] = ()
     template_categories: tuple[str, ...] = ()
+    category_sort_keys: tuple[str, ...] = ()
     tables: tuple[ParsedTable, ...] = ()
     infoboxes: tuple[ParsedInfobox, ...] = ()
     templates: tuple[TemplateUse, ...] = ()
@@ -237,6 +238,7 @@ class WikitextParser:
             anchors=tuple(anchors),
             categories=tuple(walked.categories),
             template_categories=tuple(name for name, is_made in walked.categories.items() if is_made),
+            category_sort_keys=tuple(map(walked.sort_keys.__getitem__, walked.categories)),
             tables=tables,
             infoboxes=infoboxes,
             templates=tuple(

@@ -169,11 +169,13 @@ def test_an_infobox_has_the_labels_and_values_that_readers_see() -> None:
 
 def test_categories_come_with_how_they_were_made() -> None:
     parsed = parse(
-        '<link rel="mw:PageProp/Category" href="./Category:Ferries#sort%20key"/>'
-        '<div class="navbox"><link rel="mw:PageProp/Category" href="./Category:Made" about="#mwt1"/></div>'
+        '<link rel="mw:PageProp/Category" href="./Category:Ferries#sort_key,%20a%23b"/>'
+        '<div class="navbox"><link rel="mw:PageProp/Category" href="./Category:Made#%20" about="#mwt1"/></div>'
+        '<link rel="mw:PageProp/Category" href="./Category:Ships_of_1902"/>'
         '<meta property="mw:PageProp/disambiguation"/>'
     )
-    assert (parsed.categories, parsed.template_categories) == (("Ferries", "Made"), ("Made",))
+    assert (parsed.categories, parsed.template_categories) == (("Ferries", "Made", "Ships of 1902"), ("Made",))
+    assert parsed.category_sort_keys == ("sort_key, a#b", " ", "")
     assert parsed.is_disambiguation
 
 
