@@ -347,7 +347,8 @@ class PageWalk:
             if not named.isdisjoint(MATH_TYPES):
                 return self._formula(element)
             if "mw:LanguageVariant" in named:
-                builder.text(_variant(element))
+                if tag != "meta":  # a rule for the rest of the page
+                    builder.text(_variant(element))
                 return False, None
             for name in named:
                 if (loss := CUT_TYPES.get(name)) is not None:
@@ -367,8 +368,8 @@ class PageWalk:
         after = self._element(element, tag)
         return (False, None) if after is _SKIP else (True, after)
 
-    def _note(self, element: etree._Element, types: set[str]) -> None:
-        """Records the notes that an element makes, and places their markers."""
+    def _note(self, element: etree._Element, types: set[str], *, is_shown: bool = True) -> None:
+        """Records the notes that an element makes, and places their markers; in the text only if ``is_shown``."""
         assert self._notes is not None
         numbers = self._notes.template(element) if "mw:Transclusion" in types else None
         if numbers is None and "mw:Extension/ref" in types:
@@ -380,8 +381,19 @@ class PageWalk:
                 self._builder.note_in_table(self._tables[-1], number)
             elif self._box is not None:
                 self._notes.references.boxes.setdefault(f"I{self._box}", []).append(number)
-            elif not self._builder.is_in_cell:
+            elif is_shown and not self._builder.is_in_cell:
                 self._builder.mark(NO_TARGET, number_mark(number))
+
+    def _note_markers(self, element: etree._Element) -> None:
+        """Records the footnotes with markers in an element that is not text, outside lists of references."""
+        events = etree.iterwalk(element, events=("start",))
+        for _, inner in events:
+            types = inner.get("typeof") or ""
+            if "mw:Extension/references" in types:
+                events.skip_subtree()
+            elif "mw:Extension/ref" in types and inner is not element:
+                self._note(inner, set(types.split()), is_shown=False)
+                events.skip_subtree()
 
     def _cut(self, element: etree._Element, loss: str | None, *, is_seen: bool = True) -> tuple[bool, None]:
         """Leaves out an element, and counts what readers see of it; the marker of a note is no text."""
@@ -389,6 +401,8 @@ class PageWalk:
             self._losses[loss] += 1
         if is_seen and loss != "ref":
             self._templates.lose(self._group, element)
+        if self._notes is not None and loss not in ("ref", "references"):
+            self._note_markers(element)
         if element.tag in BLOCKS or element.tag in ("table", "figure", "ul", "ol", "dl"):
             self._edge()
         return False, None
@@ -549,9 +563,14 @@ class PageWalk:
         number = self._box = builder.open_infobox(self._box_name(element))
         n_before = builder.n_visible_chars
         outer = self._lists, self._is_line, self._tables
-        inside: set[etree._Element] = set()  # values, and what they contain
-        for row in element.iter("tr"):
+        inside: set[etree._Element] = set()  # labels and values
+        for row in element.iter("tr", "sup"):
             if inside and not inside.isdisjoint(row.iterancestors("td", "th")):
+                continue
+            self._lists, self._is_line, self._tables = [], False, []
+            if row.tag == "sup":
+                if self._notes is not None and "mw:Extension/ref" in (types := types_of(row)):
+                    self._note(row, types)
                 continue
             cells = [cell for cell in row if cell.tag in ("th", "td")]
             if len(cells) != 2:
@@ -559,11 +578,12 @@ class PageWalk:
             label = " ".join(self._visible_text(cells[0]).split())
             if label:
                 n_before -= len(label) - label.count(" ")
-                self._lists, self._is_line, self._tables = [], False, []
+                if self._notes is not None:
+                    self._note_markers(cells[0])
                 builder.open_field(number, label)
                 self.walk(cells[1])
                 builder.close_cell()
-                inside.add(cells[1])
+                inside.update(cells)
         self._lists, self._is_line, self._tables = outer
         self._box = None
         self._templates.lose(self._group, element, n_kept=builder.n_visible_chars - n_before)

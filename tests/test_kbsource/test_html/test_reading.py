@@ -81,6 +81,10 @@ def links(parsed: ParsedText) -> list[tuple[str, str, bool]]:
             ["* a stub"],
         ),
         (
+            """<p>a<meta typeof="mw:LanguageVariant" data-mw-variant='{"add":true,"name":{"t":"b"}}'/></p>""",
+            ["a"],
+        ),
+        (
             """<p>-<span typeof="mw:LanguageVariant" data-mw-variant='{"twoway":[{"l":"zh-hans","t":"网<b>络</b>"},"""
             """{"l":"zh-hant","t":"網路"}]}'></span>-</p>""",
             ["-网络-"],
@@ -386,6 +390,50 @@ def test_references_are_read_and_placed_as_in_wikitext() -> None:
         (2, None, 2, 6, None),
         (None, "citation_needed", 2, 16, None),
         (3, None, None, None, 0),
+    ]
+
+
+def test_references_outside_the_text_are_numbered_as_on_the_page() -> None:
+    efn = json.dumps(
+        {"parts": [{"template": {"target": {"wt": "efn"}, "params": {"1": {"wt": "A note<ref>x</ref>"}}}}]}
+    )
+    notes = "".join(
+        f"<li id='cite_note-{n}'><span class='mw-reference-text'>{text}</span></li>"
+        for n, text in enumerate(
+            ["In the caption", "Label", "Row", "Value", "Picture", "Body", f"Note{marker(8)}", "Inner"], 1
+        )
+    )
+    noted = NOTED_READER.parse(
+        document(
+            f"<table class='infobox'><caption>Ada{marker(1)}</caption><tr><td colspan='2'>x{marker(3)}</td></tr>"
+            f"<tr><th>Born{marker(2)}</th><td>1815{marker(4)}</td></tr></table>"
+            f"<figure typeof='mw:File/Thumb'><figcaption>A ship{marker(5)}</figcaption></figure>"
+            f"<p>Text.{marker(6)} More.{marker(7, template=efn)}</p>"
+            f"<div class='reflist'><div typeof='mw:Extension/references' data-mw='{{}}'><ol>{notes}</ol></div></div>"
+        ),
+        title="Ada",
+    )
+    references = noted.references
+    assert references is not None
+    assert [(ref.form, ref.number, ref.group, ref.text) for ref in references.refs] == [
+        ("ref", 1, "", "In the caption"),
+        ("ref", 2, "", "Row"),
+        ("ref", 3, "", "Label"),
+        ("ref", 4, "", "Value"),
+        ("ref", 5, "", "Picture"),
+        ("ref", 6, "", "Body"),
+        ("ref", 7, "", "Inner"),
+        ("note", 1, "lower-alpha", "A note"),
+    ]
+    assert [(use.ref, use.infobox, use.offset, use.within) for use in references.uses] == [
+        (0, 0, None, None),
+        (1, 0, None, None),
+        (2, 0, None, None),
+        (3, 0, None, None),
+        (4, None, None, None),
+        (5, None, 5, None),
+        (6, None, None, 7),
+        (7, None, 11, None),
     ]
 
 
