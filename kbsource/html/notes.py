@@ -63,7 +63,8 @@ class PageNotes:
         written = " ".join(
             f'{name}="{escape(value)}"' for name, value in values.items() if isinstance(value, str) and name.isalpha()
         )
-        return self.references.tag(written, "" if note is None else self._content(note), "")
+        is_reuse = bool(values.get("name")) and note in self._contents
+        return self.references.tag(written, "" if note is None or is_reuse else self._content(note), "")
 
     def _note_of(self, element: etree._Element) -> etree._Element | None:
         """Returns the item of the list of notes that a marker points to; None if the page lacks it."""

@@ -463,14 +463,18 @@ def test_details_of_a_reference_belong_to_its_use() -> None:
 
 
 def test_notes_that_are_repeated_without_end_are_left_out() -> None:
-    def page(n: int) -> str:
+    def page(n: int, name: str = "") -> str:
         note = f"<li id='cite_note-1'><span class='reference-text'>{'word ' * 10_000}</span></li>"
-        return document(f"<p>{f'a{marker(1)} ' * n}</p><ol>{note}</ol>")
+        return document(f"<p>{f'a{marker(1, name=name)} ' * n}</p><ol>{note}</ol>")
 
-    few, many = (NOTED_READER.parse(page(n), title="Ada").references for n in (3, 1_000))
+    few, many, named = (
+        NOTED_READER.parse(html, title="Ada").references for html in (page(3), page(1_000), page(1_000, "lee"))
+    )
     assert few is not None
     assert many is not None
+    assert named is not None
     assert (len(few.refs), many.refs, many.counts) == (3, (), {"failed": 1})
+    assert (len(named.refs), len(named.uses)) == (1, 1_000)
 
 
 def test_a_page_whose_references_are_left_out_says_so() -> None:
