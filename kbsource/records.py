@@ -95,6 +95,7 @@ class Page(Row):
     anchors: Annotated[tuple[Anchor, ...], "internal links, ordered by element and start", Numbered()]
     categories: Annotated[tuple[str, ...], "category names without prefix, in order of first use"]
     template_categories: Annotated[tuple[str, ...], "the categories that only templates add, in the same order"]
+    category_sort_keys: Annotated[tuple[str, ...], "the sort key of each category; empty for one without its own"]
     redirects: Annotated[tuple[str, ...], "titles that redirect to this page, sorted"]
     tables: Annotated[tuple[Table, ...], "tables in order"]
     infoboxes: Annotated[tuple[Infobox, ...], "infoboxes in order"]

@@ -19,7 +19,7 @@ from kbsource.site import CANONICAL_NAMESPACES, CATEGORY, FILE, SPECIAL, TALK, S
 _SPACES = re.compile(r"[ _\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 _INVISIBLE = re.compile(r"[\u200e\u200f\u202a-\u202e]+")
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f]")  # may result from decoded escapes
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f]")  # may result from decoded escapes
 # ASCII titles that are already in normal form except for the first letter: no prefix, no fragment, no escape.
 _WORD = r"[A-Za-z0-9'(),.!*;$@+\-]"
 _PLAIN = re.compile(rf"[A-Za-z0-9]{_WORD}*+(?:(?: |/(?!\.)){_WORD}++)*+")

@@ -10,7 +10,7 @@ import re
 import urllib.parse
 from collections.abc import Iterable, Iterator
 from html import unescape
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -102,17 +102,34 @@ _DECODER = msgspec.json.Decoder(ArticleRecord)
 
 
 def read_article_record(line: bytes) -> ArticleRecord:
-    """Returns the record in a line.
+    """Returns the record in a line. A value that is null counts as absent.
 
     Raises:
         RecordError: ``malformed_json`` or ``invalid_field``.
     """
+    line = line.removeprefix(_BOM)
     try:
-        return _DECODER.decode(line.removeprefix(_BOM))
+        try:
+            return _DECODER.decode(line)
+        except msgspec.ValidationError as error:
+            if "null" not in str(error):
+                raise
+            return msgspec.convert(_without_nulls(msgspec.json.decode(line)), ArticleRecord)
     except msgspec.ValidationError as error:
         raise RecordError("invalid_field", str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RecordError("malformed_json", str(error)) from error
+
+
+def _without_nulls(record: Any) -> Any:
+    """Returns a record without the values that are null, among its own and those of the objects in it."""
+    if not isinstance(record, dict):
+        return record
+    return {
+        name: {key: own for key, own in value.items() if own is not None} if isinstance(value, dict) else value
+        for name, value in record.items()
+        if value is not None
+    }
 
 
 def check_article_record(record: ArticleRecord) -> None:

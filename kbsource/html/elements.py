@@ -42,6 +42,7 @@ CUT_TYPES = {
     "mw:Extension/indicator": "indicator",
 }
 FILE_TYPES = ("mw:File", "mw:Image", "mw:Audio", "mw:Video")
+TEXT_TYPES = frozenset({"mw:Entity", "mw:DisplaySpace", "mw:Nowiki", "mw:Placeholder"})
 MATH_TYPES = frozenset({"mw:Extension/math", "mw:Extension/chem", "mw:Extension/ce"})
 # Classes that only rendered pages have, or that are boxes there although templates also give them to running text.
 _CUT_CLASSES = frozenset(
@@ -95,6 +96,8 @@ def json_object(written: str | None) -> dict[str, Any]:
         return {}
     try:
         value = json.loads(written)
+        if "\\ud" in written.lower():  # an escape may be half of a pair, which is no character
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

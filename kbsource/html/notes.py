@@ -22,6 +22,7 @@ _LITERAL = str.maketrans({character: f"&#{ord(character)};" for character in "&<
 _WITH_MARKERS = frozenset({"short", "note", "reuse"})
 _UNMARKED = frozenset({"work"})  # kinds of templates that show no marker
 _LONGEST_NOTE = 100_000  # characters
+_MOST_REPEATED = 8_000_000  # characters of notes that several markers of a page point to
 
 
 class PageNotes:
@@ -35,22 +36,40 @@ class PageNotes:
     def __init__(self, references: References, *, lang: str, root: etree._Element) -> None:
         self.references = references
         self._lang = lang
-        self._texts = {id_: element for element in root.iter("li") if (id_ := element.get("id"))}
-        self._contents: dict[str, str] = {}
+        self._notes = {id_: element for element in root.iter("li") if (id_ := element.get("id"))}
+        self._contents: dict[etree._Element, str] = {}
+        self._n_repeated_chars = 0
         self._order: list[int] = []
+        self._searched: set[etree._Element] = set()  # notes whose own notes are recorded
         self._read: set[str] = set()  # groups of elements that a template made whose notes are recorded
 
     def footnote(self, element: etree._Element, group: str) -> list[int]:
         """Records the marker of a footnote, and returns its number, unless the template around it is recorded."""
         if group in self._read or (element.get("about") or "") in self._read:
             return []
-        attributes = json_object(element.get("data-mw")).get("attrs")
+        return self._added(self._tag(element))
+
+    def _tag(self, element: etree._Element) -> str:
+        """Records the marker of a footnote; returns it as ``References`` does."""
+        data = json_object(element.get("data-mw"))
+        attributes = data.get("attrs")
+        values = dict(attributes) if isinstance(attributes, dict) else {}
+        note = self._note_of(element)
+        main = _main_note(note)
+        if note is not None and main is not None:
+            values.setdefault("details", self._content(note))
+            values.setdefault("name", data.get("mainRef"))
+            note = main
         written = " ".join(
-            f'{name}="{escape(value)}"'
-            for name, value in (attributes.items() if isinstance(attributes, dict) else ())
-            if isinstance(value, str) and name.isalpha()
+            f'{name}="{escape(value)}"' for name, value in values.items() if isinstance(value, str) and name.isalpha()
         )
-        return self._added(self.references.tag(written, self._content(element), ""))
+        is_reuse = bool(values.get("name")) and note in self._contents
+        return self.references.tag(written, "" if note is None or is_reuse else self._content(note), "")
+
+    def _note_of(self, element: etree._Element) -> etree._Element | None:
+        """Returns the item of the list of notes that a marker points to; None if the page lacks it."""
+        link = element.find(".//a")
+        return None if link is None else self._notes.get((link.get("href") or "").rpartition("#")[2])
 
     def list_of(self, element: etree._Element) -> None:
         """Records a list of references."""
@@ -67,28 +86,54 @@ class PageNotes:
         uses = [*template_parts(data)]
         if len(uses) != 1 or len(data.get("parts", ())) != 1:
             for use in uses:  # one piece of the page made by several templates, such as a bibliography
-                self._use(*use, kinds=_UNMARKED)
+                found = self._use(*use, kinds=_UNMARKED)
+                if found is not None:
+                    self._added(found[1])
             return None
-        found = self._use(*uses[0])
+        found = self._use(*uses[0], element=element)
         if found is None:
             return None
-        kind, numbers = found
+        kind, shown = found
+        numbers = self._added(shown)
         if kind in _WITH_MARKERS:
             self._read.add(element.get("about") or "")
         return [] if kind in _UNMARKED or kind == "list" else numbers
 
     def _use(
-        self, name: str, arguments: dict[str, Any], kinds: Container[str] | None = None
-    ) -> tuple[str, list[int]] | None:
-        """Records the use of a template of one of these kinds; returns its kind and the numbers of its notes."""
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        kinds: Container[str] | None = None,
+        element: etree._Element | None = None,
+    ) -> tuple[str, str] | None:
+        """Records the use of a template of one of these kinds, and the notes in the note that it makes; returns its
+        kind, and its markers as ``References`` does.
+        """
         kind = self.references.kind_of(name)
         if kind is None or kind in ("tag", "anchor") or (kinds is not None and kind not in kinds):
             return None
         inner = call_of(name, arguments)
+        if kind in _WITH_MARKERS and element is not None:
+            inner += self._notes_within(element)
         template = split_template(inner, self._lang)
         if template is None:
             return None
-        return kind, self._added(self.references.template(kind, template, inner, is_shown=kind == "short_text"))
+        return kind, self.references.template(kind, template, inner, is_shown=kind == "short_text")
+
+    def _notes_within(self, element: etree._Element) -> str:
+        """Records the notes in the note that a marker points to; returns their numbers."""
+        note = self._note_of(element)
+        if note is None or note in self._searched:
+            return ""
+        self._searched.add(note)
+        shown = []
+        for marker in note.iter("sup"):
+            if "mw:Extension/ref" not in types_of(marker):
+                continue
+            uses = [*template_parts(json_object(marker.get("data-mw")))]
+            found = self._use(*uses[0], element=marker) if len(uses) == 1 else None
+            shown += mark_numbers(self._tag(marker) if found is None else found[1])
+        return "".join(map(number_mark, shown))
 
     def _added(self, shown: str) -> list[int]:
         numbers = mark_numbers(shown)
@@ -99,16 +144,32 @@ class PageNotes:
         """Passes on the order of the notes; call it after all of them are recorded."""
         self.references.set_order("".join(map(number_mark, self._order)))
 
-    def _content(self, element: etree._Element) -> str:
-        """Returns the text of the footnote that a marker points to, as wikitext; empty if the page lacks it."""
-        link = element.find(".//a")
-        target = (link.get("href") or "").rpartition("#")[2] if link is not None else ""
-        if target not in self._contents:
-            note = self._texts.get(target)
-            spans = () if note is None else note.iter("span")
-            text = next((own for own in spans if "reference-text" in (own.get("class") or "")), None)
-            self._contents[target] = "" if text is None else wikitext_of(text)
-        return self._contents[target]
+    def _content(self, note: etree._Element) -> str:
+        """Returns the text of a footnote as wikitext; empty if it has none.
+
+        Raises:
+            ValueError: so many markers point to long notes that all their texts would be too much.
+        """
+        known = self._contents.get(note)
+        if known is None:
+            text = next((own for own in note.iter("span") if "reference-text" in (own.get("class") or "")), None)
+            known = self._contents[note] = "" if text is None else wikitext_of(text)
+            return known
+        self._n_repeated_chars += len(known)
+        if self._n_repeated_chars > _MOST_REPEATED:
+            raise ValueError("the notes of the page are repeated too often")
+        return known
+
+
+def _main_note(note: etree._Element | None) -> etree._Element | None:
+    """Returns the note that a note adds details to; None for other notes. Source: Cite's sub-references (2025), which
+    are items of a list in the item of the note that they share.
+    """
+    around = note.getparent() if note is not None else None
+    if around is None or "mw-subreference-list" not in (around.get("class") or "").split():
+        return None
+    main = around.getparent()
+    return main if main is not None and main.tag == "li" else None
 
 
 def call_of(name: str, arguments: dict[str, Any]) -> str:

@@ -30,6 +30,7 @@ from kbsource.html.elements import (
     ITEMS,
     LISTS,
     MATH_TYPES,
+    TEXT_TYPES,
     box_kind_of,
     json_object,
     types_of,
@@ -199,7 +200,7 @@ def extract_html_fallback(html: str, *, title: str) -> ParsedText:
 
     As ``extract_fallback`` does for wikitext; tables and references appear in the text, and links are not collected.
     """
-    text = ANY_CONTROL.sub("", html[:MAX_HTML_CHARS])
+    text = ANY_CONTROL.sub("", html[:MAX_HTML_CHARS].encode("utf-8", "replace").decode())
     text = _INVISIBLE.sub(" ", text).replace("\n", " ")
     text = _HEADING_TAG.sub(lambda found: f"\n\x03{found[1]}{found[2]}\n", text)
     text = _ANY_TAG.sub("", _LINE_TAG.sub("\n", text))
@@ -232,6 +233,7 @@ class PageWalk:
         self._templates = TemplateUses(root, reader._site.lang)
         self._written: dict[str, frozenset[str]] = {}  # targets of links in the arguments of each group's templates
         self._categories: dict[str, bool] = {}
+        self._sort_keys: dict[str, str] = {}
         self._group = ""  # the group of elements around the current one
         self._box: int | None = None  # number of the open infobox
         self._notes = notes
@@ -258,12 +260,15 @@ class PageWalk:
                 self._add_category(element)
 
     def _add_category(self, element: etree._Element) -> None:
-        found = self._reader.target((element.get("href") or "").partition("#")[0])
+        address, _, key = (element.get("href") or "").partition("#")
+        found = self._reader.target(address)
         if found is not None:
             name = found[0].title.partition(":")[2]
             is_made = element.get("about") is not None
             if name:
                 self._categories[name] = is_made and self._categories.get(name, True)
+                key = urllib.parse.unquote(key, errors="replace").replace("\n", "")
+                self._sort_keys[name] = ANY_CONTROL.sub("", key)
 
     def content(self) -> ParsedText:
         if self._notes is not None:
@@ -274,6 +279,7 @@ class PageWalk:
             anchors=tuple(built.anchors),
             categories=tuple(self._categories),
             template_categories=tuple(name for name, is_made in self._categories.items() if is_made),
+            category_sort_keys=tuple(map(self._sort_keys.__getitem__, self._categories)),
             tables=built.tables,
             infoboxes=built.infoboxes,
             templates=self._templates.rows(),
@@ -341,7 +347,8 @@ class PageWalk:
             if not named.isdisjoint(MATH_TYPES):
                 return self._formula(element)
             if "mw:LanguageVariant" in named:
-                builder.text(_variant(element))
+                if tag != "meta":  # a rule for the rest of the page
+                    builder.text(_variant(element))
                 return False, None
             for name in named:
                 if (loss := CUT_TYPES.get(name)) is not None:
@@ -361,8 +368,8 @@ class PageWalk:
         after = self._element(element, tag)
         return (False, None) if after is _SKIP else (True, after)
 
-    def _note(self, element: etree._Element, types: set[str]) -> None:
-        """Records the notes that an element makes, and places their markers."""
+    def _note(self, element: etree._Element, types: set[str], *, is_shown: bool = True) -> None:
+        """Records the notes that an element makes, and places their markers; in the text only if ``is_shown``."""
         assert self._notes is not None
         numbers = self._notes.template(element) if "mw:Transclusion" in types else None
         if numbers is None and "mw:Extension/ref" in types:
@@ -374,8 +381,19 @@ class PageWalk:
                 self._builder.note_in_table(self._tables[-1], number)
             elif self._box is not None:
                 self._notes.references.boxes.setdefault(f"I{self._box}", []).append(number)
-            elif not self._builder.is_in_cell:
+            elif is_shown and not self._builder.is_in_cell:
                 self._builder.mark(NO_TARGET, number_mark(number))
+
+    def _note_markers(self, element: etree._Element) -> None:
+        """Records the footnotes with markers in an element that is not text, outside lists of references."""
+        events = etree.iterwalk(element, events=("start",))
+        for _, inner in events:
+            types = inner.get("typeof") or ""
+            if "mw:Extension/references" in types:
+                events.skip_subtree()
+            elif "mw:Extension/ref" in types and inner is not element:
+                self._note(inner, set(types.split()), is_shown=False)
+                events.skip_subtree()
 
     def _cut(self, element: etree._Element, loss: str | None, *, is_seen: bool = True) -> tuple[bool, None]:
         """Leaves out an element, and counts what readers see of it; the marker of a note is no text."""
@@ -383,6 +401,8 @@ class PageWalk:
             self._losses[loss] += 1
         if is_seen and loss != "ref":
             self._templates.lose(self._group, element)
+        if self._notes is not None and loss not in ("ref", "references"):
+            self._note_markers(element)
         if element.tag in BLOCKS or element.tag in ("table", "figure", "ul", "ol", "dl"):
             self._edge()
         return False, None
@@ -471,14 +491,13 @@ class PageWalk:
         return end_heading
 
     def _superscript(self, element: etree._Element) -> Callable[[], None] | None:
-        if len(element) and next(element.iter("a", "br", "sup", "span"), element) is not element:
-            for inner in element.iterdescendants("a", "br", "sup", "span"):
-                if inner.tag != "span" or inner.get("typeof") or box_kind_of(inner):
-                    return None
-        shown = "".join(map(str, element.itertext()))
+        for inner in element.iterdescendants("a", "sup", "math", "span"):
+            if inner.tag != "span" or not types_of(inner) <= TEXT_TYPES:
+                return None
+        shown = self._visible_text(element)
         if len(shown) > _LONGEST_RAISED:
             return None
-        raised = raised_text(shown, _WHITE.sub(" ", shown), before=self._builder.last_character)
+        raised = raised_text(shown, shown, before=self._builder.last_character)
         if raised is None:
             return None
         self._builder.text(raised)
@@ -545,29 +564,35 @@ class PageWalk:
         number = self._box = builder.open_infobox(self._box_name(element))
         n_before = builder.n_visible_chars
         outer = self._lists, self._is_line, self._tables
-        inside: set[etree._Element] = set()  # values, and what they contain
-        for row in element.iter("tr"):
+        inside: set[etree._Element] = set()  # labels and values
+        for row in element.iter("tr", "sup"):
             if inside and not inside.isdisjoint(row.iterancestors("td", "th")):
+                continue
+            self._lists, self._is_line, self._tables = [], False, []
+            if row.tag == "sup":
+                if self._notes is not None and "mw:Extension/ref" in (types := types_of(row)):
+                    self._note(row, types)
                 continue
             cells = [cell for cell in row if cell.tag in ("th", "td")]
             if len(cells) != 2:
                 continue
-            label = " ".join(self._label(cells[0]).split())
+            label = " ".join(self._visible_text(cells[0]).split())
             if label:
                 n_before -= len(label) - label.count(" ")
-                self._lists, self._is_line, self._tables = [], False, []
+                if self._notes is not None:
+                    self._note_markers(cells[0])
                 builder.open_field(number, label)
                 self.walk(cells[1])
                 builder.close_cell()
-                inside.add(cells[1])
+                inside.update(cells)
         self._lists, self._is_line, self._tables = outer
         self._box = None
         self._templates.lose(self._group, element, n_kept=builder.n_visible_chars - n_before)
         self._edge()
         return False, None
 
-    def _label(self, element: etree._Element) -> str:
-        """Returns the text of a label, without hidden text and references."""
+    def _visible_text(self, element: etree._Element) -> str:
+        """Returns the text of an element on one line, without hidden text and references."""
         pieces: list[str] = []
         events = etree.iterwalk(element, events=("start", "end"))
         for event, inner in events:

@@ -230,6 +230,7 @@ def resolve_page(
         anchors=tuple(anchors),
         categories=text.categories,
         template_categories=text.template_categories,
+        category_sort_keys=text.category_sort_keys,
         redirects=resolver.redirects_to(page_id),
         tables=tables,
         infoboxes=tuple(infobox(parsed_infobox) for parsed_infobox in text.infoboxes),

@@ -61,7 +61,11 @@ APOSTROPHE = LITERAL_OF["'"]
 LITERALS = re.escape(_CONTROLS)
 """The literal characters, escaped for a character class of a regular expression."""
 
-ANY_CONTROL = re.compile("[\x00-\x08\x0b-\x1f]")
+DELETE = "\x7f"
+"""The only control character of ASCII besides white space that XML allows. MediaWiki's parser uses it for placeholders,
+and no page shows it.
+"""
+ANY_CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f{DELETE}]")
 ANY_PLACE = re.compile(f"{PLACE}[TItiF]?[0-9]*")
 """The placeholder of a table or an infobox, in any letter case that a function may have changed it to, or the rest
 of it that a function left.
@@ -69,6 +73,7 @@ of it that a function left.
 _MARK = re.compile(f"{ANY_PLACE.pattern}|{ANY_CONTROL.pattern}")
 _PAIRS = tuple(zip(_CONTROLS, _TEXT, strict=True))
 _FORBIDDEN = tuple(chr(code) for code in range(0x20) if chr(code) not in "\t\n\r")
+_UNSHOWN = (*_FORBIDDEN, DELETE)
 
 
 def literal(text: str) -> str:
@@ -91,12 +96,10 @@ def without_marks(text: str) -> str:
 
 
 def as_read(wikitext: str) -> tuple[str, int]:
-    """Returns wikitext with each newline as one character and without characters that XML forbids, and the number of
-    the latter.
-    """
+    """Returns wikitext with one character for each newline and without control characters, and how many it had."""
     if "\r" in wikitext:
         wikitext = wikitext.replace("\r\n", "\n").replace("\r", "\n")
-    if any(control in wikitext for control in _FORBIDDEN):  # one after the other is faster than a character class
+    if any(control in wikitext for control in _UNSHOWN):  # one after the other is faster than a character class
         return ANY_CONTROL.subn("", wikitext)
     return wikitext, 0
 

@@ -26,6 +26,7 @@ from kbsource.wikitext.functions.arguments import PageFacts
 from kbsource.wikitext.lines import mark_lines, strip_quotes, tidy
 from kbsource.wikitext.markers import (
     BLOCK,
+    DELETE,
     EQUALS,
     FRAGMENT,
     LINE,
@@ -54,7 +55,7 @@ _LINE_STARTS = frozenset("=*#:;- ")
 # The newlines around a template's argument are stripped, so a marker may end up within a line.
 _STRAY_PRE = re.compile(f"{PRE}(?<=[^\n]{PRE})")  # begins with the marker, which is found faster than any character
 # Markers that no later step makes or reads. Pipes are unmarked everywhere, and searching for a null byte is slow.
-_LEAKED = (EQUALS, LINE, SAID, NUMBER, "\r")
+_LEAKED = (EQUALS, LINE, SAID, NUMBER, "\r", DELETE)
 _NO_TARGET = re.compile(rf"\[\[{TEMPLATE_LINK}(?=[][|{{}}<>\n{PLACE}])")
 
 
@@ -79,6 +80,7 @@ class ParsedText:
     anchors: tuple[RawAnchor, ...] = ()
     categories: tuple[str, ...] = ()
     template_categories: tuple[str, ...] = ()
+    category_sort_keys: tuple[str, ...] = ()
     tables: tuple[ParsedTable, ...] = ()
     infoboxes: tuple[ParsedInfobox, ...] = ()
     templates: tuple[TemplateUse, ...] = ()
@@ -141,11 +143,11 @@ class WikitextParser:
     ) -> ParsedText:
         """Returns the parsed page; with ``leave_out_references``, as a page whose references cannot be read.
 
-        ``is_from_xml``: XML cannot contain control characters, so they are not searched for. ``timestamp`` is the time
-        at which the revision was saved, ISO 8601; templates such as ``{{age}}`` use it as the current time.
+        ``is_from_xml``: control characters that XML forbids are not searched for. ``timestamp`` is the time at which
+        the revision was saved, ISO 8601; templates such as ``{{age}}`` use it as the current time.
         """
         n_controls = 0
-        if not is_from_xml:
+        if not is_from_xml or DELETE in wikitext:
             wikitext, n_controls = as_read(wikitext)  # without characters that represent structure from here on
         page = PageFacts(self._page.lang, title, timestamp, self._page.site, self._page.exists)
         if self._read_reference is None:
@@ -236,6 +238,7 @@ class WikitextParser:
             anchors=tuple(anchors),
             categories=tuple(walked.categories),
             template_categories=tuple(name for name, is_made in walked.categories.items() if is_made),
+            category_sort_keys=tuple(map(walked.sort_keys.__getitem__, walked.categories)),
             tables=tables,
             infoboxes=infoboxes,
             templates=tuple(

@@ -23,6 +23,7 @@ from kbsource.wikitext.markers import (
     TRAIL_STOP,
     literal,
     unliteral,
+    without_marks,
 )
 
 Link = tuple[int, int, Target, str, bool]
@@ -35,12 +36,14 @@ A bare tuple, because there are more of them than of anything else.
 
 class Walked(NamedTuple):
     """Plain text (newlines kept, literal characters restored) with its links in order, the categories found (name ->
-    whether only templates add it), and the placeholders of tables in captions (``T3``), which are not shown.
+    whether only templates add it), their sort keys by name, and the placeholders of tables in captions (``T3``), which
+    are not shown.
     """
 
     text: str
     links: list[Link]
     categories: dict[str, bool]
+    sort_keys: dict[str, str]
     hidden_places: set[str]
 
 
@@ -102,6 +105,7 @@ class Walker:
         self._ends_in_space = False
         self._links: list[Link] = []
         self._categories: dict[str, bool] = {}
+        self._sort_keys: dict[str, str] = {}
         self._hidden_places: set[str] = set()
         self.gaps: list[tuple[int, int]] = []  #: start and end in the text of the gap before each link, and of the rest
         self._parts_words = False  # a block-level file was skipped directly after a word
@@ -201,7 +205,7 @@ class Walker:
         self._length = length
         self._add_text(gap.removeprefix(TRAIL_STOP))
         add_gap((length, self._length))
-        return Walked(unliteral("".join(self._out)), links, self._categories, self._hidden_places)
+        return Walked(unliteral("".join(self._out)), links, self._categories, self._sort_keys, self._hidden_places)
 
     def _extend_link(self, n_chars: int) -> None:
         start, end, target, written, is_made = self._links[-1]
@@ -249,6 +253,7 @@ class Walker:
         if target.kind == "category":
             name = target.title.partition(":")[2]
             self._categories[name] = is_made and self._categories.get(name, True)
+            self._sort_keys[name] = without_marks((options or "").replace("\n", ""))
             return
         self._losses[target.kind] += 1
         if options and PLACE in options:

@@ -49,6 +49,8 @@ def kind_description(kind: Kind[Any], values: Mapping[str, Any]) -> About:
     if (ways := facts.pop("templates", None)) is not None:
         has_definitions = (values.get("findings") or {}).get("template_definitions")
         way = (values.get("options") or {}).get("templates") if has_definitions else "rules"
+        if (values.get("dump") or {}).get("content") == "html":
+            way = "html"
         facts["limits"] = [ways.get(way, ways["rules"]), *facts["limits"]]
     return About(**facts)
 

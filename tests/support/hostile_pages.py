@@ -78,6 +78,7 @@ def hostile_page(
         anchors=(_anchored(title, title, TARGET_ID if number % 2 else None),),
         categories=(title, _IMAGE),
         template_categories=(_IMAGE,),
+        category_sort_keys=(_SCRIPT, " "),
         redirects=(),
         tables=(Table(2, title, (title, _SCRIPT), ((cell, cell),)), *tables),
         infoboxes=(

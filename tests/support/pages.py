@@ -75,6 +75,7 @@ def _page(number: int, n_pages: int, rng: random.Random, stock: list[str], n_par
         anchors=tuple(anchors),
         categories=(f"Category {number % 97}", "All articles"),
         template_categories=("All articles",),
+        category_sort_keys=(f"{number}", ""),
         redirects=(),
         tables=(Table(1, "A caption", ("Year", "Event"), ((cell, cell), (cell, cell))),),
         infoboxes=(Infobox(1, "Infobox person", (InfoboxField("name", title, ()),)),),
@@ -158,6 +159,7 @@ def pages(draw: st.DrawFn) -> Page:
         anchors=tuple(anchors),
         categories=categories,
         template_categories=categories[draw(st.integers(0, 3)) :],
+        category_sort_keys=categories[::-1],
         redirects=draw(names),
         tables=tuple(draw(st.lists(st.builds(Table, places, _maybe_text, names, rows), max_size=2))),
         infoboxes=tuple(

@@ -159,6 +159,7 @@ def _page(item_id: str, title: str, paragraphs: Sequence[str]) -> Page:
         anchors=tuple(anchors),
         categories=empty,
         template_categories=empty,
+        category_sort_keys=empty,
         redirects=empty,
         tables=empty,
         infoboxes=empty,

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("module_in_this_process")
 
 _KINDS = [replace(kind, laws=numbered(kind)) for kind in KINDS]
 TESTED_ELSEWHERE = {
-    "kbsource-release-3",
+    "kbsource-release-4",
     "kbsource-pageviews-1",
     "kbsource-tfidf-1",
     "kbsource-vectors-2",

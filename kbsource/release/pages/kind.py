@@ -46,7 +46,7 @@ from kbsource.rows import SCHEMA_VERSION
 from kbsource.site import Site
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 
-FORMAT = "kbsource-release-3"
+FORMAT = "kbsource-release-4"
 TABLES: dict[str, pa.Schema] = {
     "pages": schema_of(Page),
     "redirects": schema_of(RedirectRow),
@@ -276,6 +276,8 @@ LAWS = (
         ),
         "['page ' || page_id || ': a category of a template is no category of the page: ' || name "
         "for name in template_categories if not list_contains(categories, name)]",
+        "case when len(category_sort_keys) <> len(categories) then ['page ' || page_id || ': '"
+        " || len(category_sort_keys) || ' sort keys of ' || len(categories) || ' categories'] end",
         *(
             f"['page ' || page_id || ': {name} in no element' "
             f"for item in {name} if item.element not between 0 and len(elements) - 1]"

@@ -42,7 +42,7 @@ def check_page(page: Page) -> None:
     - Only element 0 is of kind ``title``, and no element contains a newline.
     - For every anchor, ``elements[a.element].text[a.start:a.end] == a.text``. Anchors are ordered by element and start.
     - Tables and infoboxes refer to an existing element. Links in cells and infobox values lie within their text.
-    - Categories added by templates are among the categories.
+    - Categories added by templates are among the categories, and each category has a sort key, which may be empty.
     - Reference markers lie within their elements, and not after white space.
     - The time is a whole second of UTC.
 
@@ -73,6 +73,8 @@ def check_page(page: Page) -> None:
         raise RecordError("page_law", f"{page.timestamp!r} is not a whole second of UTC")
     if not set(page.template_categories) <= set(page.categories):
         raise RecordError("page_law", "a template's category is not among the page's categories")
+    if len(page.category_sort_keys) != len(page.categories):
+        raise RecordError("page_law", f"{len(page.category_sort_keys)} sort keys of {len(page.categories)} categories")
     _check_anchors(page, texts)
     if isinstance(page, NotedPage):
         _check_uses(page, texts)

@@ -113,6 +113,12 @@ def redirect_record(body: str, **values: Any) -> dict[str, Any]:
         (redirect_record("a", name=""), ("missing_field", "9")),
         (redirect_record("a", identifier=-9), ("missing_field", "-9")),
         (redirect_record("a", date_modified="today"), ("invalid_field", "9")),
+        (
+            redirect_record("a", redirects=None, main_entity=None, previous_version={"identifier": None}),
+            ("Old", True, None),
+        ),
+        (redirect_record("a", redirects=None, article_body={"html": 5}), ("invalid_field", "")),
+        (redirect_record("a", article_body=None), ("html_empty", "9")),
         (redirect_record("a", identifier="9"), ("invalid_field", "")),
         (redirect_record("a", article_body={"html": document("a", page_id=8, revision=109)}), ("ids_disagree", "9")),
         (redirect_record("a", article_body={"html": document("a", page_id=9, revision=1)}), ("ids_disagree", "9")),

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies
 
 from kbsource.errors import RecordError
 from kbsource.html.reading import MAX_DEPTH, HtmlReader, extract_html_fallback
@@ -52,6 +51,11 @@ def links(parsed: ParsedText) -> list[tuple[str, str, bool]]:
         # what readers see as one character or one word
         ('<p>5<span typeof="mw:Entity">&nbsp;</span>km<span typeof="mw:DisplaySpace">\u00a0</span>%</p>', ["5 km %"]),
         ("<p>10<sup>18</sup>, x<sup>k+1</sup>, 19<sup>th</sup>, H<sub>2</sub>O</p>", ["10¹⁸, x^(k+1), 19th, H2O"]),
+        ("<p>x<sup><i>n</i>+1</sup>, 10<sup>2<sup>3</sup></sup>, 10<sup>2<br/>3</sup></p>", ["xⁿ⁺¹, 102³, 10²³"]),
+        ('<p>1<sup><span style="display:none">0</span>st</sup> 10<sup><span>2</span></sup></p>', ["1st 10²"]),
+        ('<p>10<sup><span typeof="mw:Entity">−</span>2</sup></p>', ["10⁻²"]),
+        # control characters
+        ("<p>a \x7f b&#127;c&#1;</p>", ["a bc"]),
         ('<p>a <span typeof="mw:Nowiki">[[b]]</span></p>', ["a [[b]]"]),
         # formulas, whose MathML is hidden
         (
@@ -75,6 +79,10 @@ def links(parsed: ParsedText) -> list[tuple[str, str, bool]]:
             """"params":{}}},"* a stub",{"template":{"target":{"wt":"div col end"},"params":{}}}]}'>"""
             "<ul><li>a stub</li></ul></div>",
             ["* a stub"],
+        ),
+        (
+            """<p>a<meta typeof="mw:LanguageVariant" data-mw-variant='{"add":true,"name":{"t":"b"}}'/></p>""",
+            ["a"],
         ),
         (
             """<p>-<span typeof="mw:LanguageVariant" data-mw-variant='{"twoway":[{"l":"zh-hans","t":"网<b>络</b>"},"""
@@ -106,6 +114,7 @@ def test_the_text_is_as_readers_see_it(body: str, expected: list[str]) -> None:
         ),
         ('<p><a class="mw-selflink selflink">Ada</a> <a rel="mw:WikiLink/Interwiki" href="https://a">w</a></p>', []),
         ('<p><a rel="mw:ExtLink" class="external text" href="https://a.example">page</a></p>', []),
+        ('<p>10<sup><a rel="mw:WikiLink" href="./Square">2</a></sup></p>', [("2", "Square", False)]),
         # a link from the template itself, and one that the page's own text has in an argument
         (
             """<p><span about="#mwt3" typeof="mw:Transclusion" data-mw='{"parts":[{"template":{"target":{"wt":"t"},"""
@@ -164,11 +173,13 @@ def test_an_infobox_has_the_labels_and_values_that_readers_see() -> None:
 
 def test_categories_come_with_how_they_were_made() -> None:
     parsed = parse(
-        '<link rel="mw:PageProp/Category" href="./Category:Ferries#sort%20key"/>'
-        '<div class="navbox"><link rel="mw:PageProp/Category" href="./Category:Made" about="#mwt1"/></div>'
+        '<link rel="mw:PageProp/Category" href="./Category:Ferries#sort_key,%20a%23b"/>'
+        '<div class="navbox"><link rel="mw:PageProp/Category" href="./Category:Made#%20" about="#mwt1"/></div>'
+        '<link rel="mw:PageProp/Category" href="./Category:Ships_of_1902"/>'
         '<meta property="mw:PageProp/disambiguation"/>'
     )
-    assert (parsed.categories, parsed.template_categories) == (("Ferries", "Made"), ("Made",))
+    assert (parsed.categories, parsed.template_categories) == (("Ferries", "Made", "Ships of 1902"), ("Made",))
+    assert parsed.category_sort_keys == ("sort_key, a#b", " ", "")
     assert parsed.is_disambiguation
 
 
@@ -382,58 +393,91 @@ def test_references_are_read_and_placed_as_in_wikitext() -> None:
     ]
 
 
+def test_references_outside_the_text_are_numbered_as_on_the_page() -> None:
+    efn = json.dumps(
+        {"parts": [{"template": {"target": {"wt": "efn"}, "params": {"1": {"wt": "A note<ref>x</ref>"}}}}]}
+    )
+    notes = "".join(
+        f"<li id='cite_note-{n}'><span class='mw-reference-text'>{text}</span></li>"
+        for n, text in enumerate(
+            ["In the caption", "Label", "Row", "Value", "Picture", "Body", f"Note{marker(8)}", "Inner"], 1
+        )
+    )
+    noted = NOTED_READER.parse(
+        document(
+            f"<table class='infobox'><caption>Ada{marker(1)}</caption><tr><td colspan='2'>x{marker(3)}</td></tr>"
+            f"<tr><th>Born{marker(2)}</th><td>1815{marker(4)}</td></tr></table>"
+            f"<figure typeof='mw:File/Thumb'><figcaption>A ship{marker(5)}</figcaption></figure>"
+            f"<p>Text.{marker(6)} More.{marker(7, template=efn)}</p>"
+            f"<div class='reflist'><div typeof='mw:Extension/references' data-mw='{{}}'><ol>{notes}</ol></div></div>"
+        ),
+        title="Ada",
+    )
+    references = noted.references
+    assert references is not None
+    assert [(ref.form, ref.number, ref.group, ref.text) for ref in references.refs] == [
+        ("ref", 1, "", "In the caption"),
+        ("ref", 2, "", "Row"),
+        ("ref", 3, "", "Label"),
+        ("ref", 4, "", "Value"),
+        ("ref", 5, "", "Picture"),
+        ("ref", 6, "", "Body"),
+        ("ref", 7, "", "Inner"),
+        ("note", 1, "lower-alpha", "A note"),
+    ]
+    assert [(use.ref, use.infobox, use.offset, use.within) for use in references.uses] == [
+        (0, 0, None, None),
+        (1, 0, None, None),
+        (2, 0, None, None),
+        (3, 0, None, None),
+        (4, None, None, None),
+        (5, None, 5, None),
+        (6, None, None, 7),
+        (7, None, 11, None),
+    ]
+
+
+def test_details_of_a_reference_belong_to_its_use() -> None:
+    def use(number: int, **further: object) -> str:
+        data = json.dumps({"name": "ref", "body": {"id": "x"}, **further})
+        return f"<sup typeof='mw:Extension/ref' data-mw='{data}'><a href='./Ada#cite_note-{number}'>[1.1]</a></sup>"
+
+    def note(number: int, text: str, details: str = "") -> str:
+        return f"<li id='cite_note-{number}'><span class='mw-reference-text'>{text}</span>{details}</li>"
+
+    details = f"<ol class='mw-subreference-list'>{note(2, 'p. 5')}{note(3, 'p. <i>7</i>')}</ol>"
+    noted = NOTED_READER.parse(
+        document(
+            f"<p>One.{use(2, attrs={'details': 'p. 5'}, mainRef='book', isSubRefWithMainBody=1)} "
+            f"Two.{use(1, attrs={'name': 'book'})} Three.{use(3, attrs={}, mainRef='book')} Four.{use(4, attrs={})}</p>"
+            f"<ol class='references'>{note(1, 'Lee 2001', details)}{note(4, 'Roe 1999')}</ol>"
+        ),
+        title="Ada",
+    )
+    assert noted.references is not None
+    assert [(ref.number, ref.name, ref.text) for ref in noted.references.refs] == [
+        (1, "book", "Lee 2001"),
+        (2, None, "Roe 1999"),
+    ]
+    assert [(use.ref, use.pages) for use in noted.references.uses] == [(0, "p. 5"), (0, None), (0, "p. 7"), (1, None)]
+
+
+def test_notes_that_are_repeated_without_end_are_left_out() -> None:
+    def page(n: int, name: str = "") -> str:
+        note = f"<li id='cite_note-1'><span class='reference-text'>{'word ' * 10_000}</span></li>"
+        return document(f"<p>{f'a{marker(1, name=name)} ' * n}</p><ol>{note}</ol>")
+
+    few, many, named = (
+        NOTED_READER.parse(html, title="Ada").references for html in (page(3), page(1_000), page(1_000, "lee"))
+    )
+    assert few is not None
+    assert many is not None
+    assert named is not None
+    assert (len(few.refs), many.refs, many.counts) == (3, (), {"failed": 1})
+    assert (len(named.refs), len(named.uses)) == (1, 1_000)
+
+
 def test_a_page_whose_references_are_left_out_says_so() -> None:
     parsed = NOTED_READER.parse(document(NOTED), title="Ada", leave_out_references=True)
     assert parsed.references is not None
     assert (parsed.references.refs, parsed.references.counts) == ((), {"failed": 1})
-
-
-TAGS = strategies.sampled_from(
-    "p div ul ol li dl dd dt table tr td th caption a sup sub h2 h3 span br pre section b figure math".split()
-)
-ATTRIBUTES = strategies.sampled_from(
-    [
-        "",
-        ' class="infobox"',
-        ' class="navbox"',
-        ' typeof="mw:Transclusion" about="#mwt1" data-mw=\'{"parts":[{"template":{"target":{"wt":"a"}}}]}\'',
-        ' typeof="mw:Extension/math" data-mw="[]"',
-        ' typeof="mw:Extension/ref" data-mw=\'{"attrs":{"name":"a&quot;"}}\'',
-        ' typeof="mw:Extension/references" id="cite_note-1"',
-        ' typeof="mw:Transclusion" about="#mwt2" data-mw=\'{"parts":[{"template":{"target":{"wt":"sfn"},"params":{"1":'
-        '{"wt":"{{x"}}}}]}\'',
-        ' typeof="mw:LanguageVariant" data-mw-variant=\'{"twoway":[{"t":"<p>"}]}\'',
-        ' href="./A_b#c" rel="mw:WikiLink"',
-        ' href="./%00%FF" rel="mw:WikiLink"',
-        ' rowspan="0" colspan="99999999999"',
-        ' style="display:none"',
-    ]
-)
-PIECES = strategies.one_of(
-    strategies.builds("<{}{}>".format, TAGS, ATTRIBUTES),
-    strategies.builds("</{}>".format, TAGS),
-    strategies.text(alphabet="ab \n\u00a0\x01\x03\x06&<#;1é\u200f", max_size=6),
-)
-
-
-@given(strategies.lists(PIECES, max_size=40))
-def test_any_html_becomes_a_page_whose_spans_hold(pieces: list[str]) -> None:
-    html = document("".join(pieces))
-    noted = NOTED_READER.parse(html, title="Ada")
-    parsed = READER.parse(html, title="Ada")
-    assert (noted.elements, noted.anchors) == (parsed.elements, parsed.anchors)
-    for own in (parsed, extract_html_fallback(html, title="Ada")):
-        for element in own.elements[1:]:
-            assert element.text.strip() == element.text != ""
-            assert "  " not in element.text
-            assert "\n" not in element.text
-            assert not any(character < " " for character in element.text)
-        for anchor in own.anchors:
-            text = own.elements[anchor.element].text
-            assert text[anchor.start : anchor.end] == anchor.text == anchor.text.strip() != ""
-        contents = [cell.content for table in own.tables for row in table.rows for cell in row]
-        contents += [value for box in own.infoboxes for _, value in box.fields]
-        for content in contents:
-            assert not any(character < " " and character != "\n" for character in content.text)
-            for link in content.links:
-                assert 0 <= link.start < link.end <= len(content.text)

@@ -108,6 +108,7 @@ BROKEN: list[tuple[str, Callable[[Page], Page]]] = [
     ("page_law", lambda page: _text(page, "two\nlines")),
     ("page_law", lambda page: _text(page, "a \x07 bell")),
     ("page_law", lambda page: replace(page, template_categories=("None of its own",))),
+    ("page_law", lambda page: replace(page, category_sort_keys=("one", "too", "many"))),
     ("bad_text", lambda page: _text(page, "half \ud800 a pair")),
     ("page_law", lambda page: replace(page, tables=(replace(page.tables[0], element=99),))),
     ("page_law", lambda page: replace(page, infoboxes=(replace(page.infoboxes[0], element=-1),))),
@@ -152,6 +153,7 @@ FULL = replace(
     anchors=(replace(PAGE.anchors[0], target_fragment="f"), *PAGE.anchors[1:]),
     categories=("c",),
     template_categories=("c",),
+    category_sort_keys=("k",),
     redirects=("r",),
     tables=(Table(0, "caption", ("h",), ((Cell("text", False, 1, 1, (CellLink(0, 1, "T", "f", None),)),),)),),
     infoboxes=(Infobox(0, "I", (InfoboxField("n", "text", (CellLink(0, 1, "T", "f", None),)),)),),
@@ -191,7 +193,7 @@ def test_a_shard_says_what_was_written(tmp_path: Path) -> None:
     assert [page for batch in file.iter_batches() for page in pages_of(batch)] == list(
         synthetic_pages(1100, n_paragraphs=1)
     )
-    columns = {column.path_in_schema: column for column in map(file.metadata.row_group(0).column, range(51))}
+    columns = {column.path_in_schema: column for column in map(file.metadata.row_group(0).column, range(52))}
     assert columns["elements.list.element.text"].compression == "ZSTD"
     assert "DELTA_BINARY_PACKED" in columns["anchors.list.element.start"].encodings
     column = columns["page_id"]

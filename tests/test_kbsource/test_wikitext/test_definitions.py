@@ -177,7 +177,9 @@ def test_numbers_of_any_length_are_read(wikitext: str, number: str) -> None:
     check_laws(parser({"A": "{{{1}}}", "B": wikitext}).parse("{{B}}", title="T"))
 
 
-@pytest.mark.parametrize("character", [f"&#{n};" for n in (1, 6, 9, 13, 27, 31)] + ["\r", "\x06", "%06", "%0D"])
+@pytest.mark.parametrize(
+    "character", [f"&#{n};" for n in (1, 6, 9, 13, 27, 31)] + ["\r", "\x06", "%06", "%0D", "\x7f", "%7F"]
+)
 def test_no_control_character_is_shown(character: str) -> None:
     wikitext = (
         "a{}b [[x{}y#z{}|a{}b]] [[Category:x{}y]] {{A|x{}\ny}} {{A{}|b}} {{lc:A{}}}\n"

@@ -117,6 +117,8 @@ def test_every_kind_is_described() -> None:
             "Templates that no rule knows are worked out from their definitions in the dump, without Lua",
         ),
         ({"options": {"templates": "lua"}, "findings": {"template_definitions": 5}}, "definitions and Lua modules"),
+        ({"options": {"templates": "lua"}, "dump": {"content": "html"}}, "The pages were rendered by MediaWiki"),
+        ({"options": {"templates": "lua"}, "dump": {"content": "wikitext"}}, "Templates without a rule are left out"),
     ],
 )
 def test_what_is_said_of_templates_is_what_the_manifest_says(values: dict[str, Any], said: str) -> None:
