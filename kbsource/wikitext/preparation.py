@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kbsource.wikitext.blocks import LINK_OF_LINES, RawTable, cut_tables
 from kbsource.wikitext.braces import expand_braces
-from kbsource.wikitext.citations import is_citation, read_citation, slot_of
+from kbsource.wikitext.citations import is_citation, read_listed_work, slot_of
 from kbsource.wikitext.expander import BLOCK_STARTS, Expander, PageExpander, render_use
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.conditions import ERROR
@@ -89,7 +89,6 @@ _REST_OF_BLOCKS = (
     r"(?:[^\[\]\n]|\[\[[^\[\]\n]*\]\])*+)\]"
 )
 _OPENED_BLOCK = re.compile(f"<{_BLOCK_TAG}")
-_LONGEST_LABEL_OF_BLOCKS = 4000
 _LABEL_OF_BLOCKS = re.compile(rf"\[(?:https?:)?{_REST_OF_BLOCKS}")
 # A character reference to a space, which does not end an address.
 _BLANK_IN_ADDRESS = re.compile(r"(\[https?://[^\s\[\]<>\"&]*+)&(?:nbsp|#(?:x20|32|160|x[aA]0));")
@@ -454,17 +453,14 @@ def _address(found: re.Match[str], losses: Counter[str]) -> str:
 
 def _has_block_after_slashes(text: str) -> bool:
     """Returns whether a line has a block element after two slashes, which an address may begin with."""
-    position = text.find(BLOCK)
+    position = text.find("//")
     while position >= 0:
-        if _has_slashes_before(text, position):
+        end = text.find("\n", position)
+        line = text[position:end] if end >= 0 else text[position:]
+        if BLOCK in line or ("<" in line and _OPENED_BLOCK.search(line)):
             return True
-        position = text.find(BLOCK, position + 1)
-    return "<" in text and any(_has_slashes_before(text, tag.start()) for tag in _OPENED_BLOCK.finditer(text))
-
-
-def _has_slashes_before(text: str, position: int) -> bool:
-    first = reach_back(text, position, _LONGEST_LABEL_OF_BLOCKS)
-    return text.find("//", max(first, text.rfind("\n", first, position)), position) >= 0
+        position = text.find("//", end) if end >= 0 else -1
+    return False
 
 
 def _end_addresses(text: str) -> str:
@@ -484,7 +480,7 @@ def listed_work(template: Template, language: str) -> str:
     periodical is given.
     """
     arguments = {str(place): value for place, value in enumerate(template.positional, 1)} | template.named
-    citation = read_citation(template.name, arguments, language=language, plain=str)
+    citation = read_listed_work(template.name, arguments, language=language)
     if citation is None or not (citation.title or citation.work):
         return ""
     shown: dict[str | None, str] = {}  # what has no field, as written, by slot
