@@ -88,6 +88,7 @@ _REST_OF_BLOCKS = (
     rf"//[^\s\[\]<>\"|\x00-\x1f]++([^\[\]\n<{BLOCK}]*+(?:<(?!{_BLOCK_TAG})[^\[\]\n<{BLOCK}]*+)*+[<{BLOCK}]"
     r"(?:[^\[\]\n]|\[\[[^\[\]\n]*\]\])*+)\]"
 )
+_BLOCK = re.compile(BLOCK)
 _OPENED_BLOCK = re.compile(f"<{_BLOCK_TAG}")
 _LABEL_OF_BLOCKS = re.compile(rf"\[(?:https?:)?{_REST_OF_BLOCKS}")
 # A character reference to a space, which does not end an address.
@@ -168,7 +169,7 @@ class PagePreparation:
         if "[http" in text:
             text = drop_addresses(text, self.losses)
             if "&" in text:
-                text = _end_addresses(text)
+                text = _BLANK_IN_ADDRESS.sub(r"\1%20", text)  # the first one of each address
         if _has_block_after_slashes(text):
             text = _LABEL_OF_BLOCKS.sub(rf"{CUT}\1{CUT}", text)
         if self._has_fractions:
@@ -255,7 +256,8 @@ class PagePreparation:
             expanded = self._expand(inner, name, depth, has_rule=True)
             if expanded is not None:
                 return expanded
-        template = template._replace(name=target)
+        if target != name:
+            template = template._replace(name=target)
         rendering = render_use(template, self._page, rule)
         if rendering.outcome == "infobox":
             if _has_heading(inner):
@@ -453,26 +455,15 @@ def _address(found: re.Match[str], losses: Counter[str]) -> str:
 
 def _has_block_after_slashes(text: str) -> bool:
     """Returns whether a line has a block element after two slashes, which an address may begin with."""
-    position = text.find("//")
-    while position >= 0:
-        end = text.find("\n", position)
-        line = text[position:end] if end >= 0 else text[position:]
-        if BLOCK in line or ("<" in line and _OPENED_BLOCK.search(line)):
+    blocks = [tag.start() for tag in _OPENED_BLOCK.finditer(text)] if "<" in text else []
+    if BLOCK in text:
+        blocks = sorted([*blocks, *(block.start() for block in _BLOCK.finditer(text))])
+    position = 0
+    for block in blocks:
+        if text.find("//", max(text.rfind("\n", position, block), position), block) >= 0:
             return True
-        position = text.find("//", end) if end >= 0 else -1
+        position = block
     return False
-
-
-def _end_addresses(text: str) -> str:
-    """Returns the text with ``%20`` for the first reference to a space in the address of each external link."""
-    pieces, position = [], 0
-    start = text.find("[http")
-    while start >= 0:
-        if link := _BLANK_IN_ADDRESS.match(text, start):
-            pieces += [text[position : link.end(1)], "%20"]
-            position = link.end()
-        start = text.find("[http", start + 1)
-    return "".join((*pieces, text[position:])) if pieces else text
 
 
 def listed_work(template: Template, language: str) -> str:
