@@ -69,10 +69,6 @@ class _Words:
                 self.templates.setdefault(_fold(name), ("identifier", {"1": scheme}))
         #: canonical status by folded value
         self.statuses = {_fold(value): status for status, values in rules["statuses"].items() for value in values}
-        #: code by name in lower case
-        self.languages = {code: code for code in language_names("en")}
-        for named in (language_names("en"), language_nouns(base), language_names(base)):
-            self.languages.update((name.casefold(), code) for code, name in named.items())
 
     def _add_notes(self, section: str, *, is_borrowed: bool) -> None:
         rules = citation_rules()
@@ -87,6 +83,16 @@ class _Words:
 
 
 _words = cache(_Words)
+
+
+@cache
+def _language_codes(language: str) -> dict[str, str]:
+    """Returns the codes of languages by their names in a language and in English, in lower case."""
+    base = language.partition("-")[0]
+    codes = {code: code for code in language_names("en")}
+    for named in (language_names("en"), language_nouns(base), language_names(base)):
+        codes.update((name.casefold(), code) for code, name in named.items())
+    return codes
 
 
 @lru_cache(maxsize=1 << 14)
@@ -142,12 +148,14 @@ def note_names(language: str) -> Mapping[str, str]:
     return _words(language).written_notes
 
 
-_MARKUP = re.compile(r"[\[\]{}<>&\x00-\x1f]|''|https?:")
+# Written so that every match begins with one of few characters, which is searched many times as fast.
+_MARKUP = re.compile(r"[\[\]{}<>&'h\x00-\x1f](?:(?<=[^'h])|(?<=')'|(?<=h)ttps?:)")
 _ADDRESS = re.compile(r"(?i)(?:(?:https?|ftp):|(?<![^\[\s]))//[^\s\[\]<>\"{}|\x00-\x1f]+")
 _NAME = re.compile(r"\s*\(\(([^()]*)\)\)|[^,]+")
 _YEAR = re.compile(r"\d{4}")
 _DATE_PARTS = {prefix: (f"{prefix}day", f"{prefix}month", f"{prefix}year") for prefix in ("", "access_")}
 _SCHEMES = frozenset(SCHEMES)
+_FURTHER = frozenset(("subtitle", "vauthors", "authors", "coauthors", "veditors", "editors"))
 _PEOPLE = frozenset(("last", "first", "author", "editor_last", "editor_first", "editor_author"))
 
 
@@ -169,6 +177,16 @@ def read_citation(
     return None if template is None else _Reader(language, plain).read(*template, arguments)
 
 
+def read_listed_work(name: str, arguments: Mapping[str, str], *, language: str) -> Citation | None:
+    """Returns, as wikitext, the fields of a citation that an item of a bibliography shows; None if the language has no
+    such citation template.
+
+    Identifiers, addresses and dates in normal form are left out, and no losses are recorded.
+    """
+    template = _template(name, language)
+    return None if template is None else _Reader(language, str).read_shown(*template, arguments)
+
+
 class _Reader:
     """Reads one use. Every argument ends in a field or in a loss, or is listed as deliberately left out."""
 
@@ -182,28 +200,42 @@ class _Reader:
         self.people: dict[str, dict[int, str]] = {}  #: wikitext by slot and number
 
     def read(self, kind: str, own: dict[str, str], arguments: Mapping[str, str]) -> Citation:
-        self._sort(own, arguments)
-        values, rules = self.values, citation_rules()
-        if kind == "other":
-            kind = next((kind for slot, kind in rules["kind_of_slot"].items() if slot in values), kind)
-        if kind not in rules["series_is_work"]:
-            values.pop("series", None)
+        kind = self._sort(kind, own, arguments)
         fields: dict[str, Any] = self._dates()
         fields.update(self._addresses(fields.get("archive_date")))
         fields.update(self._identifiers(fields.get("url")))
-        for field, slots in rules["fields"].items():
-            if (wikitext := self._take(*slots)) and (text := self._text(wikitext)):
-                fields[field] = text
-        if self.people:
-            fields["authors"], fields["editors"] = tuple(self._people("")), tuple(self._people("editor_"))
-        if values:
+        self._add_texts(fields)
+        if self.values:
             self._rest(fields)
         if not any(fields.values()):
             self.losses.append("nothing_stated")
         return Citation(kind=kind, losses=tuple(sorted(self.losses)), **fields)
 
-    def _rest(self, fields: dict[str, Any]) -> None:
-        """Reads slots that few citations have, and records the losses of all that no field took."""
+    def read_shown(self, kind: str, own: dict[str, str], arguments: Mapping[str, str]) -> Citation:
+        kind = self._sort(kind, own, arguments)
+        fields: dict[str, Any] = {}
+        if date := self._written_date("", "publication_date"):
+            fields["date_text"] = date
+        self._add_texts(fields)
+        self._add_further(fields)
+        return Citation(kind=kind, **fields)
+
+    def _add_texts(self, fields: dict[str, Any]) -> None:
+        """Reads the texts and the numbered persons."""
+        values = self.values
+        for field, slots in citation_rules()["fields"].items():
+            for slot in slots:
+                if slot in values:
+                    if text := self._text(values.pop(slot)):
+                        fields[field] = text
+                    break
+        if self.people:
+            fields["authors"], fields["editors"] = tuple(self._people("")), tuple(self._people("editor_"))
+
+    def _add_further(self, fields: dict[str, Any]) -> None:
+        """Reads a subtitle, and persons listed in one argument, which few citations have."""
+        if _FURTHER.isdisjoint(self.values):
+            return
         if subtitle := self._text(self._take("subtitle")):
             fields["title"] = f"{fields['title']}: {subtitle}" if "title" in fields else subtitle
         for field, names, *slots in (
@@ -211,13 +243,17 @@ class _Reader:
             ("editors", "veditors", "editors"),
         ):
             fields[field] = (*fields.get(field, ()), *self._lists(names, *slots))
+
+    def _rest(self, fields: dict[str, Any]) -> None:
+        """Reads slots that few citations have, and records the losses of all that no field took."""
+        self._add_further(fields)
         if named := self._text(self._take("language")).strip("()").casefold():
-            codes = _words(self.language).languages
+            codes = _language_codes(self.language)
             self._put(fields, "language", codes.get(named) or codes.get(named.partition("-")[0]))
         self.losses += [f"unused_parameter:{slot}" for slot in self.values]
 
-    def _sort(self, own: dict[str, str], arguments: Mapping[str, str]) -> None:
-        """Puts the non-empty arguments into their slots."""
+    def _sort(self, kind: str, own: dict[str, str], arguments: Mapping[str, str]) -> str:
+        """Puts the non-empty arguments into their slots, and returns the kind, which may depend on them."""
         for name, value in arguments.items():
             value = value.strip()
             if not value:
@@ -238,6 +274,12 @@ class _Reader:
                 kept = self.values.setdefault(slot, value)
             if kept != value:
                 self.losses.append(f"unused_parameter:{slot}")
+        rules = citation_rules()
+        if kind == "other":
+            kind = next((kind for slot, kind in rules["kind_of_slot"].items() if slot in self.values), kind)
+        if kind not in rules["series_is_work"]:
+            self.values.pop("series", None)
+        return kind
 
     def _take(self, *slots: str) -> str:
         """Removes the first filled slot, and returns its content."""
@@ -256,8 +298,10 @@ class _Reader:
 
     def _people(self, prefix: str) -> list[str]:
         """Returns the numbered persons of a role, in order."""
-        family, given, whole = (self.people.get(f"{prefix}{slot}", {}) for slot in ("last", "first", "author"))
+        family, given, whole = [self.people.get(f"{prefix}{slot}", {}) for slot in ("last", "first", "author")]
         persons: list[str] = []
+        if not (family or given or whole):
+            return persons
         for number in sorted({*family, *given, *whole}):
             if number in family or number in given:
                 names = [family.get(number) or whole.get(number, ""), given.get(number, "")]

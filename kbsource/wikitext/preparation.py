@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kbsource.wikitext.blocks import LINK_OF_LINES, RawTable, cut_tables
 from kbsource.wikitext.braces import expand_braces
-from kbsource.wikitext.citations import is_citation, read_citation, slot_of
+from kbsource.wikitext.citations import is_citation, read_listed_work, slot_of
 from kbsource.wikitext.expander import BLOCK_STARTS, Expander, PageExpander, render_use
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.conditions import ERROR
@@ -88,8 +88,8 @@ _REST_OF_BLOCKS = (
     rf"//[^\s\[\]<>\"|\x00-\x1f]++([^\[\]\n<{BLOCK}]*+(?:<(?!{_BLOCK_TAG})[^\[\]\n<{BLOCK}]*+)*+[<{BLOCK}]"
     r"(?:[^\[\]\n]|\[\[[^\[\]\n]*\]\])*+)\]"
 )
+_BLOCK = re.compile(BLOCK)
 _OPENED_BLOCK = re.compile(f"<{_BLOCK_TAG}")
-_LONGEST_LABEL_OF_BLOCKS = 4000
 _LABEL_OF_BLOCKS = re.compile(rf"\[(?:https?:)?{_REST_OF_BLOCKS}")
 # A character reference to a space, which does not end an address.
 _BLANK_IN_ADDRESS = re.compile(r"(\[https?://[^\s\[\]<>\"&]*+)&(?:nbsp|#(?:x20|32|160|x[aA]0));")
@@ -169,7 +169,7 @@ class PagePreparation:
         if "[http" in text:
             text = drop_addresses(text, self.losses)
             if "&" in text:
-                text = _end_addresses(text)
+                text = _BLANK_IN_ADDRESS.sub(r"\1%20", text)  # the first one of each address
         if _has_block_after_slashes(text):
             text = _LABEL_OF_BLOCKS.sub(rf"{CUT}\1{CUT}", text)
         if self._has_fractions:
@@ -256,7 +256,8 @@ class PagePreparation:
             expanded = self._expand(inner, name, depth, has_rule=True)
             if expanded is not None:
                 return expanded
-        template = template._replace(name=target)
+        if target != name:
+            template = template._replace(name=target)
         rendering = render_use(template, self._page, rule)
         if rendering.outcome == "infobox":
             if _has_heading(inner):
@@ -454,29 +455,15 @@ def _address(found: re.Match[str], losses: Counter[str]) -> str:
 
 def _has_block_after_slashes(text: str) -> bool:
     """Returns whether a line has a block element after two slashes, which an address may begin with."""
-    position = text.find(BLOCK)
-    while position >= 0:
-        if _has_slashes_before(text, position):
+    blocks = [tag.start() for tag in _OPENED_BLOCK.finditer(text)] if "<" in text else []
+    if BLOCK in text:
+        blocks = sorted([*blocks, *(block.start() for block in _BLOCK.finditer(text))])
+    position = 0
+    for block in blocks:
+        if text.find("//", max(text.rfind("\n", position, block), position), block) >= 0:
             return True
-        position = text.find(BLOCK, position + 1)
-    return "<" in text and any(_has_slashes_before(text, tag.start()) for tag in _OPENED_BLOCK.finditer(text))
-
-
-def _has_slashes_before(text: str, position: int) -> bool:
-    first = reach_back(text, position, _LONGEST_LABEL_OF_BLOCKS)
-    return text.find("//", max(first, text.rfind("\n", first, position)), position) >= 0
-
-
-def _end_addresses(text: str) -> str:
-    """Returns the text with ``%20`` for the first reference to a space in the address of each external link."""
-    pieces, position = [], 0
-    start = text.find("[http")
-    while start >= 0:
-        if link := _BLANK_IN_ADDRESS.match(text, start):
-            pieces += [text[position : link.end(1)], "%20"]
-            position = link.end()
-        start = text.find("[http", start + 1)
-    return "".join((*pieces, text[position:])) if pieces else text
+        position = block
+    return False
 
 
 def listed_work(template: Template, language: str) -> str:
@@ -484,7 +471,7 @@ def listed_work(template: Template, language: str) -> str:
     periodical is given.
     """
     arguments = {str(place): value for place, value in enumerate(template.positional, 1)} | template.named
-    citation = read_citation(template.name, arguments, language=language, plain=str)
+    citation = read_listed_work(template.name, arguments, language=language)
     if citation is None or not (citation.title or citation.work):
         return ""
     shown: dict[str | None, str] = {}  # what has no field, as written, by slot

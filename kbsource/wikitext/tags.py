@@ -84,8 +84,7 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
         text = _HEADING_OF_LINES.sub(lambda heading: heading[0].replace("\n", " "), text)
     if not closed <= _RAISING and ("\n;" in text or text[:1] == ";"):
         text = _TAGGED_TERM.sub(_with_plain_colons, f"\n{text}")[1:]
-    if ">]]" in text:
-        text = _TAGS_AS_LABEL.sub(EMPTY_LABEL, text)
+    text = _TAGS_AS_LABEL.sub(EMPTY_LABEL[1:], text)
     list_markers: list[str] = []
     openers: dict[str, int] = {}
     has_tables: bool | None = None  # not checked yet
@@ -139,7 +138,8 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
 
 _SHORT = 500
 _BREAK_TAG = re.compile("<[bB][rR] ?/?>")
-_TAGS_AS_LABEL = re.compile(r"\|</?[A-Za-z][^<>\n]*>(?:</?[A-Za-z][^<>\n]*>)*\]\]")
+# A label of tags, without the pipe before it: one character is found many times as fast as two.
+_TAGS_AS_LABEL = re.compile(r"<(?<=\|<)/?[A-Za-z][^<>\n]*>(?:</?[A-Za-z][^<>\n]*>)*\]\]")
 _CLOSED = re.compile(r"</([A-Za-z][A-Za-z0-9]*)")
 _OPENED = re.compile(r"<([A-Za-z][A-Za-z0-9]*)")
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
@@ -249,8 +249,7 @@ def decode_references(text: str) -> str:
     """
     if "&" not in text:
         return text
-    text = text.replace("&nbsp;", " ")  # half of all references
-    return _REFERENCE.sub(_decoded, text).replace("&", _AMPERSAND) if "&" in text else text
+    return _REFERENCE.sub(_decoded, text).replace("&", _AMPERSAND)
 
 
 # An unfinished address, and decoded references that no address may contain.

@@ -17,8 +17,9 @@ from kbsource.wikitext.markers import BLANKS
 _FALSE_WORDS = frozenset({"", "no", "n", "false", "f", "off", "0", "none"})
 
 
+@cache
 def read_rules(name: str) -> dict[str, Any]:
-    """Returns the content of ``rules/NAME.toml``; empty if there is no such file."""
+    """Returns the content of ``rules/NAME.toml``, which callers must not change; empty if there is no such file."""
     source = resources.files("kbsource.wikitext").joinpath(f"rules/{name}.toml")
     return tomllib.loads(source.read_text("utf-8")) if source.is_file() else {}
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbsource.titles import upper_first
-from kbsource.wikitext.citations import _fold, find_note, read_citation, read_link, read_text
+from kbsource.wikitext.citations import _fold, find_note, read_citation, read_link, read_listed_work, read_text
 from kbsource.wikitext.identifiers import SCHEMES, citation_rules, identifiers_of_address, read_identifiers
 from kbsource.wikitext.iso_dates import sure_date
 from kbsource.wikitext.reference_rows import Citation
@@ -52,6 +52,19 @@ def test_golden_citations(case: dict[str, object]) -> None:
         case["language"] = case.pop("language_code")
     filled = {name: value for name, value in msgspec.to_builtins(found).items() if value not in (None, [], ())}
     assert {name: list(value) if isinstance(value, tuple) else value for name, value in filled.items()} == case
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["rule"] for case in CASES])
+def test_works_in_lists_have_the_texts_of_their_citations(case: dict[str, str]) -> None:
+    template = split_template(case["use"][2:-2], case["language"])
+    assert template is not None
+    arguments = {str(number): value for number, value in enumerate(template.positional, 1)} | template.named
+    listed = read_listed_work(template.name, arguments, language=case["language"])
+    whole = read_citation(template.name, arguments, language=case["language"], plain=str)
+    assert listed is not None
+    assert whole is not None
+    for field in ("kind", "authors", "editors", "date_text", "publisher", *DATA["fields"]):
+        assert getattr(listed, field) == getattr(whole, field), field
 
 
 def test_data_uses_known_words_alone() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from kbsource.wikitext.parse import WikitextParser
 from tests.support.examples import examples
+from tests.support.growth import assert_linear
 from tests.support.parser_fuzz import NESTINGS, SITE, Parsers, chain, faults, mutants, soup, stock_of_pages
 from tests.test_kbsource.test_wikitext.test_properties import python_work
 
@@ -45,6 +46,12 @@ def test_work_with_references_grows_with_a_chain_of_two_alone(outer: str, inner:
     python_work(parser, chain([outer, inner], 3))
     small, large = (python_work(parser, chain([outer, inner], n)) for n in (10, 40))
     assert large <= 4**1.2 * small, f"{small} lines for 10, {large} for 40"
+
+
+@pytest.mark.parametrize("piece", ["<p>", "a <div> ", "[//a <p>b</p>] ", "{{clear}}"])
+def test_work_grows_with_a_line_of_blocks_alone(piece: str) -> None:
+    parser = WikitextParser(SITE)
+    assert_linear(lambda n: parser.parse(f"[http://a.example b] {piece * n}", title="A"), 200)
 
 
 def test_an_example_of_what_is_lost_is_shortened_without_marks_of_references() -> None:

@@ -135,6 +135,10 @@ def test_a_rule_without_its_function_is_a_set_up_error() -> None:
         templates._rule({"name": "X", "function": "inline.no_such"})
 
 
+def test_a_file_of_rules_is_read_once() -> None:
+    assert read_rules("en") is read_rules("en")
+
+
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_a_name_has_one_rule_in_a_file(lang: str) -> None:
     data = read_rules(lang)
