@@ -52,7 +52,7 @@ from pipelines.qampari.steps import COMPOSITIONS, N_JOINS, N_JOINS_OF_TABLES, SI
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import do
 
-_NO_FACTS = {"found": 0, "candidates": 0, "all": 0, "searches": 0}
+_NO_FACTS = {"found": 0, "candidates": 0, "all": 0, "searches": 0, "given_up": 0}
 _PROVED = ("n_with_page", "n_aligned", "n_validated")
 
 
@@ -98,7 +98,7 @@ def write_files(
     for (kind, step), own in counts:
         of_kinds["skipped" if step == FIND_QUERIES.function.__name__ else kind].update(own)
     for proved in work.reports("value_proofs"):
-        of_kinds[COMPOSITIONS].update(proved)
+        of_kinds[COMPOSITIONS].update(proved.counts)
     kinds = (SIMPLE, COMPOSITIONS, *((TABLES,) if options.has_tables else ()))
     report = {
         "questions": statistics.values(),
@@ -110,7 +110,8 @@ def write_files(
         "types_without_class": sorted(set(plan.relations.wanted_types) - set(classes)),
     }
     files.append(write_report(report, output=plan.output))
-    work.facts.update(files=[asdict(file) for file in files], counts=report["questions"])
+    given_up = {kind: of_kinds[kind]["given_up"] for kind in kinds}
+    work.facts.update(files=[asdict(file) for file in files], counts={**statistics.values(), "given_up": given_up})
 
 
 def _commit(done: tuple[Any, dict[str, Any]], *, output: str, values: dict[str, Any]) -> Iterator[str]:

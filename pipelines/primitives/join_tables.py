@@ -68,10 +68,14 @@ class TableJoin:
         """Opens a database with the input tables."""
         return warehouse(self._tables, memory_mb=self._memory_mb, threads=THREADS)
 
-    def reports(self, name: str) -> Iterator[Counter[str]]:
-        """Reads the counts recorded when each chunk of an input table was written."""
+    def schema(self, name: str) -> pa.Schema:
+        """Returns the columns of an output table."""
+        return self._outputs[name]
+
+    def reports(self, name: str) -> Iterator[Report]:
+        """Reads the report recorded when each chunk of an input table was written."""
         for chunk in self._tables[name].chunks:
-            yield read_chunk_report(chunk.path)[1].counts
+            yield read_chunk_report(chunk.path)[1]
 
     def write(self, name: str, batches: Iterable[pa.RecordBatch], *, number: int = 0) -> None:
         """Writes rows as a chunk of an output table; the number is the second one of its key."""

@@ -159,6 +159,11 @@ def _counted(work: TableJoin, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         yield batch
 
 
+def count_given_up(work: TableJoin) -> None:
+    """Counts the searches that ended their process, given the table ``found``."""
+    work.counts["given_up"] += sum(report.facts["given_up"] for report in work.reports("found"))
+
+
 def by_group(
     batches: Iterable[pa.RecordBatch], group_of: Callable[[pa.RecordBatch], Numbers]
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
@@ -181,11 +186,7 @@ def choose_answers(work: TableJoin, *, plan: QampariPlan) -> None:
 
     Inputs: ``answers``, ``facts``, ``found``. Outputs: ``counted``, ``tried``.
     """
-    with work.open() as db:
-        db.execute(plan.rules.macros())
-        run_sql(db, joins.COUNT_FOUND, plan)
-        _write(work, "counted", db, joins.COUNTED_QUERIES, joins.COUNTED, plan)
-        _write_sentences(work, db, plan)
+    _choose(work, plan, joins.COUNT_FOUND, "counted", joins.COUNTED_QUERIES)
 
 
 CHOOSE_ANSWERS = Join(choose_answers, {"counted": joins.COUNTED, "tried": TRIED})
@@ -196,25 +197,33 @@ def choose_values(work: TableJoin, *, plan: QampariPlan) -> None:
 
     Inputs: ``pairs``, ``bases``, ``facts``, ``keys``, ``found``. Outputs: ``composed``, ``tried``.
     """
-    with work.open() as db:
-        db.execute(plan.rules.macros())
-        run_sql(db, joins.COUNT_VALUES_FOUND, plan)
-        _write(work, "composed", db, joins.COMPOSED_QUERIES, joins.COMPOSED, plan)
-        _write_sentences(work, db, plan)
+    _choose(work, plan, joins.COUNT_VALUES_FOUND, "composed", joins.COMPOSED_QUERIES)
 
 
 CHOOSE_VALUES = Join(choose_values, {"composed": joins.COMPOSED, "tried": TRIED})
 
 
-def _write_sentences(work: TableJoin, db: DuckDBPyConnection, plan: QampariPlan) -> None:
-    """Writes the sentences of ``needed`` facts, a chunk for some of them with all of their sentences."""
-    ((n_found, n_candidates, n_needed),) = db.execute(joins.SENTENCE_COUNTS).fetchall()
-    work.counts.update(found=n_found, candidates=n_candidates)
-    if n_needed:
-        work.counts.update(facts=n_needed, judged=0, refused=0, proved=0)
-    rows = rows_of_query(db, joins.TRIED_SENTENCES, TRIED, plan, n_rows=_SENTENCES_AT_ONCE)
-    for number, batch in enumerate(whole_runs(rows, ("fact",))):
-        work.write("tried", [batch], number=number)
+def _choose(work: TableJoin, plan: QampariPlan, sql: str, name: str, queries: str) -> None:
+    """Writes queries with the numbers of answers found, and the sentences of ``needed`` facts: a chunk for some of them
+    with all of their sentences.
+
+    Args:
+        sql: makes the table ``needed``.
+        name: the output for the queries.
+        queries: selects them.
+    """
+    count_given_up(work)
+    with work.open() as db:
+        db.execute(plan.rules.macros())
+        run_sql(db, sql, plan)
+        work.write(name, rows_of_query(db, queries, work.schema(name), plan))
+        ((n_found, n_candidates, n_needed),) = db.execute(joins.SENTENCE_COUNTS).fetchall()
+        work.counts.update(found=n_found, candidates=n_candidates)
+        if n_needed:
+            work.counts.update(facts=n_needed, judged=0, refused=0, proved=0)
+        rows = rows_of_query(db, joins.TRIED_SENTENCES, TRIED, plan, n_rows=_SENTENCES_AT_ONCE)
+        for number, batch in enumerate(whole_runs(rows, ("fact",))):
+            work.write("tried", [batch], number=number)
 
 
 def decide_queries(work: TableJoin, types_path: str, *, plan: QampariPlan) -> None:
@@ -223,8 +232,8 @@ def decide_queries(work: TableJoin, types_path: str, *, plan: QampariPlan) -> No
     Inputs: ``answers``, ``counted``, ``proved``. Outputs: ``decided``; ``bases``, the answers for compositions;
     ``items``, the subjects of these; ``crossed``.
     """
-    for counts in work.reports("proved"):
-        work.counts.update(counts)
+    for report in work.reports("proved"):
+        work.counts.update(report.counts)
     with work.open() as db:
         db.execute(plan.rules.macros())
         run_sql(db, joins.DECIDE_QUERIES, plan)

@@ -31,7 +31,7 @@ from mapping.qampari.records import ProofText, QueryRow, Question
 from mapping.qampari.selection import KEPT
 from mapping.qampari.table_questions import Unkept, make_questions, table_facts, value_names
 from pipelines.primitives.join_tables import Join, TableJoin
-from pipelines.qampari.joins import by_group, rows_of_query, write_looks
+from pipelines.qampari.joins import by_group, count_given_up, rows_of_query, write_looks
 from pipelines.qampari.lookups import proof_texts
 from pipelines.qampari.plan import ANSWER_PAGE, ENTITY_PAGE, FACT_BITS, PROOFS, WANTED, WORDS, QampariPlan
 
@@ -85,8 +85,8 @@ def _looks(lists: BatchRef, first: int, report: Report) -> Iterator[tuple[int, i
 
 def sort_list_looks(work: TableJoin, *, plan: QampariPlan) -> None:
     """Sorts searches by page. Input: ``looks``. Output: ``wanted``."""
-    for counts in work.reports("looks"):
-        work.counts.update(counts)
+    for report in work.reports("looks"):
+        work.counts.update(report.counts)
     with work.open() as db:
         write_looks(work, rows_of_query(db, joins.LOOKS_IN_ORDER, WANTED, plan, n_rows=_LOOKS_AT_ONCE), plan)
 
@@ -96,6 +96,7 @@ SORT_LOOKS = Join(sort_list_looks, {"wanted": WANTED})
 
 def prove_list_facts(work: TableJoin, *, plan: QampariPlan) -> None:
     """Takes the first sentence found for each fact as its proof. Input: ``found``. Output: ``proved``, by file."""
+    count_given_up(work)
     with work.open() as db:
         ((n_facts, n_candidates),) = db.execute(joins.FOUND_COUNTS).fetchall()
         work.counts.update(found=n_facts, candidates=n_candidates)

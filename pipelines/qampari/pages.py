@@ -24,7 +24,10 @@ _ROWS_AT_ONCE = 4096
 
 
 class FactSearch:
-    """Rows of WANTED, by page position -> rows of FOUND. A search that crashes its process finds nothing."""
+    """Rows of WANTED, by page position -> rows of FOUND. A search that crashes its process finds nothing.
+
+    The facts of the report contain ``given_up``, the number of such searches.
+    """
 
     schema = FOUND
 
@@ -40,11 +43,11 @@ class FactSearch:
             yield batch
 
     def _found(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[tuple[Any, ...]]:
-        last, sentences = -1, None
+        last, sentences, n_given_up = -1, None, 0
         for first, batch in rows:
             numbered = enumerate(zip(*(column.to_pylist() for column in batch.columns), strict=True), first)
             looks = [(number, look) for number, look in numbered if number not in work.verdicts]
-            work.report.counts["given_up"] += batch.num_rows - len(looks)
+            n_given_up += batch.num_rows - len(looks)
             in_turn = self._pages.pages(dict.fromkeys(position for _, (position, *_) in looks if position != last))
             for number, (position, fact, direction, names, page_id) in looks:
                 work.beat.enter(number)
@@ -54,6 +57,7 @@ class FactSearch:
                     yield (fact, direction, place, *candidate)
                 work.beat.leave()
             work.beat.done(pages=0, amount=batch.num_rows)
+        work.report.facts["given_up"] = n_given_up
 
 
 def _candidates(

@@ -210,7 +210,7 @@ class Known:
             n_searches += subject.page is not None and bool(value.names)
             n_searches += value.page is not None and bool(subject.names)
         counts = {name: self.judged[name] for name in ("facts", "judged", "proved")} if facts else {}
-        return {"all": len(facts), "searches": n_searches, **counts}
+        return {"all": len(facts), "searches": n_searches, "given_up": 0, **counts}
 
 
 def _holds(row: dict[str, Any]) -> bool:

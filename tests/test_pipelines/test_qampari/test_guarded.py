@@ -8,6 +8,8 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
+from mapping.inspector.about import release_counts
+from pipelines.commands.make import qampari_summary
 from tests.support.moody_facts import BAD_TITLE, MoodyFactSearch
 from tests.support.qampari_worlds import Maker, options_for, run_job
 
@@ -26,7 +28,10 @@ def test_a_fact_whose_search_ends_its_process_is_not_proved(
     world = maker.write(tmp_path / "world")
     monkeypatch.setattr("pipelines.qampari.facts.FactSearch", partial(MoodyFactSearch, how))
 
-    run_job(options_for(world, tmp_path / "release"))
+    made = run_job(options_for(world, tmp_path / "release"))
 
+    assert made.report["facts"]["simple"]["given_up"] == made.manifest.facts["counts"]["given_up"]["simple"] == 1
+    assert ("searches given up", 1) in qampari_summary(made).rows
+    assert "simple 1" in dict(release_counts(made.manifest.to_json()))["given up"]
     (row,) = ds.dataset(tmp_path / "release" / "questions", format="parquet").to_table().to_pylist()
     assert [answer["text"] for answer in row["answers"]] == [title for title in titles if title != BAD_TITLE]

@@ -31,8 +31,8 @@ def chunk(folder: Path, number: int, *values: int) -> tuple[ChunkKey, BatchRef]:
 
 def join_numbers(work: TableJoin, more: int, *, least: int) -> None:
     """Gives the numbers that both tables have, in tens, each with what is given."""
-    for counts in work.reports("ones"):
-        work.counts.update(counts)
+    for report in work.reports("ones"):
+        work.counts.update(report.counts)
     with work.open() as db:
         query = f"select n + {more} as n from ones join others using (n) where n >= {least} order by n"
         for number, batch in enumerate(ordered_batches(db, query, NUMBERS, n_rows=10)):
