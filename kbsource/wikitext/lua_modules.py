@@ -269,13 +269,14 @@ class Host:
 
     def _arguments(self, number: int) -> bytes:
         arguments = self._frame_of(number).arguments
-        numbers = sorted(
-            (key for key in arguments if key.isdecimal() and key.isascii()), key=lambda key: (len(key), key)
-        )
-        others = [key for key in arguments if not (key.isdecimal() and key.isascii())]
-        given = (self._given(text) for key in numbers + others for text in (key, arguments[key]))
-        texts = [text.encode("utf-8", "replace") for text in given]
-        return b"".join(b"%d:%s" % (len(text), text) for text in texts)
+        numbers = [key for key in arguments if key.isdecimal() and key.isascii()]
+        if len(numbers) > 1:
+            numbers.sort(key=lambda key: (len(key), key))
+        others = arguments if not numbers else [key for key in arguments if not (key.isdecimal() and key.isascii())]
+        texts = [text for key in (*numbers, *others) for text in (key, arguments[key])]
+        self._given("".join(texts))
+        encoded = [text.encode("utf-8", "replace") for text in texts]
+        return b"".join([b"%d:%s" % (len(text), text) for text in encoded])
 
     def _expand(self, number: int, name: str, *flat: str) -> str:
         return self._given(self._frame_of(number).expand(self.taken(name), self._arguments_of(flat)))
@@ -452,7 +453,6 @@ _QUESTIONS = {
     "preprocess": LibraryRequest("ns", Host._preprocess, 64),
     "expand": LibraryRequest("nss*", Host._expand, 64),
     "module": LibraryRequest("s", Host._module, 64),
-    "library": LibraryRequest("s", lambda host, name: host._modules.library(name)),
     "namespaces": LibraryRequest("", Host._namespaces),
     "namespace": LibraryRequest("s", Host._namespace, 64),
     "title": LibraryRequest("sn", lambda host, written, space: host._split(written, int(space)) or (None,) * 4, 8),
@@ -512,27 +512,22 @@ MAX_MEMORY = 32 << 20
 """
 MAX_NESTED = 10
 """Maximum number of modules running at once, each called by wikitext of the previous one."""
-_UNITS_A_RUN = 250  # cost of creating a state and loading the library
+_UNITS_A_RUN = 250  # cost of preparing a state, which may be a new one
 _MAX_REMEMBERED_BYTES = 32 << 20
 _BYTES_A_NAME = 512
-_LOADED_AT_ONCE = ("sandbox", "patterns", "frame")  # the other parts of the library are loaded on demand
 _COMPILE = b"""function(source, name)
     local compiled, problem = loadstring(source, name)
     if compiled then return string.dump(compiled), '' end
     return nil, problem
 end"""
-_LOAD = b"""(function()
-    local load = loadstring
-    return function(compiled, ...) return load(compiled)(...) end
-end)()"""
 _BYTECODE = "\x1b"  # modules may not contain bytecode
 
 
 class LuaModules:
-    """The modules of a wiki; an ``Invoke``. Compiled modules are cached; nothing else passes from run to run.
+    """The modules of a wiki; an ``Invoke``. Without ``exists``, no article exists.
 
-    If runs shared a Lua state, one run could see what another left, and limits would depend on earlier runs. Without
-    ``exists``, no article exists.
+    Compiled modules are cached, and Lua states are used again. Nothing else passes from run to run: neither what a
+    module leaves nor how much memory it took, so that limits do not depend on earlier runs.
     """
 
     def __init__(
@@ -553,6 +548,7 @@ class LuaModules:
         folder = resources.files("kbsource.wikitext").joinpath("lua")
         sources = {path.name.removesuffix(".lua"): path.read_text("utf-8") for path in folder.iterdir()}
         self._library = {name: self._compile(source, f"={name}")[0] for name, source in sources.items()}
+        self._idle: list[_State] = []  # states to use again: at most as many as ran at once
 
     def compiled(self, name: str) -> tuple[bytes | None, str]:
         """Returns the compiled module of a name in normal form, or None and what is wrong."""
@@ -572,10 +568,6 @@ class LuaModules:
             self._compiled[name] = found
         return found
 
-    def library(self, name: str) -> bytes | None:
-        """Returns a compiled part of the library."""
-        return self._library[name]
-
     def __call__(self, module: str, function: str, frame: Frame) -> str | None:
         """Returns the wikitext that a function of a module returns; None if it fails."""
         import lupa.lua51
@@ -588,9 +580,9 @@ class LuaModules:
         frame.spend(_UNITS_A_RUN)
         host = Host(frame, self._site, self._definitions, self, self._exists)
         self._n_running += 1
+        state = self._idle.pop() if self._idle else _State(self._library)
         try:
-            run = self._start(host)
-            text = run(f"Module:{name}".encode(), function.strip().encode())
+            text = state.run(host, f"Module:{name}", function.strip())
         except lupa.lua51.LuaMemoryError as error:
             raise BoundError("memory") from error
         except lupa.lua51.LuaError as error:
@@ -601,7 +593,9 @@ class LuaModules:
             self._n_running -= 1
         if host.bound is not None:
             raise host.bound
-        return host.taken(_in_normal_form(bytes(text).decode("utf-8", "replace")))
+        if state.clean():
+            self._idle.append(state)
+        return host.taken(_in_normal_form(text.decode("utf-8", "replace")))
 
     def _compile(self, source: str, name: str) -> tuple[bytes | None, str]:
         import lupa.lua51
@@ -612,12 +606,43 @@ class LuaModules:
             return None, "not enough memory"
         return compiled, bytes(problem).decode("utf-8", "replace")
 
-    def _start(self, host: Host) -> Any:
+
+class _State:
+    """A Lua state with the library, which runs one module after another; see ``lua/state.lua``."""
+
+    def __init__(self, library: dict[str, bytes | None]) -> None:
         state = _new_state()
-        load, kit = state.eval(_LOAD), state.table()
-        for name in _LOADED_AT_ONCE:
-            run = load(self._library[name], kit, host)
-        return run
+        self._desk = _Desk()
+        load = state.eval(b"function(compiled, ...) return loadstring(compiled)(...) end")
+        add, self._run, self._clean = load(library["state"], self._desk)
+        for name, compiled in library.items():
+            add(name.encode(), compiled)
+        del load, add, state  # the first cleaning records the size, without what only the construction needs
+        self.clean()
+
+    def run(self, host: Host, module: str, function: str) -> bytes:
+        """Returns what a function of a module returns; raises errors of Lua."""
+        self._desk.host = host
+        try:
+            return bytes(self._run(module.encode(), function.encode()))
+        finally:
+            self._desk.host = None
+
+    def clean(self) -> bool:
+        """Removes what the last run left; returns whether the state is as it was before its first run."""
+        return bool(self._clean())
+
+
+class _Desk:
+    """Passes the requests of a state to the host of its current run."""
+
+    __slots__ = ("host",)
+
+    def __init__(self) -> None:
+        self.host: Host | None = None
+
+    def __call__(self, name: bytes, *values: object) -> Value | tuple[Value, ...]:
+        return self.host(name, *values) if self.host is not None else STOP
 
 
 def _new_state() -> Any:

@@ -1,6 +1,6 @@
 -- mw.loadData and mw.loadJsonData: tables that nobody can change.
 local kit = ...
-local check = kit.util.checkType
+local check, next, getmetatable, type = kit.util.checkType, kit.next, kit.getmetatable, type
 
 local function make_view(value, seen, name)
     local view = {}
@@ -42,12 +42,14 @@ local function fault_of(value, seen)
     elseif getmetatable(value) ~= nil then
         return 'data for mw.loadData contains a table with a metatable'
     end
-    seen[value] = true
-    for key, inside in kit.next, value do
-        local fault = type(key) == 'table' and 'data for mw.loadData contains a table as a key'
-            or fault_of(key, seen) or fault_of(inside, seen)
-        if fault then
-            return fault
+    for key, inside in next, value do
+        if not (plain[type(key)] and plain[type(inside)]) then
+            seen[value] = true
+            local fault = type(key) == 'table' and 'data for mw.loadData contains a table as a key'
+                or fault_of(key, seen) or fault_of(inside, seen)
+            if fault then
+                return fault
+            end
         end
     end
 end

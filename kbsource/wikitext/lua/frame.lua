@@ -1,6 +1,6 @@
 -- Frames, modules and what else stands in mw; runs the function that is invoked.
 local kit = ...
-local ask, charge = kit.ask, kit.charge
+local ask, charge, next = kit.ask, kit.charge, kit.next
 local select, tostring, concat, getmetatable = select, tostring, table.concat, getmetatable
 
 -- Parts of the library are loaded when they are first asked for: most modules need few.
@@ -28,9 +28,7 @@ end
 setmetatable(kit, {
     __index = function(_, name)
         if home[name] then
-            local part = load(ask('library', home[name]))
-            setfenv(part, untouched)
-            part(kit)
+            kit.part(home[name], untouched)(kit)
             return rawget(kit, name)
         end
     end,
@@ -96,6 +94,7 @@ end
 function mw.clone(value) return clone(value, {}) end
 
 -- Arguments as a module sees them, read when first asked for: numbered ones first, then in the order written.
+local find_c, sub = kit.find_c, string.sub
 local function arguments_of(id)
     local values, order
     local function read()
@@ -104,14 +103,14 @@ local function arguments_of(id)
             local packed = ask('arguments', id) -- each as its length, a colon and the text
             local place = 1
             local function take()
-                local colon = packed:find(':', place, true)
+                local colon = find_c(packed, ':', place, true)
                 local from = place
-                place = colon + 1 + tonumber(packed:sub(from, colon - 1))
-                return packed:sub(colon + 1, place - 1)
+                place = colon + 1 + tonumber(sub(packed, from, colon - 1))
+                return sub(packed, colon + 1, place - 1)
             end
             while place <= #packed do
                 local key = take()
-                if key:find('^[1-9]%d*$') and #key < 15 then
+                if #key < 15 and find_c(key, '^[1-9]%d*$') then
                     key = tonumber(key)
                 end
                 values[key] = take()
@@ -122,7 +121,7 @@ local function arguments_of(id)
     end
     return setmetatable({}, {
         __index = function(_, key)
-            if type(key) == 'string' and key:find('^[1-9]%d*$') then
+            if type(key) == 'string' and find_c(key, '^[1-9]%d*$') then
                 key = tonumber(key)
             end
             return read()[key]

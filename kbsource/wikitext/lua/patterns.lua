@@ -9,20 +9,26 @@ local floor, huge, min = math.floor, math.huge, math.min
 
 local MAX_STRING, MAX_PATTERN = 2097152, 10000 -- bytes that functions of code points take
 kit.max_string, kit.max_pattern = MAX_STRING, MAX_PATTERN
+kit.find_c = find_c
 local CHEAP = 20000 -- steps that C's matcher may take in the worst case
 
 -- Gives the worst number of steps that C's matcher takes, counting what repeats as if it were in each other.
+local exponents, factors = {}, {} -- of patterns
 local function worst(s, p)
-    local n = len(s) + 1
-    local steps = len(p) + 1
-    if not find_c(p, '[*+%-?]') and not find_c(p, '%[bf1-9]') then
-        return steps * n
+    local exponent = exponents[p]
+    if not exponent then
+        local factor = len(p) + 1
+        exponent = 1
+        if find_c(p, '[*+%-?]') or find_c(p, '%[bf1-9]') then
+            local _, many = gsub_c(p, '[*+-]', '')
+            local _, maybe = gsub_c(p, '?', '')
+            local _, special = gsub_c(p, '%%[b1-9]', '')
+            local unanchored = sub(p, 1, 1) ~= '^' and 1 or 0
+            exponent, factor = min(many + special + unanchored, 20), factor * 2 ^ min(maybe, 40)
+        end
+        exponents[p], factors[p] = exponent, factor
     end
-    local _, many = gsub_c(p, '[*+-]', '')
-    local _, maybe = gsub_c(p, '?', '')
-    local _, special = gsub_c(p, '%%[b1-9]', '')
-    local unanchored = sub(p, 1, 1) ~= '^' and 1 or 0
-    return steps * n ^ min(many + special + unanchored, 20) * 2 ^ min(maybe, 40)
+    return factors[p] * (len(s) + 1) ^ exponent
 end
 
 local function checked(value, name, number)

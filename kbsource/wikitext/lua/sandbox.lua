@@ -17,7 +17,7 @@ local collect_at = 4096 -- kilobytes
 local ROOM_FROM = 24 * 1024 -- kilobytes that may be taken when the host is asked, so that its answer has room
 local stopped = false
 local pending = 0
-local live = 0 -- kilobytes after the last look
+local base, live = 0, 0 -- kilobytes that the library takes, and those of the run after the last look
 
 local function stop()
     stopped = true
@@ -26,7 +26,7 @@ end
 
 -- Charges what was allocated since the last time; gives the kilobytes.
 local function weigh_growth()
-    local now = collect('count')
+    local now = collect('count') - base
     local grown = max(now - live, 0)
     pending = pending + floor(grown * INSTRUCTIONS_A_KILOBYTE)
     live = now
@@ -37,7 +37,7 @@ local function tidy()
     weigh_growth()
     collect('collect')
     collect('stop') -- a full collection starts the automatic one again
-    live = collect('count')
+    live = collect('count') - base
     collect_at = live * 2 + 4096
 end
 
@@ -138,7 +138,7 @@ end
 
 local function begin()
     collect('stop')
-    live = collect('count')
+    base, live = collect('count'), 0
     sethook(look, '', PERIOD)
 end
 
@@ -269,7 +269,6 @@ local function safe_tostring(value)
 end
 tostring = safe_tostring
 
-local string_meta = getmetatable('')
 _G.getmetatable = function(t)
     if type(t) == 'table' then
         return getmetatable(t)
@@ -401,10 +400,9 @@ os = {
 }
 
 kit.ask, kit.charge, kit.flush, kit.begin, kit.pcall = ask, charge, flush, begin, safe_pcall
-kit.load, kit.setfenv, kit.next = loadstring, setfenv, rawnext
+kit.load, kit.setfenv, kit.next, kit.getmetatable = loadstring, setfenv, rawnext, getmetatable
 local absent = { 'io', 'debug', 'package', 'module', 'require', 'load', 'loadstring', 'loadfile', 'dofile', 'collectgarbage', 'gcinfo',
     'newproxy', 'getfenv', 'setfenv', 'print', 'python' }
 for i = 1, #absent do
     _G[absent[i]] = nil
 end
-kit.strings = string_meta

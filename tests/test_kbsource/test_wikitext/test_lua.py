@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 
 from kbsource.records import TemplateUse
 from kbsource.wikitext import lua_modules
+from kbsource.wikitext.expander import BoundError, Expander, Frame, PageExpander
+from kbsource.wikitext.functions.arguments import PageFacts
 from kbsource.wikitext.lua_modules import LuaModules
 from kbsource.wikitext.parse import WikitextParser
+from kbsource.wikitext.templates import find_rule
 from tests.support.wikitexts import SITE, Dictionary, check_laws, outcome, parsed, run, said
 
 ARGUMENTS = """
@@ -673,3 +676,113 @@ def test_no_module_makes_up_marks(call: str, shown: str) -> None:
     )
     check_laws(page)
     assert " ".join(element.text for element in page.elements[1:]).strip("() ") == shown
+
+
+# Writes to every table that can be reached, and counts what another run wrote.
+TAMPER = """
+local p = {}
+local function visit(f)
+    local seen = {}
+    local function reach(t)
+        if type(t) ~= 'table' or seen[t] then return end
+        seen[t] = true
+        f(t)
+        reach(getmetatable(t))
+        for k, v in pairs(t) do reach(k) reach(v) end
+    end
+    local lang, frame = mw.getContentLanguage(), mw.getCurrentFrame()
+    local data = mw.loadData('Module:Data')
+    local libraries = { mw.ustring, mw.text, mw.uri, mw.html, mw.title, mw.site, mw.wikibase, mw.language, mw.message,
+        mw.hash, mw.svg }
+    local objects = { mw.title.new('x'), lang, mw.html.create('b'), mw.message.newRawMessage('x'), mw.uri.new('//a'),
+        frame, data, frame:getParent(), mw.svg.new(), require('libraryUtil'), require('bit32'), package,
+        mw.site.namespaces[0] }
+    for _, t in ipairs({ _G, libraries, objects }) do reach(t) end
+end
+function p.write()
+    visit(function(t) pcall(rawset, t, 'tampered', 1) end)
+    function string.upper() return 'tampered' end
+    mw.text.trim, mw.ustring.len, tostring = string.upper, string.upper, string.upper
+    math.randomseed(5)
+    local n = 0
+    visit(function(t) n = n + (rawget(t, 'tampered') or 0) end)
+    return (n > 60 and 'written' or 'not written') .. math.random(99)
+end
+function p.read()
+    local n = 0
+    visit(function(t) n = n + (rawget(t, 'tampered') or 0) end)
+    return n .. ('a'):upper() .. mw.text.trim(' b ') .. mw.ustring.len('cd') .. tostring(true) .. math.random(99)
+end
+return p
+"""
+
+
+def test_what_a_module_writes_is_not_there_in_the_next_run() -> None:
+    templates = {f"Zzz {name}": f"{{{{#invoke:Tamper|{name}}}}}" for name in ("write", "read")}
+    modules = {**DATA, "Tamper": TAMPER}
+    page = parsed("{{zzz read}}. {{zzz write}}. {{zzz read|2}}.", modules, templates)
+    first, written, second, _ = page.elements[1].text.split(".")
+    assert first == second.strip() == "0Ab2true1"
+    assert written == " written1"
+
+
+def _output_and_cost(invoke: LuaModules, wiki: Expander, name: str) -> tuple[str | None, int]:
+    """Returns the output of a module's function ``f``, and the units that it costs."""
+    page = PageExpander(wiki, PageFacts("en", "Rīga", "2021-03-05T12:30:00Z", SITE))
+    frame = Frame(page, f"Module:{name}", arguments={"1": "12"}, parent=Frame(page, "Template:X"))
+    return invoke(name, "f", frame), page.work
+
+
+LEFT_BEHIND = {
+    "a coroutine": "local c = coroutine.create(function() coroutine.yield() end) coroutine.resume(c) return 'x'",
+    "deep recursion": "local function d(n) return n > 0 and d(n - 1) + 1 or 0 end return d(9000)",
+    "a long string": "local s = ('x'):rep(1e5) return #(s .. 'y')",
+    "many strings": "local t = {} for i = 1, 2e4 do t[i] = 's' .. i end return #t",
+    "many values": "return select('#', unpack({}, 1, 700))",
+    "much memory": "local t = {} for i = 1, 1e5 do t[i] = { i } end return #t",
+    "an error": "error('x')",
+    "an endless loop": "while true do end",
+    "a nested run": "return frame:preprocess('{{#invoke:Plain|f}}')",
+    "a plain run": "return mw.text.trim(' x ') .. frame.args[1]",
+}
+
+
+def test_a_run_costs_the_same_whatever_ran_before() -> None:
+    heads = {
+        name.title(): f"local p = {{}} function p.f(frame) {lua} end return p" for name, lua in LEFT_BEHIND.items()
+    }
+    heads["Plain"] = "return { f = function() local t = {} for i = 1, 3000 do t[i] = 'k' .. i end return #t end }"
+    definitions = Dictionary({}, heads)
+
+    def fresh() -> tuple[LuaModules, Expander]:
+        invoke = LuaModules(definitions, SITE)
+        return invoke, Expander(definitions, SITE, find_rule("en"), invoke=invoke)
+
+    def outcome_of(invoke: LuaModules, wiki: Expander, name: str) -> object:
+        try:
+            return _output_and_cost(invoke, wiki, name)
+        except BoundError as error:
+            return str(error)
+
+    alone = {name: outcome_of(*fresh(), name) for name in heads}
+    kept = fresh()
+    for names in (list(heads), list(reversed(heads))):
+        for name in names:
+            assert outcome_of(*kept, name) == alone[name], name
+            assert outcome_of(*kept, "Plain") == alone["Plain"], name
+
+
+def test_a_state_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    new_state = lua_modules._new_state
+    monkeypatch.setattr(lua_modules, "_new_state", lambda: made.append(None) or new_state())
+    bodies = (
+        "mw.text.trim(' x ')",
+        "mw.title.getCurrentTitle().text",
+        "mw.html.create('b')",
+        "mw.loadData('Module:Data').rows[2].name",
+    )
+    modules = {f"M{n}": f"return {{ f = function() return tostring({body}) end }}" for n, body in enumerate(bodies)}
+    page = parsed("".join(f"{{{{#invoke:M{n}|f}}}} " for n in range(len(bodies))) * 5, {**DATA, **modules})
+    assert page.elements[1].text == "x Rīga Tallinn " * 4 + "x Rīga Tallinn"
+    assert len(made) == 2, "one for the compiler, one for all runs"
