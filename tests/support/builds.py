@@ -6,11 +6,14 @@ import copy
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import pyarrow.parquet as pq
 from apache_beam.options.pipeline_options import PipelineOptions
-from apache_beam.transforms import userstate
+from apache_beam.runners.worker import statecache
+from apache_beam.transforms import core, userstate
 
 from kbsource.lookup import KnowledgeSource
 from pipelines.jobs.build import BuildSummary, build
@@ -23,6 +26,18 @@ R = TypeVar("R")
 
 
 # Beam works these out again for every transform, and for every view of every pipeline's options.
+def _arguments(
+    function: Any, find: Callable[[Any], Any] = core.get_function_args_defaults
+) -> tuple[list[str], list[Any]]:
+    own = getattr(function, "__func__", function)  # of a method, which is without its first argument
+    if not isinstance(own, FunctionType):
+        names, defaults = find(function)
+    else:
+        names, defaults = _signatures.setdefault(own, {}).get(own is function) or find(function)
+        _signatures[own][own is function] = names, defaults
+    return [*names], [*defaults]
+
+
 def _specs(dofn: Any, find: Callable[[Any], Any] = userstate.get_dofn_specs) -> Any:
     key = type(dofn), vars(dofn).get("process")
     if key not in _found:
@@ -41,8 +56,21 @@ def _view_as(options: Any, view: Any, make: Callable[[Any, Any], Any] = Pipeline
     return made
 
 
+def _all_options(
+    options: Any, find: Callable[..., dict[str, Any]] = PipelineOptions.get_all_options, **given: Any
+) -> dict[str, Any]:
+    known = len(PipelineOptions.__subclasses__())  # more when further runners are imported
+    key = type(options), known, *options._flags, repr(options._all_options), *given.items()
+    if key not in _found:
+        _found[key] = find(options, **given)
+    return copy.deepcopy(_found[key])  # type: ignore[no-any-return]
+
+
 _found: dict[Any, Any] = {}
-userstate.get_dofn_specs, PipelineOptions.view_as = _specs, _view_as
+_signatures: WeakKeyDictionary[FunctionType, dict[bool, tuple[list[str], list[Any]]]] = WeakKeyDictionary()
+core.get_function_args_defaults, userstate.get_dofn_specs = _arguments, _specs
+PipelineOptions.view_as, PipelineOptions.get_all_options = _view_as, _all_options
+statecache.get_deep_size = lambda *_: 1  # walks through all that a side input refers to; none fills the cache
 
 
 def run_job(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pyarrow as pa
 
@@ -75,6 +76,28 @@ def joined(rules: JoinRules, *texts: str, threads: int = 1, **tables: pa.Table) 
         for text in texts:
             db.execute(rules.sql(text))
         yield db
+
+
+@contextmanager
+def one_database() -> Iterator[None]:
+    """Lets the joins of one thread use the same database, from which their tables are removed: opening one takes longer
+    than such a small join."""
+    open_database = connected
+
+    @contextmanager
+    def again(*, threads: int) -> Iterator[DuckDBPyConnection]:
+        if threads > 1:
+            with open_database(threads=threads) as db:
+                yield db
+            return
+        shared.begin()
+        try:
+            yield shared
+        finally:
+            shared.rollback()
+
+    with connected(threads=1) as shared, mock.patch(f"{__name__}.connected", again):
+        yield
 
 
 def _rules(least: int, most_subjects: int = 3000) -> JoinRules:

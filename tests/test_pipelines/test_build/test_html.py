@@ -17,7 +17,8 @@ from tests.support.killing import run_and_kill
 from tests.support.snapshots import LANTERN, PORT, RECORDS, record, write_lines, write_tar
 from tests.support.verified import broken
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+# What two workers make, each in processes of its own, has the same bytes: see below.
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("module_in_this_process")]
 
 
 def make(output: Path, *paths: Path, workers: int | None = None, **options: object) -> BuildSummary:

@@ -20,6 +20,8 @@ from tests.support.qampari_worlds import options_for, random_maker, run_job
 from tests.support.snapshots import LANTERN, PORT, record, records_of, write_lines, write_tar
 from tests.support.verified import broken
 
+pytestmark = pytest.mark.usefixtures("module_in_this_process")
+
 CHANGED = record(
     57,
     "Lantern (ferry)",
