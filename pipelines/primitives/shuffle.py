@@ -81,7 +81,7 @@ def keep_batch(key: ChunkKey, batch: pa.RecordBatch, folder: str) -> BatchRef:
 
 def write_batch(batch: pa.RecordBatch, *, path: str) -> None:
     """Writes a chunk of one batch."""
-    write_chunk([batch], batch.schema, Report(n_bytes=batch.nbytes), path=path)
+    write_chunk([batch], batch.schema, Report(), path=path)
 
 
 class Regroup(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
