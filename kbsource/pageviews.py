@@ -251,14 +251,12 @@ def sum_range(
             sums[title, row.page_id] += row.views
             report.counts["views"] += row.views
         if len(sums) == _SUMS_AT_ONCE:
-            yield _batch(sums, report)
+            yield _batch(sums)
             sums.clear()
     report.counts[DAMAGED_BYTES] = sum(damages)
     if sums:
-        yield _batch(sums, report)
+        yield _batch(sums)
 
 
-def _batch(sums: Mapping[tuple[str, int | None], int], report: Report) -> pa.RecordBatch:
-    batch = batch_of((TitleViews(*key, views) for key, views in sums.items()), TitleViews)
-    report.n_bytes += batch.nbytes
-    return batch
+def _batch(sums: Mapping[tuple[str, int | None], int]) -> pa.RecordBatch:
+    return batch_of((TitleViews(*key, views) for key, views in sums.items()), TitleViews)

@@ -32,7 +32,7 @@ from kbsource.runtime.chunks import (
     write_chunk,
 )
 from kbsource.runtime.database import insert, ordered_batches
-from kbsource.runtime.warehouse import warehouse
+from kbsource.runtime.warehouse import ranges_of, warehouse
 from mapping.entail.statements import SEPARATOR, state_triple
 from mapping.facts import (
     SIDES,
@@ -62,7 +62,7 @@ from mapping.qampari.names import (
 from mapping.qampari.statements import values_of
 from mapping.search.tokens import Tokeniser
 from pipelines.options.facts import FactsOptions
-from pipelines.primitives.joins import (
+from pipelines.primitives.join_tables import (
     ONLY,
     Chunks,
     row_batches,
@@ -125,20 +125,13 @@ StatementCounts = tuple[dict[int, int], dict[int, int]]
 """Numbers of statements by property number: of all items, and of those without a page."""
 
 _ANSWERS = """
-create table answers as
+create or replace table answers as
 with all_values as (select 0 as side, * from old_values union all select 1 as side, * from new_values)
 select side, subject, property, value, min(key) as key, min(item) as item, min(row_id) as row_id,
     arg_min(own, row_id) as own
-from all_values group by side, subject, property, value
+from all_values where subject between {first} and {last} group by side, subject, property, value
 """
-"""Distinct values, in the order of their first statements."""
-_PAIRS = """
-create table pairs as
-select subject, property, coalesce(min(own) filter (side = 0), subject) as old,
-    coalesce(min(own) filter (side = 1), subject) as new
-from answers group by subject, property
-"""
-"""Statements about a subject in two releases of Wikidata, with its number in each."""
+"""Distinct values of a range of subjects, in the order of their first statements."""
 _NAME_COLUMNS = [
     pa.field("names", pa.list_(pa.string())),
     pa.field("page_id", pa.int64()),
@@ -156,6 +149,11 @@ _PAIR_ROWS = pa.schema(
     ]
 )
 _PAIRS_IN_ORDER = """
+with pairs as (
+    select subject, property, coalesce(min(own) filter (side = 0), subject) as old,
+        coalesce(min(own) filter (side = 1), subject) as new
+    from answers group by subject, property
+)
 select subject, property,
     old as old_item, old_named.names as old_names, old_named.page_id as old_page_id, old_named.title as old_title,
     old_named.position as old_position,
@@ -164,6 +162,7 @@ select subject, property,
 from pairs left join old_named on old_named.item = old left join new_named on new_named.item = new
 order by subject, property
 """
+"""Statements about a subject in two releases of Wikidata, with its number and names in each."""
 _ANSWER_ROWS = pa.schema(
     [
         *required("subject", "property", "side"),
@@ -178,10 +177,12 @@ select subject, property, side, key, value, item, names, page_id, title
 from answers left join named using (side, item) order by subject, property, side, row_id
 """
 _FOUND_IN_ORDER = """
-with counted as (select fact, max(n_found) as n_found from placed group by fact)
+with own_placed as (from placed where fact between {first} and {last}),
+    own_proofs as (from proofs where fact between {first} and {last}),
+    counted as (select fact, max(n_found) as n_found from own_placed group by fact)
 select counted.fact, counted.n_found, proofs.* exclude (fact), paragraph_id, before, revision_id, section
-from counted left join proofs on proofs.fact = counted.fact
-    left join placed on placed.fact = proofs.fact and placed.element = proofs.element
+from counted left join own_proofs as proofs on proofs.fact = counted.fact
+    left join own_placed as placed on placed.fact = proofs.fact and placed.element = proofs.element
 order by counted.fact
 """
 _FOUND_ROWS = pa.schema(
@@ -306,8 +307,6 @@ def make_changed_facts(
 ) -> Iterator[Any]:
     """All OWN_VALUES and NAMED of both releases -> (key, ``BatchRef`` of facts without proofs) and, by the name of the
     release, (key, ``BatchRef`` of WANTED) for each group of pages that are read together."""
-    wanted = {side: chunk_path(plan.of(side).folder("wanted"), ONLY) for side in SIDES}
-
     facts_path = chunk_path(plan.folder("made"), ONLY)
     wanted = {side: chunk_path(plan.of(side).folder("wanted"), ONLY) for side in SIDES}
 
@@ -315,12 +314,9 @@ def make_changed_facts(
         values = {"old_values": stored_table(OWN_VALUES, old), "new_values": stored_table(OWN_VALUES, new)}
         named = {"old_named": stored_table(NAMED, old_named), "new_named": stored_table(NAMED, new_named)}
         with warehouse({**values, **named}) as db:
-            db.execute(_ANSWERS)
-            db.execute(_PAIRS)
             write_chunk(_fact_batches(db, plan), schema_of(Fact), Report(), path=facts_path)
             for side in SIDES:  # the last chunk shows that the step is done
-                ordered = ordered_batches(db, f"select * from {side}_wanted order by position, fact", WANTED)
-                write_by_pages(ordered, WANTED, plan.of(side).pages, path=wanted[side])
+                write_by_pages(_ordered_wanted(db, f"{side}_wanted"), WANTED, plan.of(side).pages, path=wanted[side])
 
     keep_chunk(plan.of(SIDES[-1]).folder("wanted"), ONLY, make)
     yield ONLY, read_chunk_report(facts_path)[0]
@@ -329,10 +325,26 @@ def make_changed_facts(
             yield beam.pvalue.TaggedOutput(side, group)
 
 
+def _ordered_wanted(db: DuckDBPyConnection, table: str) -> Iterator[pa.RecordBatch]:
+    for first, last in ranges_of(db, [table], "position"):
+        query = f"select * from {table} where position between {first} and {last} order by position, fact"
+        yield from ordered_batches(db, query, WANTED)
+
+
+def _joined_pairs(db: DuckDBPyConnection) -> Iterator[tuple[tuple[Any, ...], Iterator[tuple[Any, ...]]]]:
+    """Yields rows of _PAIR_ROWS, each with the rows of _ANSWER_ROWS about it, by subject and property."""
+    for first, last in ranges_of(db, [f"{side}_values" for side in SIDES], "subject"):
+        db.execute(_ANSWERS.format(first=first, last=last))
+        pairs, answers = (
+            value_rows(ordered_batches(db.cursor(), query, schema, n_rows=_ROWS_AT_ONCE))
+            for query, schema in ((_PAIRS_IN_ORDER, _PAIR_ROWS), (_ANSWERS_IN_ORDER, _ANSWER_ROWS))
+        )
+        for pair, (_, rows) in zip(pairs, groupby(answers, key=itemgetter(0, 1)), strict=True):
+            yield pair, rows
+
+
 def _fact_batches(db: DuckDBPyConnection, plan: FactsPlan) -> Iterator[pa.RecordBatch]:
     """Yields the facts without proofs, and inserts rows of WANTED into ``old_wanted`` and ``new_wanted``."""
-    pairs = value_rows(ordered_batches(db.cursor(), _PAIRS_IN_ORDER, _PAIR_ROWS, n_rows=_ROWS_AT_ONCE))
-    answers = value_rows(ordered_batches(db.cursor(), _ANSWERS_IN_ORDER, _ANSWER_ROWS, n_rows=_ROWS_AT_ONCE))
     plans: dict[Side, FactsPlan] = {side: plan.of(side) for side in SIDES}
     facts: list[Fact] = []
     wanted: dict[Side, list[tuple[Any, ...]]] = {side: [] for side in SIDES}
@@ -342,7 +354,7 @@ def _fact_batches(db: DuckDBPyConnection, plan: FactsPlan) -> Iterator[pa.Record
         insert(db, f"{side}_wanted", [rows_batch(wanted[side], WANTED)], WANTED)
         wanted[side].clear()
 
-    for (subject, property_, *of_sides), (_, rows) in zip(pairs, groupby(answers, key=itemgetter(0, 1)), strict=True):
+    for (subject, property_, *of_sides), rows in _joined_pairs(db):
         subjects: dict[Side, _Subject] = {
             "old": _subject(of_sides[:5], plans["old"]),
             "new": _subject(of_sides[5:], plans["new"]),
@@ -505,9 +517,15 @@ def settle_facts(
     yield ONLY, keep_chunk(plan.folder("settled"), ONLY, make)
 
 
+def _found_in_order(db: DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    for first, last in ranges_of(db, ["placed"], "fact"):
+        query = _FOUND_IN_ORDER.format(first=first, last=last)
+        yield from value_rows(ordered_batches(db, query, _FOUND_ROWS, n_rows=_ROWS_AT_ONCE))
+
+
 def _settled(db: DuckDBPyConnection, facts: BatchRef) -> Iterator[pa.RecordBatch]:
     tokeniser = Tokeniser("en")
-    found = value_rows(ordered_batches(db, _FOUND_IN_ORDER, _FOUND_ROWS, n_rows=_ROWS_AT_ONCE))
+    found = _found_in_order(db)
     number, next_found = 0, next(found, None)
     for batch in read_stored(facts):
         settled = []

@@ -47,7 +47,7 @@ class BatchRef(NamedTuple):
     first_batch: int  #: ``first_batch``, ``n_batches``: the batches
     n_batches: int
     n_rows: int  #: number of rows in them
-    n_bytes: int  #: weight of the rows, in a unit chosen by the writer (usually bytes of text)
+    n_bytes: int  #: weight of the rows: their bytes in memory, or what the writer counts, such as bytes of text
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class Report:
     counts: Counter[str] = field(default_factory=Counter)  #: by name; sums over chunks are meaningful
     rejected: list[BadRecord] = field(default_factory=list)  #: records that cannot be used, in order
     facts: dict[str, Any] = field(default_factory=dict)  #: further JSON values
-    n_bytes: int = 0  #: weight of the rows, see ``BatchRef``
+    n_bytes: int = 0  #: weight of the rows, see ``BatchRef``; 0 for their bytes in memory
 
 
 @dataclass(slots=True)
@@ -112,18 +112,20 @@ def write_chunk(
         report: written last, with its content after all batches were consumed.
         is_packed: compress the rows; an uncompressed file can be inspected without reading all of it.
     """
-    n_batches = n_rows = 0
+    n_batches = n_rows = n_bytes = 0
     with Folder.of(path).create() as sink:
         writer = pa.ipc.new_file(sink, schema, options=WRITING if is_packed else _PLAIN)
         for batch in batches:
             writer.write_batch(batch)
             n_batches += 1
             n_rows += batch.num_rows
+            n_bytes += batch.nbytes
+        n_bytes = report.n_bytes or n_bytes
         empty = pa.RecordBatch.from_pylist([], schema)
-        facts = Report(report.counts, report.rejected, {**report.facts, "n_rows": n_rows}, report.n_bytes)
+        facts = Report(report.counts, report.rejected, {**report.facts, "n_rows": n_rows}, n_bytes)
         writer.write_batch(empty, custom_metadata={_REPORT: msgspec.json.encode(facts, order="sorted")})
         writer.close()
-    return BatchRef(path, 0, n_batches, n_rows, report.n_bytes)
+    return BatchRef(path, 0, n_batches, n_rows, n_bytes)
 
 
 def read_chunk_report(path: str) -> tuple[BatchRef, Report]:

@@ -72,6 +72,37 @@ def write_groups(
     return pieces
 
 
+def groups_in_place(
+    batches: Sequence[pa.RecordBatch],
+    groups: Sequence[npt.NDArray[np.int64]],
+    stored: BatchRef,
+    *,
+    order: Sequence[str] = (),
+) -> list[tuple[int, BatchRef]] | None:
+    """Returns each group's part of a file as ``write_groups`` would write it, if the rows are in that order already:
+    groups ascending, no batch of two groups. Otherwise returns None.
+
+    Args:
+        batches: the rows of ``stored``.
+        groups: the group of each row, one array per batch.
+        order: see ``write_groups``.
+    """
+    parts: list[tuple[int, BatchRef]] = []
+    if any(len(group) == 0 or group[0] != group[-1] for group in groups):
+        return None
+    every = np.concatenate([np.empty(0, np.int64), *groups])
+    keys = [np.concatenate([batch[name].to_numpy() for batch in batches]) for name in reversed(order) if batches]
+    if not np.array_equal(np.lexsort((*keys, every)), np.arange(len(every))):
+        return None
+    for number, (group, batch) in enumerate(zip(groups, batches, strict=True), stored.first_batch):
+        only = BatchRef(stored.path, number, 1, batch.num_rows, 0)
+        if parts and parts[-1][0] == group[0]:
+            last = parts.pop()[1]
+            only = last._replace(n_batches=last.n_batches + 1, n_rows=last.n_rows + batch.num_rows)
+        parts.append((int(group[0]), only))
+    return parts
+
+
 def read_group(pieces: Iterable[BatchRef]) -> Iterator[pa.RecordBatch]:
     """Reads the rows of a group in the order of the chunks, chunk after chunk, with one batch in memory."""
     for piece in pieces:

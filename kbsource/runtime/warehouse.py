@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,13 +15,15 @@ import pyarrow as pa
 
 from kbsource.errors import SetupError
 from kbsource.runtime.chunks import BatchRef, read_stored
-from kbsource.runtime.database import MEMORY_MB, connected, insert
+from kbsource.runtime.database import MEMORY_MB, connected, identifier, insert
 from kbsource.runtime.machine import memory_bytes
 from kbsource.temporary import TemporaryFolder
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+ROWS_AT_ONCE = 1 << 20
+"""Number of rows that are sorted or grouped together in ranges of a column."""
 _DISK_SHARE = 4
 """Bytes on disk for each byte of rows: the table, and what grouping and sorting it spill."""
 _PROCESS_MB = 400
@@ -69,6 +71,21 @@ def warehouse(
                     f"{os.path.dirname(folder)}: joining {_mb(n_bytes):,} MB of rows takes more disk, or more memory "
                     f"than {memory_mb:,} MB ({said}). Set TMPDIR to a larger local disk on every worker."
                 ) from error
+
+
+def ranges_of(db: DuckDBPyConnection, tables: Iterable[str], column: str) -> list[tuple[int, int]]:
+    """Returns ranges, first and last value, that divide the values of an integer column in some tables, ascending.
+
+    A range has at most ``ROWS_AT_ONCE`` rows of all tables together, without those of its first value. Sort or group
+    wide rows range by range: for all of them, DuckDB takes its whole limit and up to a fifth more.
+    """
+    values = " union all ".join(f"select {identifier(column)} as place from {identifier(name)}" for name in tables)
+    rows = db.execute(
+        f"""select min(place), max(place) from (
+            select place, sum(count(*)) over (order by place) // {ROWS_AT_ONCE} as part from ({values}) group by place
+        ) group by part order by part"""
+    ).fetchall()
+    return [(int(first), int(last)) for first, last in rows]
 
 
 def _check_room(folder: str, n_bytes: int, memory_mb: int) -> None:

@@ -33,6 +33,8 @@ MISSING_BYTES = 64 << 20
 """Bytes of evidence text per chunk of evidence without a page. These chunks are larger because each needs one pass over
 all titles of a release."""
 ROW_BYTES = 1_000
+ORDER = ("position", "ordinal", "output", "evidence")
+"""Columns that the outcomes of a chunk of records are sorted by."""
 MAX_LOST = 3
 """Number of failed pieces of evidence after which a page is given up with all its remaining evidence."""
 
@@ -115,7 +117,8 @@ def _runs(batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int]]:
 
 
 class Search:
-    """Searches pages for evidence: rows of ``Alignment`` with their pages -> the same rows with the results.
+    """Searches pages for evidence: rows of ``Alignment`` with their pages -> the same rows with the results, by the
+    chunks of their records and sorted by ``ORDER``, each batch of one chunk.
 
     A page of consecutive rows is read and tokenised once. Evidence that crashes the process twice, the second time by
     itself, is given up. The search does not depend on a threshold.
@@ -135,7 +138,9 @@ class Search:
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
         numbered = [pair for first, batch in rows for pair in enumerate(rows_of(batch, Alignment), first)]
-        yield from in_batches(self._rows(numbered, work))
+        found = sorted(self._rows(numbered, work), key=attrgetter("part", "chunk", *ORDER))
+        for _, own in groupby(found, key=attrgetter("part", "chunk")):
+            yield from in_batches(own)
 
     def _rows(self, numbered: list[tuple[int, Alignment]], work: Work) -> Iterator[Alignment]:
         missing = {wanted.asked for _, wanted in numbered if wanted.position < 0 and wanted.asked}

@@ -31,11 +31,10 @@ from mapping.sources import all_sources
 from mapping.sources.source import Split
 from mapping.write.kilt import kilt_example
 from pipelines.alignment.reading import ReadRecord
+from pipelines.alignment.search import ORDER
 
 JUDGED_TOGETHER = 512
 """Questions per list for a model: enough to sort them by length, few enough to hold a dozen lists in memory."""
-ORDER = ("position", "ordinal", "output", "evidence")
-"""Columns that the outcomes of a chunk are sorted by."""
 _DEFECT = "This is a bug; please report it."
 
 _Key = tuple[int, int, int]

@@ -28,7 +28,7 @@ from mapping.amber.records import Collection
 from mapping.amber.sets import BEARERS_OF_VALUES, INSTANCE_OF
 from mapping.qampari.classes import ItemSet, Numbers, item_numbers
 from pipelines.options.amber import AmberJobOptions
-from pipelines.primitives.joins import ONLY, Chunks, stored_table
+from pipelines.primitives.join_tables import ONLY, Chunks, stored_table
 from pipelines.primitives.page_texts import PagesPlan
 from pipelines.runners.counters import count
 from pipelines.transforms.tables import ReadStatements, ReadTable
@@ -105,9 +105,8 @@ def join_views(views: Chunks, links: Chunks, *, plan: AmberPlan) -> Iterator[tup
 
 
 def _counted(batches: Iterator[pa.RecordBatch], report: Report) -> Iterator[pa.RecordBatch]:
-    """Passes rows of VIEWED on, and adds to the report their bytes and their counts by number of views."""
+    """Passes rows of VIEWED on, and adds to the report their counts by number of views."""
     for batch in batches:
-        report.n_bytes += batch.nbytes
         report.counts["items_viewed"] += batch.num_rows
         powers, n_of = np.unique(np.frexp(batch["views"].to_numpy())[1] - 1, return_counts=True)
         report.counts.update(

@@ -41,7 +41,7 @@ from mapping.search.page_search import align_evidence, matched_text
 from mapping.search.tokenised_page import TokenisedPage
 from mapping.search.tokens import Tokeniser
 from pipelines.amber.entities import AmberPlan
-from pipelines.primitives.joins import (
+from pipelines.primitives.join_tables import (
     ONLY,
     Chunks,
     row_batches,

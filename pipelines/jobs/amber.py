@@ -52,7 +52,7 @@ from pipelines.amber.sets import (
 )
 from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
 from pipelines.options.amber import AmberJobOptions
-from pipelines.primitives.joins import Chunks, collect_rows
+from pipelines.primitives.join_tables import Chunks, collect_rows
 from pipelines.primitives.lookup import write_item_set
 from pipelines.primitives.page_texts import ReleasePages
 from pipelines.primitives.shuffle import Checkpoint, CollectSorted

@@ -189,7 +189,7 @@ class ScanLinks(WorkerDoFn):
                 (scanned.mentions, Counter[str](), mentions_path),
                 (scanned.keys, scanned.counts, path),  # last, because it shows that the range is done
             ):
-                write_chunk([batch], batch.schema, Report(counts, n_bytes=batch.nbytes), path=own_path)
+                write_chunk([batch], batch.schema, Report(counts), path=own_path)
 
         with named_faults():
             keys = keep_chunk(self._plan.folder(OF_KEYS), key, make)

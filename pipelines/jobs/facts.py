@@ -43,7 +43,7 @@ from pipelines.jobs.age import in_order_of_dates
 from pipelines.jobs.qampari import check_source_release, check_tables
 from pipelines.jobs.shared_inputs import MadeRelease, checked_paths, named_inputs, output_folder
 from pipelines.options.facts import FactsOptions
-from pipelines.primitives.joins import collect_rows
+from pipelines.primitives.join_tables import collect_rows
 from pipelines.primitives.page_texts import ReleasePages
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Done, Progress

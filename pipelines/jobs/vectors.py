@@ -142,9 +142,7 @@ def _encode(
         batch, n_cut, n_known = encode_batch(passages, encoder, precision, known)
         n_new = passages.num_rows - n_known
         count({"model_calls": int(n_new > 0), "model_passages": n_new, "taken_over": n_known})
-        report = Report(n_bytes=batch.nbytes)
-        report.counts["cut"] = n_cut
-        write_chunk([batch], VECTORS, report, path=chunk_path(folder, key), is_packed=False)
+        write_chunk([batch], VECTORS, Report(Counter(cut=n_cut)), path=chunk_path(folder, key), is_packed=False)
 
     stored, report = once(chunk_path(folder, key), make, read_chunk_report)
     return key, stored, report.counts["cut"]

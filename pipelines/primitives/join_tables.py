@@ -1,11 +1,16 @@
-"""Joins tables with SQL as one step of a job, which one worker runs on its local disk."""
+"""Joins tables with SQL, in steps that one worker runs on its local disk; and the steps before and after them.
+
+QAMPARI has many joins of the same form: ``join_tables`` adds one of them as a ``Join`` of tables to tables. Facts and
+AmbER sets have few, each with outputs of its own form: their functions open a ``warehouse`` of ``stored_table``.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,10 +18,25 @@ import apache_beam as beam
 import pyarrow as pa
 
 from kbsource.files import join
-from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, once_json, read_chunk_report, write_chunk
+from kbsource.runtime.chunks import (
+    BatchRef,
+    ChunkKey,
+    Report,
+    chunk_path,
+    keep_chunk,
+    once_json,
+    read_chunk_report,
+    read_stored,
+    rows_batch,
+    write_chunk,
+)
+from kbsource.runtime.regroup import one_run_each
 from kbsource.runtime.warehouse import StoredTable, warehouse
+from pipelines.primitives.lookup import read_item_set
+from pipelines.primitives.page_texts import ReleasePages
+from pipelines.primitives.shuffle import CollectSorted, write_batch
 from pipelines.runners.counters import count
-from pipelines.runners.workers import do
+from pipelines.runners.workers import do, wired
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -26,6 +46,11 @@ JOINED = "joined.json"
 THREADS = 1
 """Threads of the database; workers are processes, one per core."""
 _DONE = "done"
+Chunks = Sequence[tuple[ChunkKey, BatchRef]]
+"""All chunks of a step, in key order."""
+ONLY = ChunkKey(0, 0)
+"""Key of the only chunk of a step with one worker."""
+_ROWS = 1024
 
 
 class StepTable(NamedTuple):
@@ -79,15 +104,9 @@ class TableJoin:
 
     def write(self, name: str, batches: Iterable[pa.RecordBatch], *, number: int = 0) -> None:
         """Writes rows as a chunk of an output table; the number is the second one of its key."""
-        key, report = ChunkKey(0, number), Report()
-
-        def weighed() -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                report.n_bytes += batch.nbytes
-                yield batch
-
+        key = ChunkKey(0, number)
         path = chunk_path(join(self._folder, name), key)
-        chunk = write_chunk(weighed(), self._outputs[name], report, path=path)
+        chunk = write_chunk(batches, self._outputs[name], Report(), path=path)
         self.stored.setdefault(name, []).append((key, chunk))
 
 
@@ -126,7 +145,7 @@ def _join(
 ) -> Iterator[Any]:
     def make() -> dict[str, Any]:
         tables = {
-            name: StoredTable(schema, [BatchRef(*ref) for _, ref in sorted(side, key=itemgetter(0))])
+            name: stored_table(schema, sorted(side, key=itemgetter(0)))
             for (name, schema), side in zip(schemas.items(), sides, strict=False)
         }
         work = TableJoin(tables, step.outputs, folder=folder, memory_mb=memory_mb)
@@ -140,3 +159,50 @@ def _join(
         for key, ref in chunks:
             yield beam.pvalue.TaggedOutput(name, (ChunkKey(*key), BatchRef(*ref)))
     yield done["counts"], done["facts"]
+
+
+@wired
+def collect_rows(batches: Any, function: Callable[..., pa.RecordBatch], folder: str, *needed: Any) -> Any:
+    """(key, record batch) -> all (key, ``BatchRef``) of the rows that a function selects from each batch.
+
+    Args:
+        folder: a file per chunk is written to it; for one job with one input only.
+        needed: paths of sets of items, which the function gets as further arguments.
+    """
+    return batches | "select" >> do(_select, *needed, function=function, folder=folder) | "all" >> CollectSorted()
+
+
+def _select(
+    element: tuple[ChunkKey, pa.RecordBatch], *needed: str, function: Callable[..., pa.RecordBatch], folder: str
+) -> Iterator[tuple[ChunkKey, BatchRef]]:
+    key, batch = ChunkKey(*element[0]), element[1]
+
+    def make(path: str) -> None:
+        write_batch(function(batch, *map(read_item_set, needed)), path=path)
+
+    yield key, keep_chunk(folder, key, make)
+
+
+def stored_table(schema: pa.Schema, *chunks: Chunks) -> StoredTable:
+    """Returns the rows of chunks as a table for ``warehouse``."""
+    return StoredTable(schema, [BatchRef(*stored) for own in chunks for _, stored in own])
+
+
+def row_batches(rows: Iterable[Sequence[Any]], schema: pa.Schema, *, n_rows: int = _ROWS) -> Iterator[pa.RecordBatch]:
+    """Returns rows, as values in the order of the columns, as record batches. Memory holds one."""
+    source = iter(rows)
+    while part := list(islice(source, n_rows)):
+        yield rows_batch(part, schema)
+
+
+def write_by_pages(ordered: Iterable[pa.RecordBatch], schema: pa.Schema, pages: ReleasePages, *, path: str) -> None:
+    """Writes rows, in the order of their ``position``, as a chunk with one batch for each group of pages."""
+    grouped = (batch.append_column("group", pa.array(pages.together(batch))) for batch in ordered)
+    write_chunk((batch.select(schema.names) for batch in one_run_each(grouped, "group")), schema, Report(), path=path)
+
+
+def stored_page_groups(stored: BatchRef, pages: ReleasePages) -> Iterator[tuple[ChunkKey, BatchRef]]:
+    """Yields ((0, group), ``BatchRef``) for each batch that ``write_by_pages`` wrote."""
+    for number, batch in enumerate(read_stored(stored, ["position"])):
+        only = stored._replace(first_batch=number, n_batches=1, n_rows=batch.num_rows)
+        yield ChunkKey(0, int(pages.together(batch)[0])), only

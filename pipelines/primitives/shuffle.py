@@ -21,7 +21,7 @@ from kbsource.runtime.chunks import (
     read_chunk_schema,
     write_chunk,
 )
-from kbsource.runtime.regroup import write_groups
+from kbsource.runtime.regroup import groups_in_place, write_groups
 from pipelines.runners.workers import do
 
 GroupsOf = Callable[[pa.RecordBatch], npt.NDArray[np.int64]]
@@ -81,11 +81,13 @@ def keep_batch(key: ChunkKey, batch: pa.RecordBatch, folder: str) -> BatchRef:
 
 def write_batch(batch: pa.RecordBatch, *, path: str) -> None:
     """Writes a chunk of one batch."""
-    write_chunk([batch], batch.schema, Report(n_bytes=batch.nbytes), path=path)
+    write_chunk([batch], batch.schema, Report(), path=path)
 
 
 class Regroup(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """(key, rows) -> (group, tuple of ``BatchRef``): the files with the rows of each group, in key order.
+
+    A stored file whose rows are in groups already is not written again.
 
     Read a group in input order with ``read_group`` of ``kbsource.runtime.regroup``, or in the order of ``order`` with
     ``merge_group``. Memory holds one chunk, independent of the size of a group. Groups without rows are not returned.
@@ -112,7 +114,10 @@ def split_rows(
     batches = list(read_batches(rows))
     schema = read_chunk_schema(rows.path) if isinstance(rows, BatchRef) else rows.schema
     groups = [by(batch) for batch in batches]
-    for group, stored in write_groups(batches, groups, schema, path=chunk_path(folder, key), order=order):
+    parts = groups_in_place(batches, groups, rows, order=order) if isinstance(rows, BatchRef) else None
+    if parts is None:
+        parts = write_groups(batches, groups, schema, path=chunk_path(folder, key), order=order)
+    for group, stored in parts:
         yield group, (key, stored)
 
 

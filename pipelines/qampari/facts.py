@@ -90,23 +90,17 @@ def prove_chunk(chunk: Chunk, folder: str, model: EntailmentModel | None, least:
 def proofs_of(
     tried: Iterable[pa.RecordBatch], model: EntailmentModel | None, least: float, report: Report
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of TRIED -> rows of PROOFS; reports ``judged``, ``refused`` and ``proved``, and the bytes of the rows."""
+    """Rows of TRIED -> rows of PROOFS; reports ``judged``, ``refused`` and ``proved``."""
     rows: list[tuple[Any, ...]] = []
-
-    def batch() -> pa.RecordBatch:
-        made = rows_batch(rows, PROOFS)
-        report.n_bytes += made.nbytes
-        rows.clear()
-        return made
-
     for proof in prove_facts(_facts(tried), model, least=least):
         report.counts.update(judged=proof.n_judged, refused=proof.n_refused, proved=proof.candidate is not None)
         if proof.candidate is not None:
             rows.append((proof.fact.number, proof.fact.hypothesis or None, proof.entailment, *proof.candidate))
         if len(rows) == FACTS_AT_ONCE:
-            yield batch()
+            yield rows_batch(rows, PROOFS)
+            rows.clear()
     if rows:
-        yield batch()
+        yield rows_batch(rows, PROOFS)
 
 
 def _facts(tried: Iterable[pa.RecordBatch]) -> Iterator[ClaimedFact]:

@@ -48,22 +48,18 @@ def find_list_looks(element: _Chunk, *, plan: QampariPlan) -> Iterator[_Chunk]:
     def make(path: str) -> None:
         report = Report()
         looks = _looks(lists, key.chunk << FACT_BITS, report)
-        write_chunk(_batches(looks, plan.pages.of_items(), report), WANTED, report, path=path)
+        write_chunk(_batches(looks, plan.pages.of_items()), WANTED, report, path=path)
 
     yield key, keep_chunk(plan.folder("tables", "looks"), key, make)
 
 
-def _batches(
-    looks: Iterator[tuple[int, int, int, tuple[str, ...]]], pages: ItemPages, report: Report
-) -> Iterator[pa.RecordBatch]:
+def _batches(looks: Iterator[tuple[int, int, int, tuple[str, ...]]], pages: ItemPages) -> Iterator[pa.RecordBatch]:
     while part := list(islice(looks, _LOOKS_AT_ONCE)):
         positions, is_there = pages.positions(np.array([page_id for page_id, *_ in part], np.int64))
         # Articles that the release rejected are missing.
         rows = [look for look, there in zip(part, is_there.tolist(), strict=True) if there]
         looks_at = zip(positions.tolist(), rows, strict=True)
-        batch = rows_batch(((position, *look, None) for position, (_, *look) in looks_at), WANTED)
-        report.n_bytes += batch.nbytes
-        yield batch
+        yield rows_batch(((position, *look, None) for position, (_, *look) in looks_at), WANTED)
 
 
 def _looks(lists: BatchRef, first: int, report: Report) -> Iterator[tuple[int, int, int, tuple[str, ...]]]:

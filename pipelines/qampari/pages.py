@@ -38,9 +38,7 @@ class FactSearch:
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
         found = self._found(rows, work)
         while part := list(islice(found, _ROWS_AT_ONCE)):
-            batch = rows_batch(part, FOUND)
-            work.report.n_bytes += batch.nbytes
-            yield batch
+            yield rows_batch(part, FOUND)
 
     def _found(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[tuple[Any, ...]]:
         last, sentences, n_given_up = -1, None, 0

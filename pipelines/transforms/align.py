@@ -31,9 +31,8 @@ from mapping.entail.signal import ModelOptions
 from mapping.records import Alignment, PageKey
 from mapping.search.page_search import SearchSettings
 from pipelines.alignment.reading import EvidenceFiles, ReadDataset, read_part
-from pipelines.alignment.search import Search, cut_rows, page_groups, resolve_rows, resolver_of
+from pipelines.alignment.search import ORDER, Search, cut_rows, page_groups, resolve_rows, resolver_of
 from pipelines.alignment.settling import (
-    ORDER,
     AlignedChunk,
     AlignedRecord,
     FilterOptions,

@@ -17,9 +17,9 @@ from kbsource.columns import schema_of
 from kbsource.errors import SetupError
 from kbsource.pageviews import TOTALS, TitleViews
 from kbsource.runtime import warehouse as module
-from kbsource.runtime.chunks import BatchRef, Report, write_chunk
+from kbsource.runtime.chunks import BatchRef, Report, read_chunk_report, write_chunk
 from kbsource.runtime.database import ordered_batches
-from kbsource.runtime.warehouse import StoredTable, warehouse
+from kbsource.runtime.warehouse import StoredTable, ranges_of, warehouse
 
 SCHEMA = schema_of(TitleViews)
 TITLES = np.array([f"{first}{number}" for first in ("a", "Z", "É", "ﬀ", "𝔘") for number in range(20_000)])
@@ -37,8 +37,16 @@ def stored(folder: Path, n_chunks: int, n_rows: int) -> tuple[StoredTable, Count
         columns = [pa.array(titles), pa.array(page_ids, mask=page_ids == -1), pa.array(views)]
         batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
         path = str(folder / f"{number}.arrow")
-        chunks.append(write_chunk([batch], SCHEMA, Report(n_bytes=batch.nbytes), path=path))
+        chunks.append(write_chunk([batch], SCHEMA, Report(), path=path))
     return StoredTable(SCHEMA, chunks), totals
+
+
+def test_rows_weigh_their_bytes_unless_the_writer_counts_something_else(tmp_path: Path) -> None:
+    batch = pa.RecordBatch.from_pylist([{"title": "a", "page_id": None, "views": 1}] * 9, SCHEMA)
+    for report, weight in ((Report(), 2 * batch.nbytes), (Report(n_bytes=5), 5)):
+        path = str(tmp_path / f"{weight}.arrow")
+        chunk = write_chunk([batch, batch], SCHEMA, report, path=path)
+        assert (chunk.n_bytes, read_chunk_report(path)[0]) == (weight, chunk)
 
 
 def test_page_views_are_summed_in_order_with_any_number_of_threads(tmp_path: Path) -> None:
@@ -93,6 +101,21 @@ def test_a_join_that_needs_more_than_its_memory_and_disk_says_so(tmp_path: Path)
         warehouse({"sums": table}, memory_mb=10) as db,
     ):
         db.execute("select list(title order by title) from sums cross join range(100) as many").fetchall()
+
+
+def test_ranges_have_few_rows_and_every_value_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", 10)
+    values = {"ones": [0, 3, 3, 4, 9, 9, 9], "others": [4] * 25 + [5, 6, 7, 8, -2]}
+    with warehouse({}) as db:
+        assert [db.execute(f"create table {name} (n bigint)") and name for name in values] == [*values]
+        assert ranges_of(db, values, "n") == []
+        for name, own in values.items():
+            db.executemany(f"insert into {name} values (?)", [[n] for n in own])
+        ranges = ranges_of(db, values, "n")
+    every = [n for own in values.values() for n in own]
+    assert [n for first, last in ranges for n in sorted(every) if first <= n <= last] == sorted(every)
+    for first, last in ranges:
+        assert sum(first < n <= last for n in every) <= 10
 
 
 def test_its_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

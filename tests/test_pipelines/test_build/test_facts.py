@@ -118,6 +118,14 @@ def test_any_number_of_threads_joins_the_same_facts(
     assert (tmp_path / "facts" / "manifest.json").read_bytes() == (made / "manifest.json").read_bytes()
 
 
+def test_facts_are_the_same_when_few_rows_are_sorted_at_once(
+    worlds: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kbsource.runtime.warehouse.ROWS_AT_ONCE", 3)
+    assert _facts(worlds, tmp_path / "facts") == 0
+    assert (tmp_path / "facts" / "manifest.json").read_bytes() == (made / "manifest.json").read_bytes()
+
+
 def test_an_item_that_was_merged_is_the_same_as_subject_and_as_answer(rows: Rows) -> None:
     bridge = _one(rows, "In which year was Ostermoor Bridge founded?")
     assert (bridge["outcome"], bridge["old_item_id"], bridge["item_id"]) == ("stayed", "Q9000144", "Q9700001")

@@ -122,19 +122,23 @@ def shown(aligned_record: AlignedRecord) -> tuple[str, str | None, str | None]:
 
 
 @pytest.mark.usefixtures("in_this_process")
+@pytest.mark.parametrize("is_stored", [False, True])
 def test_records_are_filtered_with_what_became_of_their_evidence(
-    release: Path, own: EvidenceFiles, tmp_path: Path
+    release: Path, own: EvidenceFiles, tmp_path: Path, is_stored: bool
 ) -> None:
     kb, staging = str(release), str(tmp_path / "staging")
+    folder = f"{staging}/aligned" if is_stored else None
     with TestPipeline(runner="FnApiRunner") as pipeline:
         read = pipeline | ReadEvidence([own], staging)
-        found = read.evidence | ResolvePages(kb) | AlignSpans(kb)
+        found = read.evidence | ResolvePages(kb) | AlignSpans(kb, folder=folder)
         chunks = (read.examples, found) | JoinOutcomes(f"{staging}/by_chunk")
         kept = chunks | Filter(FilterOptions("jsonl"))
         assert_that(
             kept | beam.Map(shown),
             equal_to([("found", None, '[{"answer": "yes", "provenance'), ("lost", "page_missing", None)]),
         )
+    # The files of the search have the rows of each chunk together, so they are not written again.
+    assert Path(staging, "by_chunk").exists() is not is_stored
 
 
 def test_a_folder_without_a_release_is_refused_before_anything_runs(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -24,9 +25,7 @@ NUMBERS = pa.schema([pa.field("n", pa.int64(), nullable=False)])
 def chunk(folder: Path, number: int, *values: int) -> tuple[ChunkKey, BatchRef]:
     """A chunk of numbers."""
     key, batch = ChunkKey(0, number), pa.record_batch({"n": values}, schema=NUMBERS)
-    report = Report(n_bytes=batch.nbytes)
-    report.counts["chunks"] = 1
-    return key, write_chunk([batch], NUMBERS, report, path=chunk_path(str(folder), key))
+    return key, write_chunk([batch], NUMBERS, Report(Counter(chunks=1)), path=chunk_path(str(folder), key))
 
 
 def join_numbers(work: TableJoin, more: int, *, least: int) -> None:

@@ -16,8 +16,8 @@ from apache_beam.testing.util import assert_that, equal_to
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbsource.runtime.chunks import BatchRef, ChunkKey, read_stored
-from kbsource.runtime.regroup import merge_group, read_group, whole_runs, write_groups
+from kbsource.runtime.chunks import BatchRef, ChunkKey, read_chunk_report, read_stored
+from kbsource.runtime.regroup import groups_in_place, merge_group, read_group, whole_runs, write_groups
 from pipelines.primitives.shuffle import Checkpoint, CollectSorted, Regroup
 from tests.support.chunk_functions import NUMBERS
 from tests.support.examples import examples
@@ -90,6 +90,30 @@ def test_merging_is_sorting(
         merged = list(merge_group(pieces, ("a", "b")))
 
     assert [tuple(row.values()) for batch in merged for row in batch.to_pylist()] == sorted(chain.from_iterable(chunks))
+
+
+@settings(max_examples=examples(60))
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=30), st.integers(1, 4))
+def test_rows_that_are_in_groups_are_not_written_again(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int]], at_once: int
+) -> None:
+    path = str(tmp_path_factory.mktemp("groups") / "groups.arrow")
+    schema = pa.schema([("n", pa.int64()), ("a", pa.int64())])
+    batch = pa.record_batch([pa.array([row[i] for row in rows], pa.int64()) for i in (0, 1)], schema=schema)
+
+    def parts_of(batches: list[pa.RecordBatch], stored: BatchRef) -> list[tuple[int, BatchRef]] | None:
+        groups = [of.column("n").to_numpy() for of in batches]
+        return groups_in_place(batches, groups, stored, order=("a",))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kbsource.runtime.regroup.PIECE_ROWS", at_once)
+        written = write_groups([batch], [batch["n"].to_numpy()], schema, path=path, order=("a",))
+    stored = read_chunk_report(path)[0]
+    batches = list(read_stored(stored))
+    assert parts_of(batches, stored) == written
+    if len(batches) > 1:
+        assert parts_of([pa.concat_batches(batches)], stored) is None or len(written) == 1
+        assert parts_of(batches[::-1], stored) is None or len(set(rows)) == 1
 
 
 def test_of_nothing_one_empty_list() -> None:
