@@ -254,31 +254,32 @@ class _Reader:
 
     def _sort(self, kind: str, own: dict[str, str], arguments: Mapping[str, str]) -> str:
         """Puts the non-empty arguments into their slots, and returns the kind, which may depend on them."""
+        values, people, language = self.values, self.people, self.language
         for name, value in arguments.items():
             value = value.strip()
             if not value:
                 continue
-            slot, number = _slot(name, self.language) if len(name) <= _LONGEST_NAME else (None, 1)
-            slot = own.get(_fold(name), slot) if own else slot
-            if slot is None:
-                self.losses.append(f"unknown_parameter:{without_marks(name).strip()[:_LONGEST_NAME]}")
-                continue
+            slot, number = _slot(name, language) if len(name) <= _LONGEST_NAME else (None, 1)
+            if own:
+                slot = own.get(_fold(name), slot)
             if slot == "left_out":
                 continue
-            if slot in _SCHEMES and 0 < len(self.values.get(slot, "")) <= MAX_CHARS:
-                self.values[slot] += f", {value}"
-                continue
-            if slot in _PEOPLE:
-                kept = self.people.setdefault(slot, {}).setdefault(number, value)
-            else:
-                kept = self.values.setdefault(slot, value)
-            if kept != value:
+            if slot is None:
+                self.losses.append(f"unknown_parameter:{without_marks(name).strip()[:_LONGEST_NAME]}")
+            elif slot in _PEOPLE:
+                if people.setdefault(slot, {}).setdefault(number, value) != value:
+                    self.losses.append(f"unused_parameter:{slot}")
+            elif slot not in values:
+                values[slot] = value
+            elif slot in _SCHEMES and len(values[slot]) <= MAX_CHARS:
+                values[slot] += f", {value}"
+            elif values[slot] != value:
                 self.losses.append(f"unused_parameter:{slot}")
         rules = citation_rules()
         if kind == "other":
-            kind = next((kind for slot, kind in rules["kind_of_slot"].items() if slot in self.values), kind)
+            kind = next((kind for slot, kind in rules["kind_of_slot"].items() if slot in values), kind)
         if kind not in rules["series_is_work"]:
-            self.values.pop("series", None)
+            values.pop("series", None)
         return kind
 
     def _take(self, *slots: str) -> str:
@@ -298,7 +299,8 @@ class _Reader:
 
     def _people(self, prefix: str) -> list[str]:
         """Returns the numbered persons of a role, in order."""
-        family, given, whole = [self.people.get(f"{prefix}{slot}", {}) for slot in ("last", "first", "author")]
+        family, given = self.people.get(f"{prefix}last", {}), self.people.get(f"{prefix}first", {})
+        whole = self.people.get(f"{prefix}author", {})
         persons: list[str] = []
         if not (family or given or whole):
             return persons

@@ -474,10 +474,8 @@ def listed_work(template: Template, language: str) -> str:
     citation = read_listed_work(template.name, arguments, language=language)
     if citation is None or not (citation.title or citation.work):
         return ""
-    shown: dict[str | None, str] = {}  # what has no field, as written, by slot
-    for name, value in arguments.items():
-        if value := value.strip():
-            shown.setdefault(slot_of(name, language), value)
+    # what has no field, as written, by slot; the first one of each
+    shown = {slot_of(name, language): value.strip() for name, value in reversed(arguments.items()) if value.strip()}
     title, publisher = citation.title, citation.publisher
     if title and (translated := shown.get("trans_title", title)) != title:
         title = f"{title} [{translated}]"

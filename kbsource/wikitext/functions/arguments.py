@@ -24,6 +24,15 @@ def read_rules(name: str) -> dict[str, Any]:
     return tomllib.loads(source.read_text("utf-8")) if source.is_file() else {}
 
 
+def read_section(name: str, section: str) -> dict[str, Any]:
+    """Returns one table of ``rules/NAME.toml``, without parsing the rest of a large file; empty if there is no such
+    table. In the file, only the names of tables begin a line with a bracket.
+    """
+    source = resources.files("kbsource.wikitext").joinpath(f"rules/{name}.toml").read_text("utf-8")
+    _, heading, rest = source.partition(f"\n[{section}]\n")
+    return tomllib.loads(rest.partition("\n[")[0]) if heading else {}
+
+
 @cache
 def table(name: str, file: str = "tables") -> dict[str, Any]:
     """Returns one of the small tables of ``rules/tables.toml`` or another file."""

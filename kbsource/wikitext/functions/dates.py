@@ -6,10 +6,10 @@ import datetime
 import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kbsource.numerals import read_int
-from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, read_rules
+from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, read_rules, read_section
 from kbsource.wikitext.functions.numbers import NBSP, group_digits, plain_minus
 
 _LONGEST = 80  # in characters; no date is longer
@@ -55,16 +55,11 @@ class DateForms:
 
 
 @cache
-def _calendars() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns forms of dates by language, and names of months and days."""
-    return read_rules("dates"), read_rules("calendar_names")
-
-
-@cache
 def date_forms(lang: str) -> DateForms:
     """Returns the words and forms of a language; if there is no data for it, dates are written in numbers."""
     base = "en" if lang == "simple" else lang.split("-", 1)[0]
-    forms, names = (data.get(lang) or data.get(base) or {} for data in _calendars())
+    forms = read_rules("dates").get(lang) or read_rules("dates").get(base) or {}
+    names = read_section("calendar_names", lang) or read_section("calendar_names", base)
     entry = {**(_NAMED if names else _NUMBERS), **names, **forms}
     months = tuple(entry.get("months", ()))
     alone = tuple(entry.get("alone", months))

@@ -16,7 +16,7 @@ from kbsource.errors import SetupError
 from kbsource.site import Site
 from kbsource.wikitext import templates
 from kbsource.wikitext.expander import render_use
-from kbsource.wikitext.functions.arguments import PageFacts, Template, read_rules
+from kbsource.wikitext.functions.arguments import PageFacts, Template, read_rules, read_section
 from kbsource.wikitext.markers import unliteral
 from kbsource.wikitext.templates import (
     Rendering,
@@ -137,6 +137,12 @@ def test_a_rule_without_its_function_is_a_set_up_error() -> None:
 
 def test_a_file_of_rules_is_read_once() -> None:
     assert read_rules("en") is read_rules("en")
+
+
+def test_a_section_of_a_file_is_what_the_file_has() -> None:
+    calendars = read_rules("calendar_names")
+    assert {lang: read_section("calendar_names", lang) for lang in calendars} == calendars
+    assert read_section("calendar_names", "no such language") == {}
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
