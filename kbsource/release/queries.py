@@ -161,7 +161,7 @@ def _check_tree(db: DuckDBPyConnection, query: str, table_functions: Collection[
     for part in parts:
         kind = part.get("type")
         if isinstance(kind, str) and kind.endswith("_NODE") and kind not in _NODES:
-            raise RefusedQueryError(f"the query contains {_short(kind)}; only queries that read are answered")
+            raise RefusedQueryError(f"the query contains {_short(kind)}; only read-only queries are allowed")
         if kind == "TABLE_FUNCTION" and (name := part["function"]["function_name"].lower()) not in table_functions:
             raise RefusedQueryError(f"the query calls {_short(name)}(); only the tables of the release can be read")
         if (name := part.get("function_name")) is not None and name.lower() in with_effects:
@@ -196,7 +196,9 @@ def _check_plans(db: DuckDBPyConnection, query: str) -> None:
         raise RefusedQueryError("the query cannot be checked: this version of DuckDB shows its plans in another form")
     for name in chain.from_iterable(operators.values()):
         if _BLANKS.sub("", name).lower() not in _OPERATORS:
-            raise RefusedQueryError(f"the query would run {_short(name)}; only queries that read are answered")
+            raise RefusedQueryError(
+                f"the query would run the operator {_short(name)}; only read-only queries are allowed"
+            )
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -215,7 +217,7 @@ def _decoded(text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:  # DuckDB writes valid JSON; the decoder limits its depth
-        raise RefusedQueryError("the query is nested too deeply to be checked; write it flatter") from error
+        raise RefusedQueryError("the query is nested too deeply to be checked; simplify it") from error
 
 
 def _short(name: str) -> str:

@@ -93,7 +93,7 @@ class TaskOptions(Checked):
     """Folders of earlier tasks: include only questions that are in none of them, such as replacement questions."""
     form: TaskForm = "jsonl"
     """Form of the answers to be judged: jsonl: one JSON object per line; csv: one row per task, with empty columns for
-    the verdict; label-studio: tasks for its import, and the labelling interface."""
+    the verdict; label-studio: tasks to import into Label Studio, and its labelling interface."""
 
 
 class ValidationTask(NamedTuple):

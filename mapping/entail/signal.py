@@ -128,7 +128,7 @@ class ModelOptions(PlacedModel):
     its name on the hub, OWNER/NAME or OWNER/NAME@REVISION; see --download."""
     _: KW_ONLY
     backend: Backend = "torch"
-    """Backend that runs the model; onnx needs the model.onnx that kbsource nli --export-onnx makes."""
+    """Backend that runs the model; for onnx, first make its model.onnx with kbsource nli --export-onnx."""
     precision: Precision = "float32"
     """Precision of the model's products; bfloat16 is faster on processors that support it, and changes the second digit
     of the answers; only with torch."""

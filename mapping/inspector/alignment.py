@@ -233,7 +233,9 @@ def _age(opened: Opened) -> tuple[str, float] | None:
     try:
         new = date(*map(int, found.groups()))
     except ValueError as error:
-        raise SetupError(f"dump_date {found[0]!r} of the manifest is not a date; get the release again.") from error
+        raise SetupError(
+            f"{opened.path}: dump_date {found[0]!r} in its manifest is not a date; get the release again."
+        ) from error
     return old[:7], round((new - date.fromisoformat(old)).days / 365.25, 1)
 
 

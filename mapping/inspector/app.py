@@ -235,7 +235,7 @@ def remarks_of(opened: Opened) -> list[str]:
 
 
 def measures(opened: Opened) -> tuple[Section, ...]:
-    """Returns the measures of a release's rows; the rows are read once."""
+    """Returns sections with the measures of a release's rows. They are kept, so the rows are read only once."""
     found: tuple[Section, ...] = opened.cached("measures", lambda: tuple(_measures(opened)))
     return found
 

@@ -150,7 +150,7 @@ class Opened:
         return self._kept[key]
 
     def part(self, folder: str) -> Opened:
-        """Returns the release in one of its folders, or the release itself if it has no such folder."""
+        """Returns the release inside a folder of this one, or this one if it has no such folder."""
         folders = [part.folder for part in self.manifest.parts]
         return self.parts[folders.index(folder)] if folder in folders else self
 

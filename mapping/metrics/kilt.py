@@ -200,7 +200,7 @@ class Crosswalk:
         manifest = ALIGNMENT.read(release)
         if "crosswalk" not in manifest.tables:
             raise SetupError(
-                f"{release} has no crosswalk; name the release that kbsource map kilt made from the gold file."
+                f"{release} has no crosswalk; give the release made from the gold file with kbsource map kilt."
             )
         #: Spans by outcome: ``moved``, ``page_kept``, ``page_gone``, ``place_unknown``.
         self.moved: Counter[str] = Counter()

@@ -106,10 +106,10 @@ class SystemOptions(Checked):
 
     _: KW_ONLY
     index: FolderPath | None = None
-    """Folder of the passages' index, which kbsource search makes; by default PASSAGES-bm25, beside them."""
+    """Folder of the passages' index, made by kbsource search; by default PASSAGES-bm25, next to the passages."""
     tfidf: FolderPath | None = None
-    """Beginning of the folders of the Tf-idf indexes, which kbsource search makes: "-passage" and "-page" are appended.
-    By default PASSAGES-tfidf, beside the passages."""
+    """Common prefix of the paths of the two Tf-idf indexes, PREFIX-passage and PREFIX-page, made by kbsource search. By
+    default PASSAGES-tfidf, next to the passages."""
     linking: FolderPath | None = None
     """Folder that kbsource entity-linking wrote, for aliases."""
     vectors: FolderPath | None = None

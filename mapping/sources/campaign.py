@@ -293,7 +293,8 @@ def _has_highlight(record: Json) -> bool:
 
 
 def highlights_of(span: Json) -> list[str]:
-    """Returns the annotators' highlights of a span, from its ``meta``; raises RecordError: ``wrong_type``."""
+    """Returns the texts that annotators highlighted in a span, from its ``meta``. Raises RecordError (``wrong_type``)
+    if they are not a list of texts."""
     written = (optional_object(span, "meta") or {}).get(EVIDENCE_SPAN, [])
     if not isinstance(written, list) or not all(isinstance(text, str) for text in written):
         raise RecordError("wrong_type", f"{EVIDENCE_SPAN!r}: expected a list of strings, found {repr(written)[:80]}")

@@ -179,7 +179,7 @@ def _checked_sentence(turn: Json) -> tuple[str, str]:
     if _NOTHING_USED in (*checked, *checked.values()):
         raise ExclusionError(_NOTHING_USED)
     if len(checked) != 1:
-        raise RecordError("wrong_type", f"'checked_sentence': expected one pair, found {len(checked)}")
+        raise RecordError("wrong_type", f"'checked_sentence': expected an object with one key, found {len(checked)}")
     ((key, sentence),) = checked.items()
     if not isinstance(sentence, str):
         raise RecordError("wrong_type", f"'checked_sentence': expected a string, found {sentence!r:.80}")

@@ -57,7 +57,7 @@ _COLUMNS = {
 
 
 def table_reader(name: str, paths: Mapping[str, tuple[str, ...]]) -> ReadTable:
-    """Returns the reader of a table; ``paths`` are the paths of its files, by table."""
+    """Returns the reader of a table; ``paths`` maps the name of every table to the paths of its files."""
     return (ReadStatements if name == "statements" else ReadTable)(paths[name], _COLUMNS[name])
 
 

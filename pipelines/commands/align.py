@@ -77,8 +77,8 @@ def locate(
     """Find a text in a page of a release.
 
     Searches a page for the span that best matches a text: first the exact text, then the same words, then the highest
-    BLEU. Below the threshold, it returns a sentence that contains all names of the text and most of its words, if there
-    is one. Exit code 1 if the page is missing or has no match.
+    BLEU. If the best BLEU is below the threshold, it returns a sentence that contains all names in the text and most of
+    its words, if the page has one. Exit code 1 if the page is missing or has no match.
 
     Args:
         release: folder of a release of pages.
@@ -236,8 +236,8 @@ def validate_kilt(
     Args:
         release: folder of the release that the file was made for.
         file: KILT file, plain or compressed.
-        alignments: folder that kbsource map wrote, to recompute BLEU; by default the folder of FILE, if kbsource map
-            wrote it.
+        alignments: output folder of kbsource map, needed to recompute BLEU; by default the folder that contains FILE,
+            if it is such a folder.
         numbering: numbering of paragraphs; by default as in the alignments, else kilt.
 
     Examples:

@@ -128,7 +128,7 @@ def demo(*, output: FolderPath = _OUTPUT) -> Summary:
     """
     output = output.rstrip("/") or "/"
     if os.path.exists(output) and (not os.path.isdir(output) or os.listdir(output)):
-        raise SetupError(f"--output {output} already exists; name a new folder, or remove it.")
+        raise SetupError(f"--output {output} already exists; remove it, or name a new folder.")
     if why := _obstacle(STEPS[0], output):
         raise SetupError(f"nothing can be made: {why}")
     left_out: list[tuple[DemoStep, str]] = []

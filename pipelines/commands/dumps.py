@@ -62,7 +62,7 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
     are errors.
 
     Args:
-        dump: the files of a single dump, or patterns; put patterns in quotes.
+        dump: the files of a single dump, or glob patterns that match them; put patterns in quotes.
         deep: decompress and check everything: every page, and the index against the content.
 
     Examples:
@@ -134,7 +134,7 @@ def check_text(
     Exit code 1 if there is nothing to compare.
 
     Args:
-        snapshot: the files of a single snapshot of HTML, or patterns; put patterns in quotes.
+        snapshot: the files of a single HTML snapshot, or glob patterns that match them; put patterns in quotes.
         limit: maximum number of pages, and of templates, to list.
         html: file for a self-contained page with both texts of these pages side by side, and what differs marked.
         page_timeout_s: maximum time for one page. A page that takes longer is rejected.

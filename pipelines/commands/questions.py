@@ -401,8 +401,8 @@ def tasks(
         candidates: file that kbsource campaign candidates wrote.
         output: empty folder for the tasks.
         form: jsonl: one JSON object per line; csv: one row per task, with empty columns for the judgement;
-            label-studio: tasks for its import, and the labelling interface.
-        annotations: number of people who should judge each passage; every task contains it as n_annotations.
+            label-studio: tasks to import into Label Studio, and its labelling interface.
+        annotations: number of people who should judge each passage; it is written to every task as n_annotations.
 
     Examples:
         kbsource campaign tasks c.jsonl --form label-studio --output tasks
@@ -434,7 +434,7 @@ def study(
         kb: release that contains the pages.
         output: empty folder for the tasks.
         form: jsonl: one JSON object per line; csv: one row per task, with empty columns for the judgement;
-            label-studio: tasks for its import, and the labelling interface.
+            label-studio: tasks to import into Label Studio, and its labelling interface.
 
     Examples:
         kbsource campaign study amber/enwiki-20261001/human/qa/amber_sets.jsonl --kb releases/enwiki-20261001 \\

@@ -28,7 +28,7 @@ class AmberJobOptions:
     _: KW_ONLY
     output: Output
     collection: Words = ()
-    """Collections of types to make sets for; by default all."""
+    """Collections of entity types to make sets for; by default all."""
     types: File | None = None
     """JSON or YAML file with types, properties and templates; by default the package's own, human and nonhuman."""
     as_: TakenAs | None = None

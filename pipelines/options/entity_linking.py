@@ -21,7 +21,7 @@ class EntityLinkingOptions(Checked):
     train: AtLeast0 = 9_000_000
     """Maximum number of records in train."""
     dev: AtLeast0 = 10_000
-    """Number of records in dev, which come from other pages than train."""
+    """Number of records in dev, taken from pages that are not in train."""
     context: Annotated[ContextOptions, FLAT] = ContextOptions()
     exclude: File | None = None
     """File of pages whose links are not used, such as the pages of an evaluation: one title or page id per line."""

@@ -32,8 +32,8 @@ class ReadOptions(Checked):
     retrieved: File | None = None
     """Passages for the questions, with texts, as written by kbsource search."""
     passages_key: Annotated[Literal["ctxs", "positive_ctxs"], Parameter("--contexts")] = "ctxs"
-    """A question's own passages to read if --retrieved has no passages for it: the retrieved ones (ctxs) or the gold
-    ones (positive_ctxs)."""
+    """Passages in a question's own record to read if --retrieved has none for it: ctxs (search results) or
+    positive_ctxs (gold)."""
     top: AtLeast1 = 20
     """Maximum number of passages per question."""
     prompt: File | None = None

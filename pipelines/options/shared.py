@@ -56,8 +56,8 @@ TakenAs = Annotated[
     As,
     Parameter(
         "--as",
-        help="Use the settings of the paper, or of the code and files that its authors released, for every option "
-        "where these differ from each other or from the defaults.",
+        help="Reproduce the settings of the paper, or those of the code and files that its authors released. Sets "
+        "every option for which these two differ, or for which they differ from the default.",
     ),
 ]
 USUAL_MEMORY = 4 << 30

@@ -139,7 +139,7 @@ def fetched_jar(url: str, expected: str, *, flag: str) -> str:
                 shutil.copyfileobj(answer, file, 1 << 20)
         except (OSError, HTTPException) as error:
             raise SetupError(f"{url} cannot be fetched ({error}). {remedy}") from error
-        _check_sum(partial, expected, what=f"What {url} answers", remedy=remedy)
+        _check_sum(partial, expected, what=f"The file from {url}", remedy=remedy)
         os.replace(partial, path)
     return path
 

@@ -81,7 +81,7 @@ class _SortedFile:
 
 
 class Locations:
-    """Looks up pages and items in both files."""
+    """Looks up pages in ``pages.arrow`` and Wikidata items in ``qids.arrow``."""
 
     def __init__(self, folder: str) -> None:
         """Opens the files of a local index folder.

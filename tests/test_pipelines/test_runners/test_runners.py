@@ -321,8 +321,8 @@ def test_beams_job_server_is_fetched_once_and_its_sum_compared_at_every_use(
     ("content", "n_bytes", "message"),
     [
         (None, None, r"cannot be fetched \(.*404.*\)\. Fetch it elsewhere and give its path with --x=PATH"),
-        (b"prOgram", None, f"What http.* answers has the SHA-256 .*, not {PROGRAM_SUM}"),
-        (b"prog", 7, r"What http.* answers has the SHA-256|cannot be fetched"),
+        (b"prOgram", None, f"The file from http.* has the SHA-256 .*, not {PROGRAM_SUM}"),
+        (b"prog", 7, r"The file from http.* has the SHA-256|cannot be fetched"),
     ],
 )
 def test_a_job_server_that_cannot_be_had_is_named_and_leaves_nothing(
@@ -363,7 +363,7 @@ def test_every_pin_is_a_sum_of_a_job_server_that_is_used() -> None:
         ("{url}#sha256=12", "is not a SHA-256, which has 64 hexadecimal digits"),
         ("{url}#sha256=", "is not a SHA-256"),
         ("{url}#sha1=" + "0" * 40, "give its SHA-256 checksum"),
-        ("{url}#sha256=" + "0" * 64, "answers has the SHA-256"),
+        ("{url}#sha256=" + "0" * 64, "The file from http.* has the SHA-256"),
         ("{file}#sha256=" + "0" * 64, r"own\.jar has the SHA-256 .*, not 0000.*the checksum given with --x"),
         ("{file}.not", "does not exist; check the path given with --x"),
     ],
