@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mapping.search.tokens import Tokeniser
 from pipelines.jobs.map_dataset import map_dataset
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options.map_dataset import MapOptions
 from tests.support.builds import rows, run_job
 
-tokeniser = cache(Tokeniser)
 """A process needs one of a language, which takes a fifth of a second."""
 BROKEN = ("--max-rejects", "0.5")
 """Flags for datasets of few records, some of which are broken on purpose."""

@@ -24,10 +24,10 @@ from pipelines.options.map_dataset import Planned
 from pipelines.primitives.guarded_chunk import do_chunk
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
-from tests.support.alignments import tokeniser
 from tests.support.builds import build_mini
 from tests.support.mini_wiki import FOLDER
 from tests.support.real_data import ROOT
+from tests.support.tokenisers import tokeniser
 
 CONFIG = FOLDER / "datasets.yaml"
 GOLDEN = ROOT / "tests" / "golden" / "datasets"

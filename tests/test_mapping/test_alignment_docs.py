@@ -15,9 +15,9 @@ from mapping.schema import TABLES
 from mapping.search.bleu import bleu
 from mapping.search.page_search import align_evidence
 from mapping.search.tokenised_page import TokenisedPage
-from mapping.search.tokens import Tokeniser
 from mapping.write.validate import RULES
 from tests.support.real_data import ROOT
+from tests.support.tokenisers import tokeniser
 
 PAGE = (ROOT / "docs" / "alignment.md").read_text("utf-8")
 
@@ -58,7 +58,7 @@ def released_score(evidence: str, page: str) -> float:
 
 @pytest.mark.parametrize(("evidence", "page", "ours", "released"), COMPARED)
 def test_scores_beside_those_of_the_released_matcher(evidence: str, page: str, ours: str, released: str) -> None:
-    found = align_evidence(evidence, TokenisedPage([Element("paragraph", 0, 0, "", "", page)], Tokeniser("en")))
+    found = align_evidence(evidence, TokenisedPage([Element("paragraph", 0, 0, "", "", page)], tokeniser("en")))
     assert f"{0.0 if found is None else found.score:.4f}" == ours
     assert f"{released_score(evidence, page):.4f}" == released
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mapping.search.details import PageWords, has_other_details
-from mapping.search.tokens import Tokeniser
+from tests.support.tokenisers import tokeniser
 
 _CHANGED = [
     ("en", "The bridge was opened in 1901.", "The bridge was opened in 1902."),
@@ -53,9 +53,8 @@ _SAME = [
 
 
 def _has_other(lang: str, evidence: str, text: str) -> bool:
-    tokeniser = Tokeniser(lang)
     body = [text, "it was built, the seats were for all guests"]
-    return has_other_details(evidence, text, PageWords.of("Mill", body, tokeniser), tokeniser, lang)
+    return has_other_details(evidence, text, PageWords.of("Mill", body, tokeniser(lang)), tokeniser(lang), lang)
 
 
 @pytest.mark.parametrize(("lang", "evidence", "text"), _CHANGED)

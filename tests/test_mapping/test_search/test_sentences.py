@@ -7,7 +7,7 @@ import pytest
 from kbsource.records import Element
 from mapping.search.sentences import named_sentence
 from mapping.search.tokenised_page import TokenisedPage
-from mapping.search.tokens import Tokeniser
+from tests.support.tokenisers import tokeniser
 
 TITLE = "Abraham Lincoln"
 BODY = (
@@ -41,7 +41,7 @@ CASES = {
 
 @pytest.mark.parametrize(("evidence", "begins"), CASES.values(), ids=CASES)
 def test_a_sentence_has_all_names_and_most_of_the_other_words(evidence: str, begins: str | None) -> None:
-    page = TokenisedPage(ELEMENTS, Tokeniser("en"))
+    page = TokenisedPage(ELEMENTS, tokeniser("en"))
     span = named_sentence(evidence, page, TITLE)
     found = None if span is None else ELEMENTS[span.start_element].text[span.start_char : span.end_char]
     if begins is None:
@@ -53,7 +53,7 @@ def test_a_sentence_has_all_names_and_most_of_the_other_words(evidence: str, beg
 
 
 def test_of_the_paragraph_as_it_stands_today_the_sentence_is_given() -> None:
-    page = TokenisedPage(ELEMENTS[:5], Tokeniser("en"))
+    page = TokenisedPage(ELEMENTS[:5], tokeniser("en"))
     span = named_sentence("Born in Hodgenville, Kentucky", page, TITLE)
     assert span is not None
     assert (span.start_element, span.start_char, span.score, span.match) == (4, 0, 0.0, "names")

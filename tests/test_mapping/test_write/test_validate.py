@@ -20,9 +20,10 @@ from kbsource.release.writer import write_rows
 from mapping.schema import ALIGNMENTS
 from mapping.write.kind import ALIGNMENT
 from mapping.write.validate import RULES, Validation, check_kilt
-from tests.support.alignments import tokeniser, write_records
+from tests.support.alignments import write_records
 from tests.support.pages import synthetic_pages
 from tests.support.releases import TitleRow, write_release
+from tests.support.tokenisers import tokeniser
 
 PAGES: list[Page] = list(synthetic_pages(6, n_paragraphs=3))
 PAGE = PAGES[2]
