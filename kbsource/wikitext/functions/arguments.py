@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -28,9 +29,18 @@ def read_section(name: str, section: str) -> dict[str, Any]:
     """Returns one table of ``rules/NAME.toml``, without parsing the rest of a large file; empty if there is no such
     table. In the file, only the names of tables begin a line with a bracket.
     """
+    return tomllib.loads(sections(name).get(section, ""))
+
+
+@cache
+def sections(name: str) -> dict[str, str]:
+    """Returns the text of each table of ``rules/NAME.toml``, which callers must not change, by its name."""
     source = resources.files("kbsource.wikitext").joinpath(f"rules/{name}.toml").read_text("utf-8")
-    _, heading, rest = source.partition(f"\n[{section}]\n")
-    return tomllib.loads(rest.partition("\n[")[0]) if heading else {}
+    pieces = _SECTION.split(source)
+    return dict(zip(pieces[1::2], pieces[2::2], strict=True))
+
+
+_SECTION = re.compile(r"(?m)^\[(.+)\]$")
 
 
 @cache

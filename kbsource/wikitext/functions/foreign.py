@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
-from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, read_rules, table, wikitext_link
+from kbsource.wikitext.functions.arguments import (
+    PageFacts,
+    Template,
+    is_true,
+    read_rules,
+    read_section,
+    sections,
+    table,
+    wikitext_link,
+)
 from kbsource.wikitext.functions.numbers import NBSP, format_number, parse_number
 from kbsource.wikitext.markers import APOSTROPHE
 
@@ -195,14 +204,19 @@ def name_of_language(code: str, inside: str) -> str | None:
     return language_nouns(inside).get(code) or language_names("autonyms").get(code)
 
 
-@cache
 def language_nouns(lang: str) -> dict[str, str]:
     """Returns names of languages by code in another language, as ``{{#language:}}`` has them; empty if there is no
     data.
     """
-    data: dict[str, str] = read_rules("language_nouns")
-    written = data.get("en" if lang == "simple" else lang) or data.get(lang.partition("-")[0], "")
-    pairs = (entry.partition(" ") for entry in " ".join(written.split()).split("; "))
+    written = sections("language_nouns")
+    own = "en" if lang == "simple" else lang
+    return _nouns(own if own in written else lang.partition("-")[0])
+
+
+@lru_cache(maxsize=64)
+def _nouns(section: str) -> dict[str, str]:
+    names = " ".join(read_section("language_nouns", section).get("names", "").split())
+    pairs = (entry.partition(" ") for entry in names.split("; "))
     return {code: name for code, _, name in pairs if name}
 
 

@@ -6,7 +6,15 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-from kbsource.wikitext.functions.arguments import PageFacts, Template, is_true, read_rules, table, wikitext_link
+from kbsource.wikitext.functions.arguments import (
+    PageFacts,
+    Template,
+    is_true,
+    read_rules,
+    read_section,
+    table,
+    wikitext_link,
+)
 from kbsource.wikitext.functions.numbers import MINUS, NBSP, parse_number, plain_minus, raise_text
 from kbsource.wikitext.markers import APOSTROPHE
 
@@ -19,14 +27,14 @@ def _countries() -> tuple[dict[str, str], dict[str, str]]:
 
 
 @cache
-def _country_names() -> dict[str, dict[str, str]]:
-    """Returns names in other languages, by English article title and language."""
-    return {_countries()[0][code]: names for code, names in read_rules("country_names").items()}
+def _country_names(lang: str) -> dict[str, str]:
+    """Returns names in another language by English article title."""
+    return {_countries()[0][code]: name for code, name in read_section("country_names", lang).items()}
 
 
 def country_name(code: str, lang: str) -> str:
     """Returns the name of a country in a language from its ISO, IOC or FIFA code; the code if it is unknown."""
-    return _country_names().get(_countries()[0].get(code, ""), {}).get(lang, code)
+    return _country_names(lang).get(_countries()[0].get(code, ""), code)
 
 
 def country_codes() -> frozenset[str]:
