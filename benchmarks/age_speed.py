@@ -51,7 +51,7 @@ def pages(snapshot: int) -> Iterator[Page]:
             datetime(2019, 7, 19, tzinfo=UTC),
             "https://en.wikipedia.org/",
         )
-        yield Page(*facts, elements, (), (), (), (), (), (), (), (), "ok")
+        yield Page(*facts, elements, *((),) * 9, "ok")
 
 
 def _evidence(page: int, number: int) -> str:

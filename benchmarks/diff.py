@@ -91,7 +91,7 @@ class MadeUp:
             datetime(2019, 7, 19, tzinfo=UTC),
             "https://e.org",
         )
-        return Page(*facts, elements, (), (), (), (), (), (), (), (), "ok")
+        return Page(*facts, elements, *((),) * 9, "ok")
 
     def _texts(self, number: int) -> Iterator[str]:
         for paragraph in range(3):

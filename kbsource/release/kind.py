@@ -201,6 +201,8 @@ class Kind(Generic[M]):
         for table, entries in manifest.tables.items():
             if table not in self.tables:
                 yield f"{self.with_article} has no table {shown_value(table)}"
+            if not entries:
+                yield f"the table {shown_value(table)} has no file"
             for entry in entries:
                 if not is_shard(entry.file, table):
                     yield f"{shown_value(entry.file)} is not a file of the table {table}"

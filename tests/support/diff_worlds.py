@@ -39,7 +39,7 @@ class WorldPage:
             elements.append(Element(kind, 2 if kind == "heading" else 0, None, "", section, heading))
         url = f"https://en.wikipedia.org/w/index.php?oldid={self.page_id}"
         facts = (self.page_id, self.title, self.qid, self.is_disambiguation, 7, None, _TIME, url)
-        return Page(*facts, tuple(elements), (), (), (), (), (), (), (), (), "ok")
+        return Page(*facts, tuple(elements), *((),) * 9, "ok")
 
 
 @dataclass

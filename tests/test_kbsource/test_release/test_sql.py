@@ -88,7 +88,7 @@ def test_what_a_stranger_asks_reads_this_release_alone(release: Path, tmp_path: 
         ("with t as (copy (select 1) to '{release}/manifest.json') select 1", "contains COPY_QUERY_NODE"),
         ("from read_text('/etc/passwd')", "calls read_text()"),
         ("select nextval('s')", "calls nextval()"),
-        ("from '{release}/manifest.json'", "would run READ_JSON_AUTO"),
+        ("from '{release}/manifest.json'", "would run the operator READ_JSON_AUTO"),
         ("select " + "+" * 30_000, "shorten it"),
         ("select * from (" * 1000 + "select 1" + ")" * 1000, "nested too deeply"),
     ],

@@ -83,7 +83,7 @@ def page(title: str, *paragraphs: str) -> Page:
         *(Element("paragraph", 0, None, "", (), text) for text in paragraphs),
     ]
     empty: tuple[()] = ()
-    return Page(1, title, None, False, 1, None, "", "", tuple(elements), *(empty,) * 8, "ok")  # type: ignore[arg-type]
+    return Page(1, title, None, False, 1, None, "", "", tuple(elements), *(empty,) * 9, "ok")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

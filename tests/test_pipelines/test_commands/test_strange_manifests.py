@@ -250,6 +250,18 @@ def test_qualifiers_that_are_no_list_of_properties_are_named(
     assert "qualifiers" in said
 
 
+@pytest.mark.parametrize("command", ["publish", "verify"])
+def test_a_table_without_files_is_refused(
+    releases: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    own = copied(
+        releases[WIKIDATA_RELEASE.format], tmp_path / "own", lambda values: values["tables"].update(classes=[])
+    )
+    assert main([command, str(own), *(["--output", str(tmp_path / "out")] if command == "publish" else [])]) == 1
+    said = capsys.readouterr()
+    assert "own/manifest.json: the table 'classes' has no file" in (said.out if command == "verify" else said.err)
+
+
 TYPED: dict[str, tuple[Way, ...]] = {
     AMBER_SETS.format: tuple(("options", "rules", field.name) for field in fields(AmberOptions)),
     BENCHMARK.format: (("datasets",), ("datasets", 0), ("datasets", 0, "form"), ("systems", 0), ("systems", 0, "name")),
