@@ -115,6 +115,6 @@ def test_every_version_of_a_plan_is_checked(release: Path, monkeypatch: pytest.M
             ("from force_checkpoint()", "FORCE_CHECKPOINT"),
             ("from json_execute_serialized_sql(json_serialize_sql('select 42'))", "JSON_EXECUTE_SERIALIZED_SQL"),
         ):
-            with pytest.raises(RefusedQueryError, match=f"would run {operator}"):
+            with pytest.raises(RefusedQueryError, match=f"would run the operator {operator}"):
                 run_query(db, query)
     assert (release / "manifest.json").read_bytes() == manifest
