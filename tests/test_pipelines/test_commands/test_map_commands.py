@@ -249,7 +249,7 @@ def test_files_of_several_splits_want_the_split_named(
     command = ["map", "jsonl", str(release), "--input", *inputs, "--output", str(tmp_path / "out")]
 
     assert main(command) == 2
-    assert "say which: --split NAME" in capsys.readouterr().err
+    assert "give the split with --split NAME" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
