@@ -1,6 +1,5 @@
-"""The guarded process, which ``kbsource.runtime.guard`` starts. The arguments are explained there::
-
-python -P -m kbsource.runtime.guarded MODULE:FUNCTION BEAT_FILE MEMORY_BYTES CONFINEMENT
+"""The guarded process. ``kbsource.runtime.guard`` starts it, and explains its arguments: ``python -P -m
+kbsource.runtime.guarded MODULE:FUNCTION BEAT_FILE MEMORY_BYTES CONFINEMENT``.
 """
 
 from __future__ import annotations

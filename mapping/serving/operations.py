@@ -85,7 +85,7 @@ class Served:
             SetupError: the folder holds no finished release of pages.
         """
         with KnowledgeSource.open(path) as source, closing(PageFinder(path, source.manifest, source)) as finder:
-            finder.titles.get()  # its index is made while nobody asks, so that similar titles can be suggested soon
+            finder.titles.get()  # makes its index in the background, so that similar titles can soon be suggested
             yield cls(source, finder)
 
     def search_in(self, passages: str, system: SearchSystem) -> None:

@@ -19,7 +19,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from time import monotonic, process_time
+from time import process_time
 
 from kbsource.errors import RecordError
 from kbsource.html.reading import HtmlReader, extract_html_fallback
@@ -28,6 +28,7 @@ from kbsource.site import Site
 from kbsource.wikitext.parse import ParsedText
 from tests.support.parser_fuzz import check_released, difference, say
 from tests.support.real_data import real_data_folder
+from tests.support.shrinking import shrunk
 from tests.support.snapshots import RECORDS, document
 from tests.support.wikitexts import check_laws
 
@@ -331,22 +332,6 @@ def stock_of_pages() -> list[str]:
     return [page for page in pages if len(page) > 200]
 
 
-def shrunk(readers: Readers, html: str) -> str:
-    """Returns a shorter page that breaks a rule as well."""
-    size = len(html) // 2
-    deadline = monotonic() + 20
-    while size and monotonic() < deadline:
-        at = 0
-        while at < len(html) and monotonic() < deadline:
-            shorter = html[:at] + html[at + size :]
-            if next(faults(readers, shorter, is_timed=False), None) is not None:
-                html = shorter
-            else:
-                at += size
-        size //= 2
-    return html
-
-
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--cpu-minutes", type=float, default=15, help="ends after so much CPU time of this process")
@@ -384,7 +369,11 @@ def main() -> int:
         if said := [*faults(readers, html)]:
             n_faults += 1
             is_timed = " are allowed" in said[0]
-            text = html if is_timed else shrunk(readers, html)
+            text = (
+                html
+                if is_timed
+                else shrunk(html, lambda part: next(faults(readers, part, is_timed=False), None) is not None)
+            )
             say(f"{origin}: {said[0]}\n    {text[:3000]!r}")
     report()
     return min(n_faults, 1)

@@ -21,7 +21,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from time import monotonic, process_time
+from time import process_time
 from typing import NamedTuple
 
 from kbsource.index.title_index import Unresolved
@@ -33,6 +33,7 @@ from kbsource.wikitext.lua_modules import LuaModules
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 from tests.support import mini_wiki
 from tests.support.real_data import real_data_folder
+from tests.support.shrinking import shrunk
 from tests.support.wikitexts import Dictionary, check_laws
 
 SITE = Site()
@@ -415,23 +416,6 @@ def stock_of_pages() -> list[str]:
     return [page for page in pages if page]
 
 
-def shrunk(parsers: Parsers, page: Page) -> str:
-    """A shorter page that breaks a rule as well."""
-    text = page.wikitext
-    size = len(text) // 2
-    deadline = monotonic() + 20
-    while size and monotonic() < deadline:
-        at = 0
-        while at < len(text) and monotonic() < deadline:
-            shorter = text[:at] + text[at + size :]
-            if next(faults(parsers, shorter, is_timed=False), None) is not None:
-                text = shorter
-            else:
-                at += size
-        size //= 2
-    return text
-
-
 def exponents(
     parsers: Parsers, name: str, sizes: tuple[int, ...] = (50, 100, 200, 400, 800, 1600, 3200)
 ) -> dict[str, float]:
@@ -511,7 +495,9 @@ def main() -> int:
         if said:
             n_faults += 1
             is_timed = " are allowed" in said[0] or said[0].endswith("MB")
-            text = page.wikitext if is_timed else shrunk(parsers, page)
+            text = page.wikitext
+            if not is_timed:
+                text = shrunk(text, lambda part: next(faults(parsers, part, is_timed=False), None) is not None)
             say(f"{page.origin}: {said[0]}\n    {text[:2000]!r}")
             if not is_timed and (left := next(faults(parsers, text, is_timed=False), None)):
                 say(f"    {left}")
