@@ -277,6 +277,7 @@ def test_work_grows_with_the_page_alone(piece: str) -> None:
     [
         "Start [[u|\n<references>\n]] end.",
         "[[ |>\n{{citnews}}<ref>\ny]]",
+        "{{{{{{sfn|}}&<references>}}\ns}}",
         "[http://<references><]]",
         "[http<references>://x ]",
         "[ht{{sfn}}tp://y]",
