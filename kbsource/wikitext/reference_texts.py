@@ -343,6 +343,28 @@ def short_text(template: Template) -> str:
     return ", ".join(filter(None, (" ".join(filter(None, (shown, year))), _with_sign(pages))))
 
 
+# Other names of the arguments that enter the name of a shortened note, and arguments that do not enter it.
+_SAME_ARGUMENTS = {"page": "p", "pages": "pp", "at": "loc", "location": "loc"}
+_NOT_IN_NAME = frozenset({"ps", "postscript", "ref", "mode"})
+
+
+def short_name(template: Template) -> str:
+    """Returns a name that two shortened notes share if they are one footnote: same authors, year and pages.
+
+    The template, its style and blanks do not matter. Source: Module:Footnotes of English Wikipedia, which names the
+    footnote after its arguments.
+
+    >>> short_name(Template("Sfn", ("Smith", " 2001"), {"p": "5"})) == short_name(
+    ...     Template("Sfnp", ("Smith", "2001"), {"page": "5", "ps": "."})
+    ... )
+    True
+    """
+    values = [" ".join(value.split()) for value in template.filled()]
+    named = {_SAME_ARGUMENTS.get(name, name): value for name, value in template.named.items() if value}
+    values += [f"{name}={' '.join(named[name].split())}" for name in sorted(named.keys() - _NOT_IN_NAME)]
+    return without_marks("{{" + "|".join(values))
+
+
 def short_key(template: Template) -> Key | None:
     """Returns the key for finding the source of a shortened note."""
     names, year = _short_parts(template)

@@ -48,6 +48,7 @@ from kbsource.wikitext.reference_texts import (
     citation_text,
     cited_pages,
     full_keys,
+    short_name,
 )
 from kbsource.wikitext.templates import split_at_pipes
 from kbsource.wikitext.walk import Link
@@ -230,7 +231,7 @@ class References:
             return self._add(Note(kind, markup, content, name, group, template, inner=numbers))
         if kind in ("short", "short_text"):
             return self._add(
-                Note(kind, written, markup, without_marks(markup), "", template, cited_pages(template) or None)
+                Note(kind, written, markup, short_name(template), "", template, cited_pages(template) or None)
             )
         if kind == "pages":
             return self._add(Note(kind, markup, detail=cited_pages(template) or argument(1) or None))
@@ -495,9 +496,10 @@ class _Settled:
                 self.uses.append(_Use(number, ref, outer))
         elif note.kind == "short_text":
             named = self._lists.setdefault("\0", {})
-            ref = named.get(note.content)
+            name = note.name or note.content
+            ref = named.get(name)
             if ref is None:
-                ref = named[note.content] = _Ref(note, "", None)
+                ref = named[name] = _Ref(note, "", None)
                 self._refs.append(ref)
             self.uses.append(_Use(number, ref, outer))
         elif note.kind == "doubt":
@@ -533,7 +535,7 @@ class _Settled:
     def _define(self, ref: _Ref, note: Note) -> None:
         if note.content and not ref.note.content:
             ref.note = note
-        elif note.content and note.content != ref.note.content:
+        elif note.kind != "short" and note.content and note.content != ref.note.content:
             self._counts["conflict"] += 1
 
     def _end_list(self, note: Note) -> None:
