@@ -25,9 +25,11 @@ from kbsource.titles import Target
 from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.markers import (
     CUT,
+    DIGIT,
     DIGITS,
     EQUALS,
     HEADING,
+    N_DIGITS,
     NUMBERED,
     PIPE,
     PLACE,
@@ -55,7 +57,8 @@ from kbsource.wikitext.walk import Link
 # Source: Sanitizer::decodeTagAttributes of MediaWiki 1.39; for their meaning, https://www.mediawiki.org/wiki/Help:Cite.
 _ATTRIBUTE = re.compile(r"""(?<!\w)(\w++)\s*+=\s*(?:"([^"<]*)"|'([^'<]*)'|([^\s"'=<>`]+))""")
 _BLANKS = re.compile(r"[^\S\n]*(\S?)")
-_IN_ORDER = re.compile(f"({NUMBERED.pattern})|{PLACE}(I[0-9]+)")
+# Both alternatives begin with a plain character, so that the search jumps to them.
+_IN_ORDER = re.compile(f"{DIGITS[0]}([{DIGIT}]{{{N_DIGITS - 1}}})|{PLACE}(I[0-9]+)")
 _BOX = re.compile(f"\n?{PLACE}(I[0-9]+)\n?")  # with the newlines that belong to the placeholder
 _PLAIN_LINK = re.compile(r"\[\[[^\[\]]*\]\]")
 # Source: Module:Efn and Template:Notelist of English Wikipedia, which other wikis copied under the same names.
@@ -292,7 +295,7 @@ class References:
         """
         order: list[int] = [] if self.boxes else mark_numbers(text)
         for digits, box in _IN_ORDER.findall(text) if self.boxes else ():
-            order += mark_numbers(digits) if digits else self.boxes.get(box, [])
+            order += mark_numbers(DIGITS[0] + digits) if digits else self.boxes.get(box, [])
         inside = {number for note in self._notes for number in note.inner}
         missing = sorted(set(range(len(self._notes))) - set(order) - inside - self._parts)
         behind: dict[int, list[int]] = {}
