@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,6 +47,7 @@ from kbsource.records import (
     instant,
 )
 from kbsource.release.pages.writing import PageFaultError, PageGroups, Placed, check_page
+from kbsource.rows import Row
 from kbsource.runtime.chunks import Work
 from kbsource.site import Site
 from kbsource.titles import Target, permanent_url
@@ -73,8 +73,7 @@ LINKS_AT_ONCE = 1024
 _DETAIL_CHARS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedPage:
+class ParsedPage(Row):
     """A page whose wikitext is parsed, but whose links are not yet resolved."""
 
     raw: RawPage  #: the page as read from the dump
@@ -555,8 +554,7 @@ class PageChunks:
         try:
             check_page(noted)
         except RecordError:  # a fault of the page itself makes the second check raise the same error
-            text = dataclasses.replace(parsed.text, references=FAILED_REFERENCES)
-            parsed = dataclasses.replace(parsed, text=text)
+            parsed = replace(parsed, text=replace(parsed.text, references=FAILED_REFERENCES))
             noted = noted_page(page, FAILED_REFERENCES)
             check_page(noted)
         values: list[Any] = [*astuple(noted), dependencies_of(page, parsed.text, self._resolver.names, made_from)]

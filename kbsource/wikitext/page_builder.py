@@ -71,10 +71,8 @@ def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
         add_element(Element(kind, level, ordinal, marker, section, shown))
 
     def end_paragraph() -> None:
-        if len(lines) == 1:
-            emit("paragraph", 0, None, "", *lines[0])
-        else:
-            emit("paragraph", 0, None, "", *join_lines(lines))
+        line, at, own = lines[0] if len(lines) == 1 else join_lines(lines)
+        emit("paragraph", 0, None, "", line, at, own)
         lines.clear()
 
     for line in text.split("\n"):
