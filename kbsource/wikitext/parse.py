@@ -17,7 +17,8 @@ from msgspec import field
 from msgspec.structs import replace
 from mwparserfromhell.parser import ParserError
 
-from kbsource.records import Element, Loss, TemplateUse
+from kbsource.elements import Anchor, Element, Infobox, Table
+from kbsource.records import Loss, TemplateUse
 from kbsource.rows import Row
 from kbsource.site import Site
 from kbsource.titles import TargetParser
@@ -41,8 +42,7 @@ from kbsource.wikitext.markers import (
     single_spaces,
     unliteral,
 )
-from kbsource.wikitext.page_builder import build_blocks, split_cells
-from kbsource.wikitext.parsed import ParsedInfobox, ParsedTable, RawAnchor, TextCell
+from kbsource.wikitext.page_builder import CellText, build_blocks, split_cells
 from kbsource.wikitext.preparation import PagePreparation, drop_addresses
 from kbsource.wikitext.reference_texts import NoteKinds, ReferenceReader
 from kbsource.wikitext.references import ParsedReferences, References
@@ -75,15 +75,19 @@ def _without_leaks(text: str, losses: Counter[str]) -> str:
 
 
 class ParsedText(Row):
-    """The content of a page's wikitext, with links not yet resolved."""
+    """The content of a page's wikitext.
+
+    Links are not yet resolved: they have the title that they are written with (empty for the page itself) and no page
+    id. The header of a table is still its first row.
+    """
 
     elements: tuple[Element, ...]
-    anchors: tuple[RawAnchor, ...] = ()
+    anchors: tuple[Anchor, ...] = ()
     categories: tuple[str, ...] = ()
     template_categories: tuple[str, ...] = ()
     category_sort_keys: tuple[str, ...] = ()
-    tables: tuple[ParsedTable, ...] = ()
-    infoboxes: tuple[ParsedInfobox, ...] = ()
+    tables: tuple[Table, ...] = ()
+    infoboxes: tuple[Infobox, ...] = ()
     templates: tuple[TemplateUse, ...] = ()
     losses: tuple[Loss, ...] = ()
     is_disambiguation: bool = False
@@ -226,7 +230,7 @@ class WikitextParser:
         gaps: list[tuple[int, int]] | None = [] if lifted else None
         walked = self._walker(losses).walk(cut, gaps)
         shown, links = walked.text, walked.links
-        cells: list[TextCell] = []
+        cells: list[CellText] = []
         if fragments:
             shown, links, cells = split_cells(shown, links)
         if references is not None and gaps is not None:

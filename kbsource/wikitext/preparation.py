@@ -12,6 +12,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from kbsource.elements import Infobox, Table
 from kbsource.wikitext.blocks import LINK_OF_LINES, RawTable, cut_tables
 from kbsource.wikitext.braces import expand_braces
 from kbsource.wikitext.citations import is_citation, read_listed_work, slot_of
@@ -41,8 +42,7 @@ from kbsource.wikitext.markers import (
     without_marks,
     without_numbers,
 )
-from kbsource.wikitext.page_builder import assemble_boxes
-from kbsource.wikitext.parsed import ParsedInfobox, ParsedTable, TextCell
+from kbsource.wikitext.page_builder import CellText, assemble_boxes
 from kbsource.wikitext.reference_texts import citation_text
 from kbsource.wikitext.references import References
 from kbsource.wikitext.tags import decode_references, replace_tags, strip_extensions
@@ -383,8 +383,8 @@ class PagePreparation:
         return cells + values
 
     def assemble(
-        self, cells: list[TextCell], places: dict[str, int], hidden_places: set[str]
-    ) -> tuple[tuple[ParsedTable, ...], tuple[ParsedInfobox, ...]]:
+        self, cells: list[CellText], places: dict[str, int], hidden_places: set[str]
+    ) -> tuple[tuple[Table, ...], tuple[Infobox, ...]]:
         """Returns the tables and infoboxes with the texts of their fragments, each with its position in the body.
 
         Tables at ``hidden_places`` are left out, with the tables nested in them, which follow and have no position.

@@ -18,8 +18,8 @@ from hashlib import sha256
 from itertools import chain
 from typing import NamedTuple
 
+from kbsource.elements import Anchor, Element
 from kbsource.numerals import unescape
-from kbsource.records import Element
 from kbsource.sentences import sentence_ends, trimmed
 from kbsource.titles import Target
 from kbsource.wikitext.functions.arguments import Template
@@ -41,7 +41,6 @@ from kbsource.wikitext.markers import (
     without_numbers,
 )
 from kbsource.wikitext.page_builder import LINE_PREFIX
-from kbsource.wikitext.parsed import RawAnchor
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 from kbsource.wikitext.reference_texts import (
     Key,
@@ -345,16 +344,16 @@ class References:
                 self.boxes.setdefault(shown[line + 1 : begin], []).append(number)
         return links
 
-    def take_places(self, anchors: Iterable[RawAnchor], elements: Sequence[Element]) -> list[RawAnchor]:
+    def take_places(self, anchors: Iterable[Anchor], elements: Sequence[Element]) -> list[Anchor]:
         """Records the final positions of the reference markers from their links, and returns the other anchors."""
         kept = []
         for anchor in anchors:
-            if anchor.written[:1] in _DIGITS:
-                number = mark_numbers(anchor.written)[0]
+            if anchor.written_target[:1] in _DIGITS:
+                number = mark_numbers(anchor.written_target)[0]
                 if number in self._below_headings:
                     self._headings[number] = anchor.element
                     continue
-                at = anchor.start if anchor.is_made else anchor.end
+                at = anchor.start if anchor.from_template else anchor.end
                 at = _before(elements[anchor.element].text, 0, at)  # the lines of a paragraph are joined by spaces
                 self.places[number] = MarkerPlace(anchor.element, at)
             else:
