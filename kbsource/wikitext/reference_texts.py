@@ -46,7 +46,8 @@ _ADDRESS_END = re.compile(r"&(?:lt|gt|nbsp|#[xX]0*(?:3[CcEe]|[Aa]0)|#0*(?:60|62|
 # Source: cleanUrl of its Sanitizer.
 _NOT_IN_ADDRESS = re.compile(r"[\[\]<>\"\x00-\x20\x7f]")
 _STOPS = ",;\\.:!?"
-_MARKUP = re.compile(r"[\[\]{}<>&\x00-\x1f]|''|__")
+# Written so that every match begins with one of few characters, which is searched many times as fast.
+_MARKUP = re.compile(r"[\[\]{}<>&'_\x00-\x1f](?:(?<=[^'_])|(?<=')'|(?<=_)_)")
 _YEAR = re.compile(r"(?<!\d)\d{4}[a-z]?(?![\da-z])")
 _LAST_NAMES = tuple(
     "last surname author-last author nom apellidos apellido nachname cognome editor-last último sobrenome achternaam "

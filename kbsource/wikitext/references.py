@@ -18,16 +18,18 @@ from hashlib import sha256
 from itertools import chain
 from typing import NamedTuple
 
+from kbsource.elements import Anchor, Element
 from kbsource.numerals import unescape
-from kbsource.records import Element
 from kbsource.sentences import sentence_ends, trimmed
 from kbsource.titles import Target
 from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.markers import (
     CUT,
+    DIGIT,
     DIGITS,
     EQUALS,
     HEADING,
+    N_DIGITS,
     NUMBERED,
     PIPE,
     PLACE,
@@ -39,7 +41,6 @@ from kbsource.wikitext.markers import (
     without_numbers,
 )
 from kbsource.wikitext.page_builder import LINE_PREFIX
-from kbsource.wikitext.parsed import RawAnchor
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 from kbsource.wikitext.reference_texts import (
     Key,
@@ -56,7 +57,8 @@ from kbsource.wikitext.walk import Link
 # Source: Sanitizer::decodeTagAttributes of MediaWiki 1.39; for their meaning, https://www.mediawiki.org/wiki/Help:Cite.
 _ATTRIBUTE = re.compile(r"""(?<!\w)(\w++)\s*+=\s*(?:"([^"<]*)"|'([^'<]*)'|([^\s"'=<>`]+))""")
 _BLANKS = re.compile(r"[^\S\n]*(\S?)")
-_IN_ORDER = re.compile(f"({NUMBERED.pattern})|{PLACE}(I[0-9]+)")
+# Both alternatives begin with a plain character, so that the search jumps to them.
+_IN_ORDER = re.compile(f"{DIGITS[0]}([{DIGIT}]{{{N_DIGITS - 1}}})|{PLACE}(I[0-9]+)")
 _BOX = re.compile(f"\n?{PLACE}(I[0-9]+)\n?")  # with the newlines that belong to the placeholder
 _PLAIN_LINK = re.compile(r"\[\[[^\[\]]*\]\]")
 # Source: Module:Efn and Template:Notelist of English Wikipedia, which other wikis copied under the same names.
@@ -293,7 +295,7 @@ class References:
         """
         order: list[int] = [] if self.boxes else mark_numbers(text)
         for digits, box in _IN_ORDER.findall(text) if self.boxes else ():
-            order += mark_numbers(digits) if digits else self.boxes.get(box, [])
+            order += mark_numbers(DIGITS[0] + digits) if digits else self.boxes.get(box, [])
         inside = {number for note in self._notes for number in note.inner}
         missing = sorted(set(range(len(self._notes))) - set(order) - inside - self._parts)
         behind: dict[int, list[int]] = {}
@@ -343,16 +345,16 @@ class References:
                 self.boxes.setdefault(shown[line + 1 : begin], []).append(number)
         return links
 
-    def take_places(self, anchors: Iterable[RawAnchor], elements: Sequence[Element]) -> list[RawAnchor]:
+    def take_places(self, anchors: Iterable[Anchor], elements: Sequence[Element]) -> list[Anchor]:
         """Records the final positions of the reference markers from their links, and returns the other anchors."""
         kept = []
         for anchor in anchors:
-            if anchor.written[:1] in _DIGITS:
-                number = mark_numbers(anchor.written)[0]
+            if anchor.written_target[:1] in _DIGITS:
+                number = mark_numbers(anchor.written_target)[0]
                 if number in self._below_headings:
                     self._headings[number] = anchor.element
                     continue
-                at = anchor.start if anchor.is_made else anchor.end
+                at = anchor.start if anchor.from_template else anchor.end
                 at = _before(elements[anchor.element].text, 0, at)  # the lines of a paragraph are joined by spaces
                 self.places[number] = MarkerPlace(anchor.element, at)
             else:
