@@ -1,17 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbsource.errors import SetupError
+from kbsource.errors import DataError, SetupError
 from kbsource.index.mapped_files import read_index_file
-from kbsource.index.page_props import PageProps, build_page_props
+from kbsource.index.page_props import CLAIMS, PageProps, build_page_props
+from tests.support.databases import LIMITS, limited
 
 
 def test_items_and_marks_are_found_by_page(tmp_path: Path) -> None:
@@ -129,7 +132,7 @@ def test_no_item_has_two_pages_and_claims_tell_who_said_what(
     with TemporaryDirectory() as folder:
         rows = [(page_id, "wikibase_item", f"Q{qid}") for qid, page_id in props]
         report = build_page_props(rows, folder, scratch=folder, sitelinks=[links(*sitelinks)])
-        (claims,) = read_index_file(report.claims_path)
+        claims = pa.Table.from_batches(read_index_file(report.claims_path), CLAIMS)
         found = PageProps.open(folder)
     settled = settle(sitelinks)
     linked_qids, linked_pages = ({sitelink[place] for sitelink in sitelinks} for place in (0, 1))
@@ -145,3 +148,30 @@ def test_no_item_has_two_pages_and_claims_tell_who_said_what(
         assert wikidata == min((claimed_qid for claimed_qid, page in sitelinks if page == page_id), default=0)
         assert page_props == min((claimed_qid for claimed_qid, page in props if page == page_id), default=0)
         assert (qid, page_id) in [*sitelinks, *props] or qid == 0
+
+
+def test_bytes_are_the_same_with_any_number_of_threads_and_any_memory(tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    n_rows = 150_000  # threads share a table by 122,880 rows
+    pages, numbers = (draw.integers(1, n_rows, n_rows).tolist() for _ in range(2))
+    rows = [(page_id, "wikibase_item", f"Q{number}") for page_id, number in zip(pages, numbers, strict=True)]
+    rows += [(page_id, "disambiguation", "") for page_id in pages[::10]]
+    sitelinks = [links(*zip(numbers[::7], pages[1::7], strict=False))]
+    found = []
+    for limits in ({}, *LIMITS):
+        with limited("kbsource.index.page_props", **limits):
+            report = build_page_props(rows, str(tmp_path), scratch=str(tmp_path / "scratch"), sitelinks=sitelinks)
+        files = (tmp_path / "page_props.arrow", Path(report.claims_path))
+        found.append((report.conflicts, *(path.read_bytes() for path in files)))
+    assert len(found[0][0]) > 10_000
+    assert found[1:] == found[:1] * len(LIMITS)
+    assert [path.name for path in (tmp_path / "scratch").iterdir()] == ["claims.arrow"]
+
+
+def test_an_error_of_the_rows_is_raised_as_it_is(tmp_path: Path) -> None:
+    def rows() -> Iterator[tuple[int, str, str]]:
+        yield 1, "wikibase_item", "Q1"
+        raise DataError("props.sql: damaged_gzip at byte 5")
+
+    with pytest.raises(DataError, match=r"^props\.sql: damaged_gzip at byte 5$"):
+        build_page_props(rows(), str(tmp_path), scratch=str(tmp_path))
