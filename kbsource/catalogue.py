@@ -130,12 +130,17 @@ def find_release(path: str) -> str:
         return path
     root = os.environ.get(FOLDER_VARIABLE)
     if not root:
-        raise SetupError(f"{path}: no such folder. To name releases like this set {FOLDER_VARIABLE} to their folder.")
+        raise SetupError(
+            f"{path}: there is no such folder. To name releases like this, set {FOLDER_VARIABLE} to the "
+            f"folder that contains them."
+        )
     entries = list(entries_in(root))
     found = [entry.path for entry in entries if path in (entry.name, f"release:{entry.name}")]
     if not found:
-        names = ", ".join(entry.name for entry in entries if entry.name) or "none with wiki and date"
-        raise SetupError(f"{path}: not in {root}, where these are: {names}.")
+        names = ", ".join(entry.name for entry in entries if entry.name) or "none that has a wiki and a date"
+        raise SetupError(f"{path}: there is no such release in {root}. It contains: {names}.")
     if len(found) > 1:
-        raise SetupError(f"{path}: several in {root}: {', '.join(found)}. Name one by its folder.")
+        raise SetupError(
+            f"{path}: several releases in {root} match: {', '.join(found)}. Give the folder of one of them."
+        )
     return join(root, found[0])

@@ -51,9 +51,11 @@ class ExportOptions:
     def __post_init__(self) -> None:
         """Raises SetupError for an option that the format does not support."""
         if self.format != "jsonl" and (self.by != "page" or self.max_tokens is not None):
-            raise SetupError("sections and pieces are lines of JSON: give --format jsonl with --by and --max-tokens.")
+            raise SetupError(
+                "only JSON Lines can contain sections and chunks: give --format jsonl with --by and --max-tokens."
+            )
         if self.text is not None and self.format not in ("text", "jsonl"):
-            raise SetupError(f"--text is for --format text and jsonl, not {self.format}: leave it out.")
+            raise SetupError(f"--text works only with --format text and jsonl, not with {self.format}: leave it out.")
         if self.format == "text" and self.text == "markdown":
             raise SetupError("--format text has no Markdown: give --format markdown, or --text plain or body.")
         if self.has_links and self.form != "markdown":
@@ -214,7 +216,9 @@ def export_pages(
     n_files = len(source.manifest.tables["pages"])
     if "*" in base_name(output):
         if titles:
-            raise SetupError("named pages are written to one file: leave out the * in --output.")
+            raise SetupError(
+                "pages that are named on the command line are written to one file: leave out the * in --output."
+            )
         number_of = (str(number).zfill(5) for number in range(n_files))
         files = {output[::-1].replace("*", number[::-1], 1)[::-1]: (n,) for n, number in enumerate(number_of)}
         parts = [(file, source.pages(columns=columns, files=own)) for file, own in files.items()]
@@ -243,7 +247,7 @@ def export_pages(
 def _page_named(source: KnowledgeSource, name: str) -> Page:
     page = source.get(name) or source.by_qid(name)
     if page is None:
-        raise SetupError(f"{name}: the release has no such page; kbsource show says why, and names similar titles.")
+        raise SetupError(f"{name}: the release has no such page; kbsource show prints the reason and similar titles.")
     return page
 
 

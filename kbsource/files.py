@@ -345,7 +345,7 @@ def check_regular(path: str) -> None:
     if stat.S_ISSOCK(mode):
         raise SetupError(f"{path} is a socket; name a file.")
     if stat.S_ISFIFO(mode):
-        raise SetupError(f"{path} is a pipe; write what comes out of it to a file, and name that.")
+        raise SetupError(f"{path} is a pipe; write its output to a file, and name that file.")
 
 
 def is_local(path: str) -> bool:

@@ -76,7 +76,7 @@ def _size(file: Folder) -> int:
     try:
         return file.size()
     except FileNotFoundError as error:
-        raise DataError(f"{file} is missing; fetch or make the release again.") from error
+        raise DataError(f"{file} is missing; download or build the release again.") from error
 
 
 def _copy(source: Folder, target: str) -> None:
@@ -86,4 +86,7 @@ def _copy(source: Folder, target: str) -> None:
         with source.open() as file, open(temporary, "wb") as sink:
             shutil.copyfileobj(file, sink, CHUNK_BYTES)
         if (n_copied := os.path.getsize(temporary)) != n_bytes:
-            raise DataError(f"{source} had {n_bytes} bytes, and {n_copied} when it was copied; is it being written?")
+            raise DataError(
+                f"{source} had {n_bytes} bytes, but {n_copied} bytes were copied; wait until nothing "
+                f"writes to it, and run the command again."
+            )

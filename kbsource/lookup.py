@@ -159,12 +159,14 @@ class KnowledgeSource:
         if entries is None:
             raise SetupError(f"the release has no table {table!r}; it has {', '.join(self.manifest.tables)}.")
         if columns is not None and not columns:
-            raise SetupError("columns is empty; name some, or leave it out for all.")
+            raise SetupError(
+                "columns is empty; name at least one column, or leave the argument out to get all columns."
+            )
         schema = (TABLES | OPTIONAL_TABLES)[table]
         if unknown := [name for name in columns or () if name not in schema.names]:
             raise SetupError(f"{table} has no column {unknown[0]!r}; it has {', '.join(schema.names)}.")
         if unheld := [number for number in files or () if not 0 <= number < len(entries)]:
-            raise SetupError(f"{table} has no file {unheld[0]}, but 0 to {len(entries) - 1}.")
+            raise SetupError(f"{table} has no file {unheld[0]}; its files are numbered 0 to {len(entries) - 1}.")
         if where is not None:
             empty = schema.empty_table()
             try:
@@ -206,7 +208,7 @@ class KnowledgeSource:
         except ModuleNotFoundError as error:
             if error.name != "polars":
                 raise
-            raise SetupError("Polars is not installed: pip install polars, or use to_arrow.") from error
+            raise SetupError("Polars is not installed: run pip install polars, or use to_arrow.") from error
 
         frame = polars.from_arrow(self.to_arrow(table, columns=columns, where=where))
         assert isinstance(frame, polars.DataFrame)
@@ -240,8 +242,8 @@ class KnowledgeSource:
         if location is not None and (page is None or page.page_id != page_id):
             file = self.manifest.tables["pages"][location[0]].file
             raise DataError(
-                f"{file}: row {location[1]} contains another page than {page_id}, so this is not the file that the "
-                "index was made for. kbsource verify reports the differences; get the release again."
+                f"{file}: row {location[1]} does not contain page {page_id}, so the index was made for a different "
+                f"file. kbsource verify reports the differences; download the release again."
             )
         return page
 

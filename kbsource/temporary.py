@@ -120,7 +120,7 @@ def _check_owner(path: str) -> None:
     with suppress(FileNotFoundError):
         found = os.lstat(path)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
-            raise SetupError(f"{path} is not a folder that this user made; remove it, or set TMPDIR to another folder.")
+            raise SetupError(f"{path} is not a folder that you created; remove it, or set TMPDIR to another folder.")
 
 
 def _is_there(path: str, lock: int) -> bool:

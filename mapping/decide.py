@@ -252,6 +252,6 @@ def split_ends(passing: Iterable[int], n_records: int) -> Cuts:
     if len(found) == 2 * n_records:
         return Cuts(found[n_records - 1], found[-1])
     raise SetupError(
-        f"{len(found)} records pass the filter of dev and test, but {2 * n_records} must be drawn: give a smaller"
-        " --sample, or a larger --sample-pool if the dataset has more."
+        f"{len(found)} records pass the filter of dev and test, but {2 * n_records} are needed; give a smaller "
+        f"--sample, or a larger --sample-pool if the dataset has more."
     )

@@ -96,7 +96,8 @@ def _folder_of(model: str, backends: tuple[Backend, ...]) -> str:
         errors = importlib.import_module("huggingface_hub.errors")
     except ImportError as error:
         raise SetupError(
-            f"{model}: no such folder, and a model of the hub needs huggingface_hub ({error}). Install the extra: pip "
+            f"{model}: no such folder, and a model from the hub needs huggingface_hub ({error}). Install the extra: "
+            f"pip "
             "install 'kbsource[nli]'"
         ) from error
     if not _downloads_are_allowed:

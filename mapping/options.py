@@ -100,7 +100,7 @@ class Short:
             if "\0" in text:
                 raise ValueError("It contains the character NUL; remove it.")
         if len(_texts(value)) > MOST_PARTS:
-            raise ValueError(f"These are {len(_texts(value)):,}; give {MOST_PARTS:,} at most.")
+            raise ValueError(f"It has {len(_texts(value)):,} values; give {MOST_PARTS:,} at most.")
 
 
 def path_like(type_: Any, value: Any) -> None:
@@ -113,7 +113,7 @@ def path_like(type_: Any, value: Any) -> None:
         n_bytes = len(text.encode("utf-8", "replace"))
         longest = max(len(part.encode("utf-8", "replace")) for part in text.split("/"))
         if n_bytes > LONGEST_PATH or (longest > LONGEST_PART and "://" not in text):
-            raise ValueError(f"A path has at most {LONGEST_PATH:,} bytes, a name in it {LONGEST_PART}.")
+            raise ValueError(f"A path may have at most {LONGEST_PATH:,} bytes, and each name in it {LONGEST_PART}.")
 
 
 def name_like(type_: Any, value: str | None) -> None:
@@ -122,7 +122,7 @@ def name_like(type_: Any, value: str | None) -> None:
         return
     path_like(type_, value)
     if "/" in value or not value.strip(". ") or len(value.encode("utf-8", "replace")) > LONGEST_PART - 100:
-        raise ValueError(f"Give what a file's name may begin with: no slash, {LONGEST_PART - 100} bytes at most.")
+        raise ValueError(f"Give the beginning of a file name: no slash, {LONGEST_PART - 100} bytes at most.")
 
 
 LARGEST = 1 << 53
@@ -327,7 +327,7 @@ def check_new(flag: str, path: str) -> None:
         return
     if is_local(path) and os.path.isdir(path):
         if any(os.scandir(path)):
-            raise SetupError(f"{flag} {path} is a folder with files in it; name another one, or add --force.")
+            raise SetupError(f"{flag} {path} is a folder that is not empty; name another folder, or add --force.")
     elif Folder.of(path).exists():
         raise SetupError(f"{flag} {path} already exists; name another file, or add --force to overwrite it.")
 
@@ -372,10 +372,10 @@ def check_ending(
     last = path.rpartition("/")[2].rpartition(".")[2].lower()
     if last in COMPRESSED and last not in compressions and "." in path.rpartition("/")[2]:
         known = f"; .{' and .'.join(compressions)} are" if compressions else ""
-        raise SetupError(f"{flag} {path}: .{last} files are not written{known}. Leave .{last} out.")
+        raise SetupError(f"{flag} {path}: .{last} files cannot be written{known}. Leave .{last} out.")
     said = ending_of(path, compressions)
     if said and said not in fitting:
-        raise SetupError(f"{flag} {path} does not end as a file of {form} does; rename it, or choose another form.")
+        raise SetupError(f"{flag} {path} does not have the extension of {form}; rename it, or choose another format.")
 
 
 def _metadata(hint: Any) -> Iterator[Any]:

@@ -77,7 +77,7 @@ class ReleaseDiff:
         text = old.texts[element]
         if not 0 <= start <= end <= len(text):
             raise ValueError(
-                f"page {page_id}, element {element}: [{start}, {end}) is not in its {len(text)} characters"
+                f"page {page_id}, element {element}: [{start}, {end}) is outside of its {len(text)} characters"
             )
         pieces = [piece for piece in self._rows("span_changes", page_id) if piece["old_element"] == element]
         if not pieces:

@@ -368,12 +368,17 @@ def make_diff(
         SetupError: a release has changed, the two are not of the same wiki, or the folder cannot be written.
     """
     if not is_local(output):
-        raise SetupError(f"--output {output}: joins need a local disk; name a local folder, and copy it afterwards.")
+        raise SetupError(
+            f"--output {output}: a diff is written to a local disk; name a local folder, and copy the "
+            f"result afterwards."
+        )
     with ComparedPages(old) as before, ComparedPages(new) as after:
         sides = {"old": (old, before), "new": (new, after)}
         facts = {name: side_facts(texts.manifest) for name, (_, texts) in sides.items()}
         if (first := facts["old"]["wiki"]) != (second := facts["new"]["wiki"]):
-            raise SetupError(f"{old} is of {first}, {new} of {second}; name two releases of one wiki.")
+            raise SetupError(
+                f"{old} is a release of {first} and {new} of {second}; name two releases of the same wiki."
+            )
         days = [(facts[name]["dump_date"] or "").replace("-", "") for name in sides]
         if all(days) and days[0] != days[1] and (days[0] > days[1]) != reverse:
             order = "earlier" if reverse else "later"

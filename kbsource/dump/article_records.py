@@ -153,7 +153,7 @@ def check_article_record(record: ArticleRecord) -> None:
         (_REVISION.search(root), record.version.identifier, "revision"),
     ):
         if found is not None and int(found[1]) != own:
-            raise RecordError("ids_disagree", f"the record is of {what} {own}, its HTML of {what} {found[1]}")
+            raise RecordError("ids_disagree", f"the record belongs to {what} {own}, but its HTML to {what} {found[1]}")
 
 
 def redirect_of(record: ArticleRecord) -> tuple[str | None, str | None]:
@@ -180,7 +180,7 @@ def redirect_of(record: ArticleRecord) -> tuple[str | None, str | None]:
         written = record.article_body.wikitext.strip()
         if written.startswith("#"):
             return None, written[:_SHORT_PAGE]
-        raise RecordError("html_empty", "the page shows nothing")
+        raise RecordError("html_empty", "the page has no visible content")
     return None, None
 
 

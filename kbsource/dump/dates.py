@@ -91,7 +91,9 @@ def two_days(paths: Iterable[str]) -> str:
             first = path, found
         elif first[1].day != found.day:
             both = ((base_name(name), *own) for name, own in (first, (path, found)))
-            return " and ".join(f"{name} is of {day.isoformat()} (by {source})" for name, day, source in both)
+            return " and ".join(
+                f"{name} is from {day.isoformat()} (according to {source})" for name, day, source in both
+            )
     return ""
 
 
@@ -102,7 +104,7 @@ def check_one_day(paths: Iterable[str]) -> None:
         SetupError: two files have different dates; the message names them.
     """
     if said := two_days(paths):
-        raise SetupError(f"{said}: that is not one dump. Give the files of one day.")
+        raise SetupError(f"{said}, so the files do not belong to one dump. Give files that have the same date.")
 
 
 _LEAST_CHANCE = 1e-6
@@ -143,7 +145,8 @@ def check_revision_days(days: Mapping[str, Mapping[str, int]], undated: Collecti
         share = n_later / (total.total() - n_pages + 1)
         if share >= _LEAST_SHARE and n_pages * math.log1p(-share) < math.log(_LEAST_CHANCE):
             raise SetupError(
-                f"{latest} has revisions up to {last}, but {file} has none after {first}, and {share:.0%} of the pages "
-                "in the other files changed later: that is not one dump. Give the files of one day. If they are of one "
-                "day, write it into their names, as in enwiki-20260101-pages-articles1.xml.bz2."
+                f"{latest} has revisions up to {last}, but {file} has none after {first}, and {share:.0%} of the "
+                f"pages in the other files changed later, so the files do not belong to one dump. Give files that "
+                f"have the same date. If they do, write the date into their names, as in "
+                f"enwiki-20260101-pages-articles1.xml.bz2."
             )

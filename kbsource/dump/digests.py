@@ -116,8 +116,8 @@ class _CheckedBytes(RangesFile):
             start = number * _DIGEST_BYTES
             if _digest(block) != self._hashed.blocks[start : start + _DIGEST_BYTES]:
                 raise DataError(
-                    f"{self._path} changed while it was read, so nothing was released. Run the command again once "
-                    "nothing writes to it."
+                    f"{self._path} changed while it was read, so no release was made. Run the command again when "
+                    f"nothing writes to the file."
                 )
             self._held = number, memoryview(block)
         return self._held[1]

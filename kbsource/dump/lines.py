@@ -139,7 +139,7 @@ class _Splitter:
         for item in items:
             if isinstance(item, Damage):
                 if self._parts:
-                    yield self._bad("line_cut", "the file is damaged right after it")
+                    yield self._bad("line_cut", "the file is damaged directly after this line")
                 self._parts = None
                 if item.owner >= self._end:
                     return

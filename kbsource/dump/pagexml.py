@@ -258,7 +258,7 @@ class PageAssembler:
             RecordError: ``missing_field`` (revision), ``no_revision_as_of``, ``text_deleted`` or ``text_missing``.
         """
         if best is None and has_later:
-            raise RecordError("no_revision_as_of", f"all revisions are after {self._as_of}")
+            raise RecordError("no_revision_as_of", f"all revisions are later than {self._as_of}")
         if best is None:
             raise RecordError("missing_field", "revision")
         namespace = self.namespace(head)

@@ -140,7 +140,10 @@ def from_root(paths: Sequence[str]) -> list[str]:
     """
     repeated = [name for name, count in Counter(map(base_name, paths)).items() if count > 1]
     if repeated:
-        raise SetupError(f"{repeated[0]} is given from two folders; counts are kept by name, so rename one of them.")
+        raise SetupError(
+            f"two files are called {repeated[0]}, and the counts of inputs are listed by file name; "
+            f"rename one of the files."
+        )
     return [absolute(path) for path in paths]
 
 
@@ -154,8 +157,8 @@ def range_size(n_bytes: int, wanted: int | None = None) -> int:
     if wanted is not None:
         if (n_ranges := -(-n_bytes // wanted)) > MOST_RANGES:
             raise SetupError(
-                f"--range-bytes is {wanted}: {n_bytes:,} bytes would be read in {n_ranges:,} ranges. Give at least "
-                f"{-(-n_bytes // MOST_RANGES)}, or leave it out."
+                f"--range-bytes is {wanted}, which splits {n_bytes:,} bytes into {n_ranges:,} ranges. Give at least "
+                f"{-(-n_bytes // MOST_RANGES)}, or leave the option out."
             )
         return wanted
     return min(MAX_RANGE_BYTES, max(MIN_RANGE_BYTES, -(-n_bytes // RANGES_WANTED)))

@@ -55,8 +55,8 @@ def check_rejects(
     """
     if n_rejected[TRUNCATED] and not allow_truncated:
         raise DataError(
-            f"Truncated files of the dump: {n_rejected[TRUNCATED]}. Fetch them again, or give "
-            "--allow-truncated to build from what can be read."
+            f"Truncated files of the dump: {n_rejected[TRUNCATED]}. Download them again, or give --allow-truncated to "
+            f"build from the readable part."
         )
     total = sum(n_rejected.values())
     if allow_truncated:
@@ -69,7 +69,7 @@ def check_rejects(
         lost = f", and about {n_lost} more lost in {loss[DAMAGED_BYTES]} damaged bytes" if loss else ""
         raise DataError(
             f"{total} of {n_pages} {what} rejected{lost}, {share:.3%}; the ceiling is {max_share:.3%} "
-            f"(by reason: {reasons}). If the dump is as expected, raise --max-rejects to at least "
+            f"(by reason: {reasons}). If this is acceptable, raise --max-rejects to at least "
             f"{rounded_up(share)}.{first_text(first)}"
         )
 
@@ -108,8 +108,9 @@ def check_fallbacks(statuses: Mapping[str, int], first: Iterable[tuple[int, str,
     share = n_fallbacks / n_articles
     reasons = ", ".join(f"{n} {status}" for status, n in statuses.items() if status != "ok")
     raise DataError(
-        f"{n_fallbacks} of {n_articles} articles fell back to the simplest extraction ({reasons}), {share:.3%}; the "
-        f"ceiling is {max_share:.3%}. The first: {named_fallbacks(first)}. If that is what you expect, raise "
+        f"{n_fallbacks} of {n_articles} articles were extracted in the simplest way because the parser failed "
+        f"({reasons}): {share:.3%}; the ceiling is {max_share:.3%}. The first are {named_fallbacks(first)}. If this "
+        f"is acceptable, raise "
         f"--max-fallbacks to at least {rounded_up(share)}."
     )
 

@@ -93,7 +93,8 @@ def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
     root = _ROOT.search(bare)
     if root is None and page is None:
         raise SetupError(
-            f"{path} is not a MediaWiki XML dump: neither <mediawiki> nor <page> in its first {len(head):,} bytes. "
+            f"{path} is not a MediaWiki XML dump: it has neither <mediawiki> nor <page> in its first {len(head):,} "
+            f"bytes. "
             "Give the pages-articles file (.xml, or compressed: .bz2, .gz, .zst, .xz) of a dump, or a snapshot of HTML."
         )
     attributes = {
@@ -105,7 +106,7 @@ def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
     if version is not None and version not in SCHEMA_VERSIONS and not allow_unknown_schema:
         raise SetupError(
             f"{path} has the unknown export schema {version} (known: 0.3 to 0.11). "
-            "Use a newer kbsource, or allow unknown schemas, to read it as 0.11."
+            "Use a newer version of kbsource, or allow unknown schemas to read it as 0.11."
         )
     siteinfo = _SITEINFO.search(bare)
     prefix = (root or page)[1]  # type: ignore[index]  # one of the two was found, see above
@@ -180,7 +181,8 @@ def _first_record(path: str, compression: Compression, form: Form) -> ArticleRec
             except RecordError as error:
                 why = why or str(error)
     raise SetupError(
-        f"{path} is not a snapshot of HTML: no article record in its first lines ({why or 'it has no line'}). Give a "
+        f"{path} is not a snapshot of HTML: there is no article record in its first lines "
+        f"({why or 'it has no line'}). Give a "
         "file of JSON lines with name, identifier and article_body, or a tar archive of such files."
     )
 
@@ -220,7 +222,10 @@ def _site(siteinfo: bytes | None, lang: str, path: str, prefix: bytes) -> Site:
             continue
         key = element.get("key", "")
         if not re.fullmatch(r"-?\d+", key):
-            raise SetupError(f"{path}: the <siteinfo> names a namespace by {key!r}, not by a number.")
+            raise SetupError(
+                f"{path}: the <siteinfo> has a namespace with the key {key!r}, which is not a number. "
+                f"Download the file again."
+            )
         namespaces[int(key)] = element.text or ""
     dbname = facts.get("dbname") or dbname_of_base(facts.get("base", "")) or dbname
     return Site(

@@ -56,7 +56,7 @@ def read_snapshot(
         try:
             page = _page(record, site, text_namespaces, file=file, offset=offset)
             if as_of is not None and page.timestamp > as_of:
-                raise RecordError("no_revision_as_of", f"the revision is of {page.timestamp}")
+                raise RecordError("no_revision_as_of", f"the revision is from {page.timestamp}")
         except RecordError as error:
             yield bad_record("read", record, error, file=file, offset=offset)
             continue

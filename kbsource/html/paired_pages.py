@@ -123,7 +123,7 @@ def _site_of(paths: Sequence[str]) -> Site:
     for path, header in headers.items():
         if header.form == "xml":
             raise SetupError(
-                f"{path} is a dump of wikitext, which has no HTML to compare with: give a snapshot of article records."
+                f"{path} is a dump of wikitext, which has no HTML to compare with; give a snapshot of article records."
             )
     wikis = sorted({header.site.dbname or header.site.lang for header in headers.values()})
     if len(wikis) > 1:

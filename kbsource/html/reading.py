@@ -143,7 +143,7 @@ def parse_html(html: str) -> etree._Element:
         RecordError: as for ``HtmlReader.parse``.
     """
     if len(html) > MAX_HTML_CHARS:
-        raise RecordError("html_too_large", f"{len(html):,} characters, the maximum is {MAX_HTML_CHARS:,}")
+        raise RecordError("html_too_large", f"{len(html):,} characters; the maximum is {MAX_HTML_CHARS:,}")
     if not html.strip():
         raise RecordError("html_empty", "the page has no HTML")
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, no_network=True, remove_pis=True, remove_comments=True)

@@ -170,8 +170,8 @@ class _PropRows:
                 self.n_bad += 1
             else:
                 raise DataError(
-                    f"{self._path}: {row.reason} at byte {row.offset}: {row.detail}. Fetch the file again, or build "
-                    "without --page-props."
+                    f"{self._path}: {row.reason} at byte {row.offset}: {row.detail}. Download the file again, or "
+                    f"build without --page-props."
                 )
 
 
@@ -186,7 +186,10 @@ def dropped_rows(path: str, reports: Sequence[ScanReport], staging: str) -> tupl
         is_redirect = _redirects_at(own & 0xFFFFFFFF, part_path(staging, "titles", part))
         for source, flag in zip(own.tolist(), is_redirect.tolist(), strict=True):
             page_id, title = rows[source].page_id, rows[source].title
-            detail = f"{title!r}: another row has the page id with a newer revision, or had it first"
+            detail = (
+                f"{title!r}: another page with the same page id has a newer revision, or the same revision and "
+                f"an earlier position"
+            )
             record = BadRecord("scan", str(page_id), DUPLICATE, detail, files[part], -1)
             found.append((record, flag))
     return tuple(found)
@@ -235,7 +238,7 @@ def count_pages(
         if n["staged"] != n["articles"] + n["failed"]:
             raise DataError(
                 f"{file}: {n['staged']} articles staged, {n['articles']} written and {n['failed']} rejected; pages "
-                "were lost or doubled. Build again, and report it if it happens twice."
+                f"were lost or duplicated. Build again, and report the error if it happens twice."
             )
     return {
         file: Counts(n["pages"], n["articles"], n["redirects"], n["others"], dict(sorted(rejected[file].items())))

@@ -136,7 +136,7 @@ class Kind(Generic[M]):
         if manifest.to_bytes() != content:
             raise DataError(f"{where}: changed since it was written; {DAMAGED}")
         if (left := next(_leaving(path, [MANIFEST, *_paths(manifest)]), None)) is not None:
-            raise DataError(f"{where}: {left!r} is a link to a file outside the release; get the release again")
+            raise DataError(f"{where}: {left!r} is a link to a file outside the release; download the release again")
         return manifest
 
     def count_faults(self, manifest: M) -> list[str]:
@@ -159,9 +159,11 @@ class Kind(Generic[M]):
         """
         file = Folder.of(join(folder, name))
         if not file.exists():
-            raise DataError(f"{file.url} is missing; get or make the release again, and check it with kbsource verify")
+            raise DataError(
+                f"{file.url} is missing; download or build the release again, and check it with kbsource verify"
+            )
         if [*_leaving(folder, [name])]:  # the manifest need not list it
-            raise DataError(f"{file.url} is a link to a file outside the release; get the release again")
+            raise DataError(f"{file.url} is a link to a file outside the release; download the release again")
         value = parsed_json(bounded_content(file, remedy=DAMAGED_FILE), file.url, remedy=DAMAGED_FILE)
         typed_value(value, self.documents[name], file.url, remedy=DAMAGED_FILE)
         return Values(value, file.url, DAMAGED_FILE)

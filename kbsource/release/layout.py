@@ -89,13 +89,14 @@ def no_release(output: str) -> str:
     """Returns why a folder without a manifest is not a release, and what to do."""
     if Folder.of(join(output, BUILDING)).exists():
         return (
-            "no finished release: the run that was writing it did not finish; run the same command again to resume it"
+            "not a finished release, because the run that wrote it did not finish; run the same command again to "
+            "resume it"
         )
     if is_local(output) and os.path.exists(output) and not os.path.isdir(output):
         return "not a folder; name the folder of a release"
     if not stored_files(output):
-        return "no such folder, or an empty one, so no finished release; check the path"
-    return f"no {MANIFEST}, so no finished release; make it, or name another folder"
+        return "no such folder, or an empty folder; check the path"
+    return f"no {MANIFEST}, so this is not a finished release; name another folder, or make the release"
 
 
 def stored_files(output: str) -> list[str]:
@@ -124,11 +125,16 @@ def check_output(output: str, *, kept: Collection[str] = ()) -> None:
     """
     files = [file for file in stored_files(output) if not is_in(file, kept)]
     if MANIFEST in files:
-        raise SetupError(f"{output}: contains a finished release, which is never overwritten; choose another folder.")
+        raise SetupError(
+            f"{output}: the folder contains a finished release, which is never overwritten; choose another folder."
+        )
     if files and not any(mark in files for mark in MARKS):
         raise foreign_file(output, files[0])
 
 
 def foreign_file(output: str, file: str) -> SetupError:
     """Returns the error for a folder that contains a file kbsource did not write."""
-    return SetupError(f"{output}: neither empty nor the remains of a run (it contains {file}); choose an empty folder.")
+    return SetupError(
+        f"{output}: the folder is not empty and was not left by a killed run (it contains {file}); "
+        f"choose an empty folder."
+    )

@@ -30,8 +30,11 @@ Count = typing.Annotated[int, msgspec.Meta(ge=0, le=(1 << 53) - 1)]
 Name = typing.Annotated[str, msgspec.Meta(pattern=r"\A[^/\\]*\Z")]
 """A name that may become part of a file name: it contains no slash or backslash."""
 PACKAGES = ("kbsource", "mapping", "pipelines")
-DAMAGED = "the manifest is damaged or foreign, get or build the release again"
-DAMAGED_FILE = "the file is damaged or foreign; get or make the release again, and check it with kbsource verify"
+DAMAGED = "the manifest is damaged or was not written by kbsource; download or build the release again"
+DAMAGED_FILE = (
+    "the file is damaged or was not written by kbsource; download or build the release again, and check "
+    "it with kbsource verify"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,7 @@ class Values(dict[str, Any]):
         self._where, self._remedy = where, remedy
 
     def __missing__(self, name: str) -> typing.NoReturn:
-        raise MissingFactError(f"{self._where}: it does not say {name!r}; {self._remedy}")
+        raise MissingFactError(f"{self._where}: the entry {name!r} is missing; {self._remedy}")
 
 
 def _as_values(value: Any, where: str, remedy: str) -> Any:
@@ -390,7 +393,7 @@ def input_files(paths: Iterable[str]) -> list[InputFile]:
 def row_faults(manifest: Manifest, expected: Mapping[str, int]) -> list[str]:
     """Returns every table whose number of rows differs from its count."""
     return [
-        f"table {table} has {manifest.n_rows(table)} rows, the counts say {n_wanted}"
+        f"table {table} has {manifest.n_rows(table)} rows, but {n_wanted} according to the counts"
         for table, n_wanted in expected.items()
         if manifest.n_rows(table) != n_wanted
     ]

@@ -54,15 +54,17 @@ def commit(kind: Kind[M], manifest: M, output: str, *, kept: Collection[str] = (
         SetupError: a file is missing, has another size, or is not listed; a DataError if counts do not add up.
     """
     if faults := kind.count_faults(manifest):
-        raise DataError(f"The counts do not add up, so nothing was released: {'; '.join(faults)}.")
+        raise DataError(f"The counts do not add up, so no release was made: {'; '.join(faults)}.")
     entries = sorted(manifest.entries(), key=lambda entry: entry.file)
     found = set(stored_files(output)) - {entry.file for entry in entries}
     if extra := sorted(file for file in found if not is_in(file, (MANIFEST, *MARKS, STAGING, *EXTRA, *kept))):
-        raise SetupError(f"{output}: {extra[0]} is not part of the release ({len(extra)} such files); make it again.")
+        raise SetupError(
+            f"{output}: {extra[0]} is not part of the release ({len(extra)} such files); make the release again."
+        )
     for entry in entries:
         if (fault := file_fault(output, entry, hashes=False)) is not None:
             said = "was not written" if fault[0] == "missing" else f"has {fault[1]}"
-            raise SetupError(f"{output}: {entry.file} {said}; make it again.")
+            raise SetupError(f"{output}: {entry.file} {said}; make the release again.")
     with Folder.of(join(output, MANIFEST)).create() as file:
         file.write(manifest.to_bytes())
     Folder.of(join(output, STAGING)).delete()
@@ -278,7 +280,9 @@ def _parse_mark(content: bytes) -> dict[str, Any]:
 
 
 def _in_use(path: str) -> SetupError:
-    return SetupError(f"{path}: another run is writing it; wait until it has ended, or choose another output.")
+    return SetupError(
+        f"{path}: another run is writing to this output; wait until that run has ended, or choose another output."
+    )
 
 
 class _Lease:

@@ -117,7 +117,7 @@ def _schema_of(path: str | Folder, found: pa.Schema, schemas: Sequence[pa.Schema
 
 
 def _unfit(path: str | Folder, fault: str) -> DataError:
-    return DataError(f"{path} {fault}; fetch or make the release again, and check it with kbsource verify.")
+    return DataError(f"{path} {fault}; download or build the release again, and check it with kbsource verify.")
 
 
 def _listed_names(names: Sequence[str]) -> str:
@@ -192,9 +192,9 @@ def file_fault(folder: str, entry: FileEntry, *, hashes: bool) -> tuple[str, str
     """
     path = join(folder, entry.file)
     if not Folder.of(path).exists():
-        return "missing", "fetch or make the release again"
+        return "missing", "download or build the release again"
     if (size := Folder.of(path).size()) != entry.bytes:
-        return "size", f"{size} bytes, not the {entry.bytes} in the manifest"
+        return "size", f"{size} bytes; the manifest lists {entry.bytes}"
     if hashes and (digest := Folder.of(path).sha256()) != entry.sha256:
         return "sha256", f"{digest}, not the {entry.sha256} in the manifest"
     return None
@@ -240,4 +240,4 @@ def _check(folder: str, entries: Iterable[FileEntry], *, hashes: bool) -> None:
             if hashes:
                 said = f"is damaged or changed ({rule})"
             path = join(folder, entry.file)
-            raise SetupError(f"{path} {said}; fetch or make the release again, and check it with kbsource verify.")
+            raise SetupError(f"{path} {said}; download or build the release again, and check it with kbsource verify.")

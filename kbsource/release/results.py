@@ -135,7 +135,7 @@ def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, file: B
                 writer.write_table(pa.Table.from_batches(group))
     except pa.ArrowNotImplementedError as error:
         raise ResultError(
-            f"Parquet cannot have a column of the query ({error}); cast it in the query, such as column::varchar"
+            f"Parquet cannot store a column of the result ({error}); cast the column in the query, like column::varchar"
         ) from error
     return n_rows
 

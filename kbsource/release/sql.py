@@ -99,7 +99,10 @@ def add_tables(
     db.execute(f"create schema if not exists {identifier(schema)}")
     for table, files in tables.items():
         if not (schemas := declared.get(table)):
-            raise DataError(f"{folder}: there is no table {shown_value(table)} in such a release; get it again.")
+            raise DataError(
+                f"{folder}: a release of this kind has no table {shown_value(table)}, but its manifest "
+                f"lists it; download the release again."
+            )
         view, names = f"{identifier(schema)}.{identifier(table)}", [*files]
         found = checked_schemas([join(folder, name) for name in names], schemas)
         if names:

@@ -107,7 +107,10 @@ class _HashedFile:
 
     def __init__(self, output: str, file: str) -> None:
         if not is_path(file):
-            raise DataError(f"{shown_value(file)} is not a path in a release; rename the input that it is named after.")
+            raise DataError(
+                f"{shown_value(file)} cannot be the path of a file in a release; rename the input file "
+                f"that it is named after."
+            )
         self._output, self._file = output, file
         self._entry: FileEntry | None = None
         self.n_rows = 0  #: number of rows, or lines, so far

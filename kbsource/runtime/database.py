@@ -114,7 +114,9 @@ def quoted(text: str) -> str:
 
 def _without_nul(text: str) -> str:
     if "\0" in text:
-        raise DataError(f"{text[:80]!r} contains a NUL, which no name may; get the release again.")
+        raise DataError(
+            f"{text[:80]!r} contains a null character, which is not allowed in names; download the release again."
+        )
     return text
 
 
@@ -137,7 +139,7 @@ def _stored_files() -> type[Any]:
 
         def open(self, path: str, mode: str = "rb", **_: Any) -> BinaryIO:
             if mode != "rb":
-                raise PermissionError(f"{self._path(path)}: files of a store are only read here")
+                raise PermissionError(f"{self._path(path)}: files in a bucket can only be read, not written")
             return Folder.of(self._path(path)).open_ranges()
 
         def info(self, path: str, **_: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ class _Absent(MetaPathFinder):
 
     def find_spec(self, name: str, *_: object) -> None:
         if name in self._names:
-            raise ModuleNotFoundError(f"{name} is not used here", name=name)
+            raise ModuleNotFoundError(f"{name} is not available here", name=name)
 
 
 @contextmanager

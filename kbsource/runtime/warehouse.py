@@ -68,8 +68,8 @@ def warehouse(
             except duckdb.OutOfMemoryException as error:
                 said = str(error).partition("\n")[0]
                 raise SetupError(
-                    f"{os.path.dirname(folder)}: joining {_mb(n_bytes):,} MB of rows takes more disk, or more memory "
-                    f"than {memory_mb:,} MB ({said}). Set TMPDIR to a larger local disk on every worker."
+                    f"{os.path.dirname(folder)}: joining {_mb(n_bytes):,} MB of rows needs more disk space, or more "
+                    f"than {memory_mb:,} MB of memory ({said}). Set TMPDIR to a larger local disk on every worker."
                 ) from error
 
 
@@ -92,13 +92,13 @@ def _check_room(folder: str, n_bytes: int, memory_mb: int) -> None:
     needed, free = _DISK_SHARE * n_bytes, shutil.disk_usage(folder).free
     if needed > free:
         raise SetupError(
-            f"{os.path.dirname(folder)}: joining {_mb(n_bytes):,} MB of rows takes {_mb(needed):,} MB of disk, and "
-            f"{_mb(free):,} MB are free. Set TMPDIR to a larger local disk on every worker."
+            f"{os.path.dirname(folder)}: joining {_mb(n_bytes):,} MB of rows needs {_mb(needed):,} MB of disk space, "
+            f"and only {_mb(free):,} MB are free. Set TMPDIR to a larger local disk on every worker."
         )
     wanted, installed = min(memory_mb, 2 * _mb(n_bytes)) + _PROCESS_MB, _mb(memory_bytes())
     if wanted > installed:
         raise SetupError(
-            f"joining {_mb(n_bytes):,} MB of rows takes {wanted:,} MB of memory, and this worker's machine has "
+            f"joining {_mb(n_bytes):,} MB of rows needs {wanted:,} MB of memory, and this worker's machine has only "
             f"{installed:,} MB. Give the workers more memory."
         )
 

@@ -40,14 +40,14 @@ def _form(path: str, files: Files) -> tuple[Compression, bool]:
         begin = b""
         for piece in iter_pieces(file, compression=compression):
             if isinstance(piece, Damage):
-                raise SetupError(f"{path} is damaged at the beginning ({piece.detail}). Fetch it again.")
+                raise SetupError(f"{path} is damaged at the beginning ({piece.detail}). Download it again.")
             begin = piece.data.lstrip(AROUND)
             if begin:
                 break
     if begin[:1] not in (b"[", b"{"):
         raise SetupError(
-            f"{path} is not a JSON dump of Wikidata: it begins with {begin[:20]!r}, not with [ or {{. Take "
-            "wikidata-YYYYMMDD-all.json.bz2 from https://dumps.wikimedia.org/wikidatawiki/entities/."
+            f"{path} is not a JSON dump of Wikidata: it begins with {begin[:20]!r}, not with [ or "
+            f"{{. Download wikidata-YYYYMMDD-all.json.bz2 from https://dumps.wikimedia.org/wikidatawiki/entities/."
         )
     return compression, begin[:1] == b"["
 

@@ -298,12 +298,14 @@ class EntityRange:
                 continue
             try:
                 if ordinal in self._verdicts:
-                    raise RecordError(f"entity_{self._verdicts[ordinal]}", "the entity ended the process that read it")
+                    raise RecordError(f"entity_{self._verdicts[ordinal]}", "the process that read the entity crashed")
                 beat.enter(ordinal)
                 entity = self._reader.read(line.data)
                 beat.leave()
                 if ordinal in self._skipped:
-                    raise RecordError("duplicate_entity", "another line has the entity, in a newer revision or before")
+                    raise RecordError(
+                        "duplicate_entity", "another line has the same entity, in a newer revision or earlier"
+                    )
             except RecordError as error:
                 beat.leave()
                 key = entity_key(line.data)

@@ -303,7 +303,7 @@ class _Reader:
     def collection(self, name: str, data: Any, templates: TemplateForm) -> Collection:
         own = dict(self.entries(name, data, "name"))
         if own.keys() - {_RELEASED} != _KEYS:
-            self._fail(name, f"{', '.join(sorted(_KEYS))} and perhaps {_RELEASED}", ", ".join(own))
+            self._fail(name, f"{', '.join(sorted(_KEYS))}, and optionally {_RELEASED}", ", ".join(own))
         types = {
             type_id: self._texts(f"{name}.types.{type_id}", many, "property")
             for type_id, many in self.entries(f"{name}.types", own["types"], "item")
@@ -348,7 +348,7 @@ class _Reader:
 
     def _typed(self, place: str, data: Any) -> dict[str, tuple[str, ...]]:
         if not isinstance(data, Mapping) or ANY not in data:
-            self._fail(place, f"templates by type, {ANY} among them", data)
+            self._fail(place, f"templates by type, including {ANY}", data)
         return {type_id: self._templates(f"{place}.{type_id}", many, 1) for type_id, many in data.items()}
 
     def _templates(self, place: str, data: Any, n_things: int) -> tuple[str, ...]:

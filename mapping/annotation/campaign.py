@@ -199,7 +199,7 @@ def write_candidates(
         SetupError: a file cannot be read or is of another kind; or a gold passage is requested without a release.
     """
     if options.with_gold and source is None:
-        raise SetupError("--with-gold needs the text of the gold provenance: give the release with --kb.")
+        raise SetupError("--with-gold needs the text of the gold provenance; name the release with --kb.")
     texts = _Texts(source)
     stop_words: frozenset[str] = frozenset()
     if not options.stop_words:

@@ -58,7 +58,7 @@ ANSWER_SHEET = TaskSheet(
     ("question_text", "answer_text", "links"),
     "proofs",
     (CORRECT, INCORRECT),
-    help="Only running text counts, of the proofs or of the linked pages: no infobox and no table.",
+    help="Only the running text of the proofs or of the linked pages counts, not infoboxes or tables.",
 )
 INSTRUCTIONS_TEXT = f"""Answers: for each task say whether the answer is right.
 

@@ -111,8 +111,8 @@ def export_filter_sample(release: str, output: str, options: FilterSampleOptions
     check_hashes(release, manifest.entries())
     if manifest.facts.get("model") is not None:
         raise SetupError(
-            f"{release} was made with a model, so it contains only proofs that passed the filter. Draw from a release "
-            "that was made with kbsource qampari --model none."
+            f"{release} was made with a model, so it contains only proofs that passed the filter. Use a release that "
+            f"was made with kbsource qampari --model none."
         )
     n_proofs = 0
 

@@ -134,7 +134,7 @@ def apply_crowd(
             below 1.
     """
     if least < 1:
-        raise SetupError(f"--least-answers is {least}; give a number from 1 on.")
+        raise SetupError(f"--least-answers is {least}; give a number of at least 1.")
     rejected: list[BadRecord] = []
     manifest, form, own, _, tasks, asked, refused, judged, every = read_answers(
         release,

@@ -164,7 +164,8 @@ def write_study(
     if not drawn:
         raise SetupError(
             f"{sets}: no query can be shown with {N_PAGES} pages: {counts['queries']:,} queries, of which "
-            f"{counts['too_few_pages']:,} are of sets with fewer pages, and {counts['page_not_in_release']:,} have a "
+            f"{counts['too_few_pages']:,} belong to sets with fewer pages, and {counts['page_not_in_release']:,} have "
+            f"a "
             "page that the release lacks."
         )
     counts["drawn"] = len(drawn)

@@ -313,7 +313,7 @@ def named_in(known: Mapping[str, T], name: str, folder: str, what: str) -> T:
         DataError: there is no such entry.
     """
     if name not in known:
-        raise DataError(f"{folder}: one of its files names {what} {shown_value(name)}, which it lacks; {DAMAGED}")
+        raise DataError(f"{folder}: one of its files names {what} {shown_value(name)}, which is missing; {DAMAGED}")
     return known[name]
 
 

@@ -271,7 +271,7 @@ def read_answers(
     own = CROWD_TASKS.read(tasks_folder)
     if own.facts["qampari"]["manifest_sha256"] != manifest.sha256:
         raise SetupError(
-            f"{tasks_folder}: tasks of another release than {release}; give the one that they were made from."
+            f"{tasks_folder}: these tasks were not made from {release}; name the release that they were made from."
         )
     check_hashes(tasks_folder, own.entries())
     check_hashes(release, manifest.entries())

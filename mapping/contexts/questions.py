@@ -71,8 +71,9 @@ class ReleaseQuestions:
         made_from, cut_from = self._manifest.made_from(), corpus.made_from()
         if made_from is not None and made_from != cut_from:
             raise SetupError(
-                f"{self._folder} was made from the release with manifest {made_from}, but the passages from the one "
-                f"with {cut_from}. Make passages from the first one: kbsource passages."
+                f"{self._folder} was made from the release whose manifest has the SHA-256 {made_from}, but the "
+                f"passages from the release with {cut_from}. Make passages from the first release with kbsource "
+                f"passages."
             )
         check_hashes(self._folder, self._manifest.entries())
 
@@ -131,8 +132,8 @@ class PublishedQuestions:
         self._files = published_files(folder)
         if not self._files:
             raise SetupError(
-                f"{folder}: neither a finished QAMPARI release nor published files ({SPLITS[0]}_data.jsonl and so on); "
-                "name the folder of one."
+                f"{folder}: neither a finished QAMPARI release nor published files ({SPLITS[0]}_data.jsonl and so "
+                f"on); name the folder of such a release or of such files."
             )
 
     def facts(self) -> dict[str, Any]:
@@ -143,8 +144,8 @@ class PublishedQuestions:
         given, cut_from = self._finder.facts()["manifest_sha256"], corpus.made_from()
         if given != cut_from:
             raise SetupError(
-                f"--kb is the release with manifest {given}, but the passages were cut from the one with {cut_from}; "
-                "give that one."
+                f"--kb is the release whose manifest has the SHA-256 {given}, but the passages were cut from the "
+                f"release with {cut_from}; name that release."
             )
         for path in self._files.values():
             with open_decompressed(path):

@@ -272,7 +272,9 @@ class Computer(Protocol):
 def check_whole(model: str, missing: Collection[str]) -> None:
     """Raises SetupError if a model lacks weights, which PyTorch would initialise at random."""
     if missing:
-        raise SetupError(f"{model}: lacks {len(missing)} of its weights, such as {min(missing)}; get it again.")
+        raise SetupError(
+            f"{model}: lacks {len(missing)} of its weights, such as {min(missing)}; download the model again."
+        )
 
 
 _ANY_TOKENS = np.zeros((1, 2), np.int64)
@@ -357,7 +359,7 @@ class OnnxComputer:
         path = onnx_path(folder)
         if path is None:
             raise SetupError(
-                f"{folder}: no {' or '.join(ONNX_FILES)}, which --backend onnx runs. Make one: "
+                f"{folder} has no {' or '.join(ONNX_FILES)}, which --backend onnx needs. Make such a file: "
                 "kbsource nli --model MODEL --export-onnx FOLDER, then --model FOLDER."
             )
         self.device, provider = _onnx_device(runtime, device)
@@ -448,8 +450,7 @@ def _onnx_device(runtime: Any, device: str) -> tuple[str, Any]:
         return "cpu", "CPUExecutionProvider"
     if not has_gpu:
         raise SetupError(
-            f"--device {device}: this onnxruntime has no CUDA. Install onnxruntime-gpu in its place, or use "
-            "--device cpu."
+            f"--device {device}: this onnxruntime has no CUDA. Install onnxruntime-gpu instead, or use --device cpu."
         )
     number = int(device.partition(":")[2] or 0)
     # TF32 would lose three digits of the outputs.
@@ -487,7 +488,8 @@ class PairModel:
             output.ndim != 2 or len(output) < len(batch.places) for output, batch in zip(computed, batches, strict=True)
         ):
             raise SetupError(
-                "The model does not return one row of outputs for each pair; name a cross-encoder, not an encoder."
+                "The model does not return one row of outputs for each pair; name a cross-encoder; this model may be "
+                "an encoder."
             )
         found = np.zeros((len(distinct), computed[0].shape[1] if computed else 0), np.float32)
         for batch, own in zip(batches, computed, strict=True):
@@ -500,7 +502,7 @@ def check_outputs(outputs: Outputs, n_named: int) -> None:
     """Raises SetupError if a model has another number of outputs than its config names."""
     if outputs.shape[1] != n_named:
         raise SetupError(
-            f"The model has {outputs.shape[1]} outputs, and its config.json names {n_named}; get the model again."
+            f"The model has {outputs.shape[1]} outputs, and its config.json names {n_named}; download the model again."
         )
 
 
@@ -629,7 +631,8 @@ def read_model_files(options: ModelOptions) -> ModelFiles:
         is_config = isinstance(config.id2label, dict) and _is_count(getattr(config, "max_position_embeddings", None))
     if not is_config:
         raise SetupError(
-            f"{options.model}: its config.json has values of other types than transformers writes; get it again."
+            f"{options.model}: its config.json has values of other types than transformers writes; download the model "
+            f"again."
         )
     with opening(options.model, "its tokenizer cannot be read"):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
@@ -668,7 +671,7 @@ def max_tokens_of(options: ModelOptions, files: ModelFiles, form: GraphForm = _A
     limits = [limit for limit in known if limit and limit < _UNBOUNDED]
     limit = min(limits, default=options.max_tokens)
     if options.max_tokens > limit and options.max_tokens not in (MAX_TOKENS, MAX_PAIR_TOKENS):
-        raise SetupError(f"--max-tokens is {options.max_tokens}; {options.model} takes {limit}.")
+        raise SetupError(f"--max-tokens is {options.max_tokens}; {options.model} accepts {limit}.")
     return min(options.max_tokens, limit)
 
 

@@ -48,7 +48,7 @@ Ram = Annotated[Text, Parameter("--model-ram", validator=Like(r"\d+(\.\d+)?([KMG
 REFUSALS: dict[str, str] = {
     "empty_hypothesis": "the hypothesis is empty",
     "empty_premise": "the premise is empty",
-    "hypothesis_too_long": "the hypothesis is so long that no premise fits beside it",
+    "hypothesis_too_long": "the hypothesis is so long that there is no room for a premise",
 }
 """Why a pair has no verdict: reason -> meaning."""
 
@@ -142,7 +142,10 @@ class ModelOptions(PlacedModel):
         """Raises SetupError, as ``check_options``, and for values out of range."""
         check_options(self)
         if self.precision != "float32" and self.backend != "torch":
-            raise SetupError(f"--precision {self.precision} is for --backend torch; an exported model has float32.")
+            raise SetupError(
+                f"--precision {self.precision} works only with --backend torch, because exported models "
+                f"use float32; leave it out."
+            )
         if self.max_tokens < 8:
             raise SetupError(f"--max-tokens is {self.max_tokens}; give at least 8.")
         if self.batch_pairs < 1:
@@ -188,7 +191,7 @@ def read_labels(id2label: Mapping[int, str], given: Sequence[str] | None, *, mod
     ModelLabels(entailment=2, neutral=1, contradiction=0, n_outputs=3)
     """
     if not all(isinstance(number, int) and isinstance(name, str) for number, name in id2label.items()):
-        raise SetupError(f"{model}: id2label in its config.json does not name its outputs; get the model again.")
+        raise SetupError(f"{model}: id2label in its config.json does not name its outputs; download the model again.")
     names = [id2label[number] for number in sorted(id2label)]
     if given is not None:
         if len(given) != len(names):
@@ -200,13 +203,13 @@ def read_labels(id2label: Mapping[int, str], given: Sequence[str] | None, *, mod
     if unknown := [name for name, meaning in zip(names, meanings, strict=True) if meaning is None]:
         raise SetupError(
             f"{model}: its outputs are called {', '.join(names)}, and {unknown[0]!r} means none of entailment, "
-            "neutral and contradiction. Name them in the order of the model's documentation: --label-names "
+            "neutral and contradiction. Name the outputs in the order of the model's documentation: --label-names "
             f"{_example(len(names))}"
         )
     if "entailment" not in meanings or len(set(meanings)) < len(meanings) or len(meanings) < 2:
         raise SetupError(
             f"{model}: outputs {', '.join(names)}; one must be entailment, and each may occur only once. "
-            f"Is it an NLI model? If so: --label-names {_example(len(names))}"
+            f"If this is an NLI model, name its outputs: --label-names {_example(len(names))}"
         )
     places = {meaning: place for place, meaning in enumerate(meanings)}
     return ModelLabels(places["entailment"], places.get("neutral"), places.get("contradiction"), len(names))
@@ -252,7 +255,7 @@ def opening(model: str, what: str) -> Iterator[None]:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = " ".join(lines)[:_LONGEST_FAULT] or "no further details"
         raise SetupError(
-            f"{model}: {what} ({type(error).__name__}: {said}). Get the model again, or name another."
+            f"{model}: {what} ({type(error).__name__}: {said}). Download the model again, or name another."
         ) from error
 
 
@@ -271,8 +274,8 @@ def model_folder(options: ModelOptions) -> str:
     check_layers(folder)
     if options.backend == "torch" and not weight_files(folder, "torch"):
         raise SetupError(
-            f"{options.model}: has no *.safetensors. Other weights are not read, because loading them can run code; "
-            "save the model with transformers' save_pretrained, which writes safetensors."
+            f"{options.model}: has no *.safetensors. Weights in other formats are not read, because loading them can "
+            f"run code; save the model with transformers' save_pretrained, which writes safetensors."
         )
     return folder
 
@@ -295,8 +298,8 @@ def check_layer_counts(path: str, values: Any) -> None:
             is_count = isinstance(value, int | float) and _LAYERS.search(str(name))
             if is_count and not -_MOST_LAYERS <= value <= _MOST_LAYERS:
                 raise SetupError(
-                    f"{path}: {name} is {value!s:.40}, and at most {_MOST_LAYERS:,} layers are supported. Get the "
-                    "model again, or name another."
+                    f"{path}: {name} is {value!s:.40}, and at most {_MOST_LAYERS:,} layers are supported. Download "
+                    f"the model again, or name another."
                 )
             check_layer_counts(path, value)
 

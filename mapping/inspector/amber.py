@@ -56,7 +56,7 @@ def _of_tuples(opened: Opened, report: Mapping[str, Any]) -> Iterator[Block]:
         order = sorted(shares, key=lambda key: (-shares[key]["made"], key))
         both = ((key, shares[key]["made"], shares[key]["published"]) for key in order)
         columns: tuple[str, ...] = ("type and property", "here", "AmbER paper")
-        said = "Per cent of the tuples, beside the paper's figure where it reports one."
+        said = "Per cent of the tuples, with the paper's figure if it reports one."
         yield bars("Tuples by type and property", columns, both, said)
     bands = list(_bands(report["signals"]))
     verdicts = sorted({verdict for *_, cells in bands for verdict in cells})
@@ -138,7 +138,9 @@ def _views(entity: Mapping[str, Any]) -> int:
     """
     popularity: float = entity["popularity"]
     if not abs(popularity) < _LARGEST_POPULARITY:
-        raise DataError(f"{entity['qid']} has the popularity {popularity}; get the release again.")
+        raise DataError(
+            f"{entity['qid']} has the popularity {popularity}, which is impossible; download the release again."
+        )
     return round(10**popularity)
 
 

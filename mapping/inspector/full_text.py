@@ -175,7 +175,7 @@ def _write(path: str, manifest: PagesManifest, folder: str, on_progress: OnProgr
                 for page_id, title, text in rows:
                     if page_id < 0:
                         raise DataError(
-                            f"{entry.file}: page {page_id}: no page has a negative id; get the release again."
+                            f"{entry.file}: page {page_id}: a page id must not be negative; download the release again."
                         )
                     writer.add_document(
                         tantivy.Document.from_dict({_TITLE: title, _TEXT: text, _PAGE: page_id}, schema)

@@ -66,7 +66,7 @@ def _quirks(known: Mapping[str, str]) -> Parameter:
 
 def _check_quirks(quirks: frozenset[str], known: Mapping[str, str]) -> None:
     if unknown := sorted(quirks - known.keys()):
-        raise SetupError(f"--quirk {unknown[0]}: choose one of {', '.join(known)}.")
+        raise SetupError(f"--quirk {unknown[0]}: there is no such quirk; choose one of {', '.join(known)}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,8 @@ class QampariEvaluation:
         _check_quirks(self.quirks, QAMPARI_QUIRKS)
         if "last_owner" in self.quirks and self.matching != "greedy":
             raise SetupError(
-                f"--matching {self.matching}: --quirk last_owner gives every name one answer; leave one out."
+                f"--matching {self.matching}: --quirk last_owner assigns every name to one answer; leave one of the "
+                f"two options out."
             )
 
 
@@ -191,5 +192,5 @@ class KiltEvaluation:
         """Raises SetupError, as ``check_options``, and for options that exclude each other."""
         check_options(self)
         if not self.rank_keys:
-            raise SetupError("--rank-keys names no key; give wikipedia_id, or several with commas.")
+            raise SetupError("--rank-keys is empty; give wikipedia_id, or several keys separated by commas.")
         _check_quirks(self.quirks, KILT_QUIRKS)

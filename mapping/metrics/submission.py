@@ -53,7 +53,10 @@ def write_submission(
     tasks, missing = task_files(files) if files.all_tasks else ([files], [])
     if not output.lower().endswith(_ZIP):
         if files.all_tasks:
-            raise SetupError(f"--submission {output}: with --all it has several files; name it like {output}{_ZIP}.")
+            raise SetupError(
+                f"--submission {output}: with --all, a submission has several files and is an archive; "
+                f"name it like {output}{_ZIP}."
+            )
         check_ending("--submission", output, "JSON Lines", fitting=["jsonl"])
     for task in tasks:
         check_plausible("kilt", task.gold, task.predictions)

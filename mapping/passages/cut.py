@@ -337,10 +337,10 @@ def _check_cells(page: PageText, passage: Passage) -> None:
             place = f"[{cell.start_char}, {cell.end_char}) of cell {cell.cell}, row {cell.row}, table {cell.table}"
             raise RecordError("offset_law", f"{passage.passage_id}: {place}")
         if cell.at < end or passage.text[end : cell.at].strip(" ;:,."):
-            raise RecordError("offset_law", f"{passage.passage_id}: its text at {end} is of no cell")
+            raise RecordError("offset_law", f"{passage.passage_id}: its text at {end} belongs to no cell")
         end = cell.end
     if passage.spans or passage.text[end:].strip(" ;:,."):
-        raise RecordError("offset_law", f"{passage.passage_id}: its text at {end} is of no cell")
+        raise RecordError("offset_law", f"{passage.passage_id}: its text at {end} belongs to no cell")
 
 
 def _check_no_cell_is_lost(page: PageText, passages: Sequence[Passage]) -> None:

@@ -53,7 +53,10 @@ class KiltPages:
         while self._page_id != page_id:
             page = next(self._pages, None)
             if page is None:
-                raise DataError(f"{self._path} has no page {page_id}, which passages are cut from; verify the release.")
+                raise DataError(
+                    f"{self._path} has no page {page_id}, but passages were cut from that page; check the "
+                    f"release with kbsource verify."
+                )
             if page.page_id == page_id:
                 self._page = KiltPage(kilt_record(page), kilt_texts(page)[1])
             self._page_id = page.page_id
@@ -205,7 +208,7 @@ FORMS: Mapping[str, PassageForm] = {
         "JSON Lines for Pyserini and Anserini", [LineForm("pyserini", "jsonl", pyserini_line, is_joined=False)]
     ),
     "dpr": PassageForm(
-        "a TSV file for DPR and FiD, and which title is which page",
+        "a TSV file for DPR and FiD, and a list of the page of each title",
         [
             LineForm("dpr", "tsv", dpr_line, head=tsv_line("id", "text", "title")),
             LineForm("dpr", "json", title_line, "title_to_page_id", head=b"{\n", tail=b"\n}\n", numbered=_member),
@@ -216,7 +219,7 @@ FORMS: Mapping[str, PassageForm] = {
         [LineForm("kilt", "tsv", kilt_chunk_line, numbered=_from_one, needs_pages=True)],
     ),
     "kilt-compat": PassageForm(
-        "the same with the slips of KILT's released code",
+        "the same, with the mistakes of KILT's released code",
         [
             LineForm(
                 "kilt-compat", "tsv", partial(kilt_chunk_line, is_released=True), numbered=_from_one, needs_pages=True
@@ -225,7 +228,7 @@ FORMS: Mapping[str, PassageForm] = {
     ),
     "beir": PassageForm("a corpus for BEIR", [LineForm("beir", "jsonl", beir_line, "corpus")]),
     "colbert": PassageForm(
-        "a collection for ColBERT, and which number is which passage",
+        "a collection for ColBERT, and a list of the passage of each number",
         [
             LineForm("colbert", "tsv", colbert_line, "collection", numbered=_from_zero),
             LineForm("colbert", "tsv", id_line, "passage_ids", numbered=_from_zero),

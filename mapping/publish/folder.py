@@ -99,6 +99,6 @@ def _bring(source: str, target: str, link_mode: LinkMode) -> None:
             return
         except OSError as error:
             if link_mode == "link":
-                raise SetupError(f"{target}: no hard link to {source} ({error}); use --copy.") from error
+                raise SetupError(f"{target}: cannot make a hard link to {source} ({error}); use --copy.") from error
     with Folder.of(source).open() as read, Folder.of(target).create() as written:
         shutil.copyfileobj(read, written, 1 << 20)

@@ -132,7 +132,7 @@ class _Reader:
 
     def relations(self, data: dict[str, Any]) -> Relations:
         if data.keys() - _OPTIONAL != _TABLES:
-            expected = f"the tables {', '.join(sorted(_TABLES))}, and perhaps {', '.join(sorted(_OPTIONAL))}"
+            expected = f"the tables {', '.join(sorted(_TABLES))}, and optionally {', '.join(sorted(_OPTIONAL))}"
             self._fail("", expected, ", ".join(data) or "none")
         wanted = self._strings("wanted_types", data["wanted_types"])
         words = self._table("type_words", data.get("type_words", {}))

@@ -150,7 +150,7 @@ class SampleSizes:
         check_options(self)
         if self.pool.keys() != set(SUBSETS) or min(self.pool.values()) < 0:
             raise SetupError(
-                f"The pool has {dict(self.pool)}; give a number from 0 on for each of {', '.join(SUBSETS)}."
+                f"The pool has {dict(self.pool)}; give a number of at least 0 for each of {', '.join(SUBSETS)}."
             )
 
 

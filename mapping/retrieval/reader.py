@@ -255,7 +255,7 @@ def _planned(query: Query, model: WritingModel, form: ReadForm, prompt: Prompt, 
     contexts = () if form == "closed" else query.contexts[:top]
     n_question = model.count([prompt.text(query, ())])[0]
     if n_question > model.max_tokens - bool(contexts):
-        why = f"{query.query_id}: the question by itself has {n_question:,} tokens; {model.max_tokens:,} fit"
+        why = f"{query.query_id}: the question without passages has {n_question:,} tokens; {model.max_tokens:,} fit"
         return _Plan(query, (), [], RecordError("prompt_too_long", why))
     together = [(hit,) for hit in contexts] if form in _BY_PASSAGE else [contexts]
     fitting = [_fitting(query, own, model, prompt) for own in together]

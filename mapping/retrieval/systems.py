@@ -317,20 +317,21 @@ def open_system(
         ]
         if part not in name and given:
             said = " and ".join(given).replace("--mentions", "the options that choose mentions")
-            raise SetupError(f"{said}: for --system {part}, not for {name}; leave it out.")
+            raise SetupError(f"{said} works only with --system {part}, not with {name}; leave it out.")
         if part in name and what and not {f"--{names[0]}", "--query-model"} & {*given}:
             raise SetupError(f"--system {name} needs --{names[0]}, {what}.")
     if options.mention_model is not None and not ("aliases" in name or "dense" in name):
-        raise SetupError(f"--mention-model: for --system aliases and dense, not for {name}; leave it out.")
+        raise SetupError(f"--mention-model works only with --system aliases and dense, not with {name}; leave it out.")
     if options.depth is not None and not name.endswith(RERANK) and "," not in name:
-        raise SetupError(f"--depth: for systems that are fused or reranked, not for {name}; leave it out.")
+        raise SetupError(f"--depth works only with systems that are fused or reranked, not with {name}; leave it out.")
     depth = options.depth or DEPTH
     with ExitStack() as stack:
         table = vectors = reranker = None
         if options.linking is not None:
             if ENTITY_LINKING.read(options.linking).made_from() != PASSAGES_CORPUS.read(passages).made_from():
                 raise SetupError(
-                    f"{options.linking} and {passages} are made from different releases; give files of one release."
+                    f"{options.linking} and {passages} are made from different releases; name data from the same "
+                    f"release."
                 )
             table = stack.enter_context(closing(AliasTable(options.linking)))
         if options.model is not None or options.query_model is not None:
@@ -343,8 +344,8 @@ def open_system(
 
             if "aliases" not in name and vectors is not None and not vectors.reads_mentions:
                 raise SetupError(
-                    "--mention-model: the vectors' encoder does not read marked mentions; make vectors with "
-                    "--text-form blink, or leave it out."
+                    "--mention-model: the encoder of the vectors does not read marked mentions; make vectors with "
+                    "--text-form blink, or leave --mention-model out."
                 )
             finder = open_mention_finder(options.mention_model)
         index = open_index(passages, options.index, note)
@@ -390,12 +391,12 @@ def _vectors(passages: str, options: SystemOptions, note: Callable[[str], None] 
     if model is None or getattr(options, other) is not None:
         option, instead = (f"--{name.replace('_', '-')}" for name in (needed, other))
         how = "with an encoder of queries" if has_two else "by one encoder"
-        raise SetupError(f"{vectors} was made {how}; give {option} in place of {instead}.")
+        raise SetupError(f"{vectors} was made {how}; give {option} instead of {instead}.")
     if not options.approximate:
         return VectorIndex(passages, vectors, model)
     folder = f"{vectors.rstrip('/')}-{GRAPH}"
     if note is not None and not Folder.of(folder).exists(MANIFEST):
-        note(f"making the graph of {vectors} in {folder}")
+        note(f"building the graph of {vectors} in {folder}")
         recall = make_neighbours(vectors, folder)
         share = 100 * recall["found"]
         note(f"of the {recall['nearest']} nearest vectors of {recall['sampled']} passages it finds {share:.1f} %")

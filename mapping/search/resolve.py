@@ -166,17 +166,20 @@ def read_moves(path: str) -> dict[str, str]:
         try:
             lines = file.read().decode("utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
-            raise SetupError(f"{path} is not in UTF-8 ({error}); convert it.") from error
+            raise SetupError(f"{path} is not in UTF-8 ({error}); convert it to UTF-8.") from error
     moves: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         old, new = (part.strip() for part in line.partition("\t")[::2])
         if not (old and new):
-            raise SetupError(f"{path}, line {number}: {line[:80]!r} is not: old title, tab, new title or page id.")
+            raise SetupError(
+                f"{path}, line {number}: {line[:80]!r} does not have the form: old title, tab, new title or page id."
+            )
         if moves.get(old, new) != new:
             raise SetupError(
-                f"{path}, line {number}: {old!r} was moved to {moves[old]!r} in an earlier line; keep one."
+                f"{path}, line {number}: {old!r} was moved to {moves[old]!r} in an earlier line; keep only one of the "
+                f"lines."
             )
         moves[old] = new
     return moves

@@ -302,7 +302,9 @@ def iter_array(path: str, *, key: str | None = None, member: str | None = None) 
             if not buffer:
                 buffer += file.read(_READ_BYTES)
                 if not buffer:
-                    raise SetupError(f"{path}: the array has no closing ']', the file breaks off. Download it again.")
+                    raise SetupError(
+                        f"{path}: the array has no closing ']', so the file is truncated. Download it again."
+                    )
             elif not has_begun:
                 if buffer[:1] != b"[":
                     raise SetupError(f"{path} is not a JSON array: it begins with {bytes(buffer[:60])!r}.")

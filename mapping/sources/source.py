@@ -271,8 +271,8 @@ def check_words(path: str, words: Iterable[str], split: Split) -> None:
     named = sorted({SPLIT_WORDS[word] for word in words if word in SPLIT_WORDS})
     if named and split not in named:
         raise SetupError(
-            f"{path} is of the split {named[0]}, not of {split}: give a file of {split}, or --split {named[0]}. A file"
-            " of your own that is neither needs another name."
+            f"according to its name, {path} belongs to the split {named[0]}, not to {split}: give a file of {split}, "
+            f"or --split {named[0]}. If it is your own file, rename it."
         )
 
 

@@ -407,7 +407,7 @@ class Trex(Source[TrexOptions]):
                 expected="documents of T-REx, one JSON array of objects with docid, title, text and triples",
             )
         if not self.inputs.references:
-            raise SetupError("trex needs --wikidata, Wikidata's JSON dump: its triples name things only by their ids.")
+            raise SetupError("trex needs --wikidata, Wikidata's JSON dump: its triples name items only by their ids.")
         for path in self.inputs.references:
             check_shape(
                 path,

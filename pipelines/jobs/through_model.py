@@ -102,7 +102,8 @@ def through_model(
         except BaseException:
             if glob(join(folder, "*.arrow")):
                 progress.note(
-                    f"Finished work is in {staging}. Run the same command again to resume it, or remove that folder."
+                    f"The finished part is in {staging}. Run the same command again to resume it, or remove that "
+                    f"folder."
                 )
             else:
                 staging.delete()

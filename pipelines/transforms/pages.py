@@ -74,7 +74,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     ) -> None:
         super().__init__()
         if index is None and definitions is not None:
-            raise SetupError("Definitions are used together with an index; give one from BuildTitleIndex.")
+            raise SetupError("Definitions need an index of titles; give one from BuildTitleIndex.")
         self._parse = GuardedMap(
             MakePages(site, parser, has_items, has_lua, has_references, has_dependencies, base, spreads_tables),
             given=tuple(beam.pvalue.AsSingleton(folder) for folder in (index, definitions) if folder is not None),

@@ -58,7 +58,7 @@ def _field_type(field: pa.Field) -> Any:
     elif pa.types.is_timestamp(of):
         type_ = str
     if type_ is None:
-        raise SetupError(f"Column {field.name} is of type {of}, which has no counterpart in Beam; leave it out.")
+        raise SetupError(f"Column {field.name} has the type {of}, which Beam does not have; leave the column out.")
     return Optional[type_] if field.nullable else type_  # noqa: UP045  # not every type takes "|"
 
 

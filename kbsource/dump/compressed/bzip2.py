@@ -249,7 +249,7 @@ def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[DecodedBlock | Da
         first = window.magic(0)
         if first is None or first.bit != 8 * len(b"BZh9"):
             n_bytes = first.byte if first else window.end
-            yield Damage(0, 0, DAMAGED, "the first block does not begin where it should", n_bytes)
+            yield Damage(0, 0, DAMAGED, "the first block does not begin at the expected position", n_bytes)
     while magic := window.magic(0):
         if magic.is_end:
             if is_synced:
@@ -311,7 +311,7 @@ def _damage_after_stream(window: _Window, magic: _Magic, owner: int) -> Damage |
         return Damage(window.end, owner, TRUNCATED, "the file ends inside a stream header")
     n_bytes = following.byte - end if following else 0
     if has_header:
-        detail = "a stream's first block does not begin where it should"
+        detail = "the first block of a stream does not begin at the expected position"
         return Damage(end + 4, owner, DAMAGED, detail, n_bytes)
     until = following.byte if following else "the end of the file"
     return Damage(end, owner, TRAILING_GARBAGE, f"bytes {end} to {until} are not a bzip2 stream", n_bytes)

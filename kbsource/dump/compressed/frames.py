@@ -62,7 +62,8 @@ class ZstdFrame(FrameDecoder):
     step_bytes = 1 << 10
     no_memory = (
         "too much memory",
-        "it takes more than 128 MiB of memory; recompress it with zstd -dc --long=31 FILE | bzip2 > FILE.bz2",
+        "decompression needs more than 128 MiB of memory; recompress the file with zstd -dc --long=31 FILE | bzip2 > "
+        "FILE.bz2",
     )
     _window_bytes = 1 << 27  # as much as zstd takes without --long
 
@@ -71,7 +72,8 @@ class ZstdFrame(FrameDecoder):
             import zstandard  # only for such files
         except ModuleNotFoundError as error:
             raise SetupError(
-                "Zstandard files are read by zstandard, which is not installed: pip install 'kbsource[build]'"
+                "Reading a Zstandard file requires the package zstandard, which is not installed: pip install "
+                "'kbsource[build]'"
             ) from error
         decompressor = zstandard.ZstdDecompressor(max_window_size=self._window_bytes)
         super().__init__(decompressor.decompressobj(), zstandard.ZstdError)
@@ -89,7 +91,7 @@ class XzFrame(FrameDecoder):
     step_bytes = 1 << 16
     no_memory = (
         "Memory usage limit",
-        "it takes more than 192 MiB of memory; recompress it with xz -dc FILE | bzip2 > FILE.bz2",
+        "decompression needs more than 192 MiB of memory; recompress the file with xz -dc FILE | bzip2 > FILE.bz2",
     )
     _memory_bytes = 192 << 20  # what xz -9 wrote takes 65 MiB
 
@@ -112,7 +114,7 @@ def decode_frames(file: BinaryIO, form: type[ZstdFrame] | type[XzFrame]) -> Iter
     """
     frame: FrameDecoder | None = None
     n_magic = max(map(len, form.magics))
-    garbage = BrokenStreamError(TRAILING_GARBAGE, f"the bytes after the data are not {form.name}")
+    garbage = BrokenStreamError(TRAILING_GARBAGE, f"the bytes after the data are not {form.name} data")
     begin = b""  # of the next frame, while it is shorter than a magic
     while data := file.read(form.step_bytes):
         while data:

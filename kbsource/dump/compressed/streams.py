@@ -98,7 +98,7 @@ def compression_of(head: bytes, path: str) -> Compression:
         if head.startswith(magic):
             target = f"{os.path.splitext(path)[0]}.bz2"
             raise SetupError(
-                f"{path}: {name} is not supported; bzip2, gzip, Zstandard and xz are. Convert it: "
+                f"{path}: {name} is not supported; only bzip2, gzip, Zstandard and xz are. Convert the file: "
                 f"{command} {shlex.quote(path)} | bzip2 > {shlex.quote(target)}"
             )
     return next((name for name, codec in CODECS.items() if head.startswith(tuple(codec.magics))), "none")
@@ -120,7 +120,9 @@ def encoding_of(head: bytes, path: str) -> str:
     try:
         encoding = codecs.lookup(name).name
     except LookupError as error:
-        raise SetupError(f"{path} declares the encoding {name!r}, which is unknown. Convert it to UTF-8.") from error
+        raise SetupError(
+            f"{path} declares the encoding {name!r}, which is unknown. Convert the file to UTF-8."
+        ) from error
     return UTF8 if encoding in (UTF8, "ascii") else encoding
 
 
@@ -189,7 +191,7 @@ class _DecodedFile(io.RawIOBase):
         if (offset, whence) == (0, os.SEEK_CUR):
             return self._at
         if (offset, whence) != (0, os.SEEK_SET):
-            raise io.UnsupportedOperation("of a compressed file, only the beginning can be sought")
+            raise io.UnsupportedOperation("in a compressed file, you can only seek to the beginning")
         self._pieces = _streamed(self._decode, self._file, 0)
         self._left = memoryview(b"")
         self._at = 0

@@ -154,8 +154,8 @@ def fallback_remarks(manifest: PagesManifest) -> list[str]:
         return []
     first = named_fallbacks(dataclasses.astuple(page) for page in manifest.fallbacks)
     return [
-        f"{counted(n_fallbacks, 'articles')} of {manifest.totals.articles:,} fell back to the simplest extraction, "
-        f"without links, tables and references; the first: {first}."
+        f"{counted(n_fallbacks, 'articles')} of {manifest.totals.articles:,} were extracted in the simplest way, "
+        f"without links, tables and references. The first are {first}."
     ]
 
 

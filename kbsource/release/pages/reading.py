@@ -122,7 +122,7 @@ def pages_of(batch: pa.RecordBatch, columns: Sequence[str] | None = None) -> lis
             raise
         raise DataError(
             f"the pages do not have the columns of this version of kbsource ({', '.join(missing) or 'fields differ'}): "
-            "build the release again, or read it with the version that its manifest names"
+            "build the release again, or read it with the version of kbsource in its manifest"
         ) from error
 
 
