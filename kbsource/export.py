@@ -63,12 +63,12 @@ class ExportOptions:
 
     @property
     def form(self) -> TextForm:
-        """The form of the text. For HTML it is the Markdown form, because both have the same parts."""
+        """The form of the text. For HTML, it is the Markdown form, because both include the same parts."""
         return self.text or ("plain" if self.format == "text" else "markdown")
 
     @property
     def columns(self) -> list[str]:
-        """The columns of the pages that are read."""
+        """The columns of the pages that must be read."""
         columns = ["page_id", "title", "url", "elements"]
         if self.form != "plain":
             columns.append("tables")
@@ -100,7 +100,7 @@ class PageWriter:
     """Writes pages according to the options.
 
     Args:
-        options: what to write of each page.
+        options: which parts of each page are written, and in what format.
     """
 
     def __init__(self, options: ExportOptions) -> None:
@@ -109,7 +109,7 @@ class PageWriter:
 
     @property
     def without(self) -> Without:
-        """The parts that are left out, with counts over the pages so far."""
+        """The parts that are left out, with counts for the pages written so far."""
         return self._form.without
 
     def records(self, page: Page) -> Iterator[dict[str, Any]]:
@@ -137,7 +137,7 @@ class PageWriter:
             yield {"id": f"{page.page_id}-{number}", **facts, "section": section, "text": join_blocks(run)}
 
     def encoded(self, page: Page) -> tuple[bytes, int]:
-        """Returns the bytes written for a page, and the number of records in them. Texts end with empty lines."""
+        """Returns the bytes to write for a page, and the number of records in them. Each text ends with empty lines."""
         if self.options.format == "jsonl":
             lines = [orjson.dumps(record) + b"\n" for record in self.records(page)]
             return b"".join(lines), len(lines)
@@ -150,8 +150,8 @@ class PageWriter:
 def cut_blocks(blocks: Iterable[Block], max_tokens: int) -> Iterator[list[Block]]:
     """Groups blocks into runs of at most ``max_tokens`` tokens.
 
-    A longer block is cut after a line or a sentence, otherwise between two words. A heading stays with what is below
-    it.
+    A block that is too long is cut after a line or a sentence if possible, otherwise between two words. A heading stays
+    with the text below it.
     """
     run: list[Block] = []
     sizes: list[int] = []
@@ -204,9 +204,9 @@ def export_pages(
     Memory: one row group of pages.
 
     Args:
-        output: file, or ``-`` for the standard output. Its ending ``.gz``, ``.zst`` or ``.bz2`` selects the
-            compression. If the name contains a ``*``, one file is written for each file of pages, with its number in
-            place of the ``*``.
+        output: file, or ``-`` for the standard output. The ending ``.gz``, ``.zst`` or ``.bz2`` of the name selects the
+            compression. If the name contains a ``*``, one file is written for each file of pages, with its number
+            instead of the ``*``.
         titles: titles, page ids, addresses or items of the pages; all pages if empty.
 
     Raises:

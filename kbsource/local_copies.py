@@ -41,8 +41,8 @@ def shared_copy(folder: Folder, names: Sequence[str], *, version: str = "") -> s
     ``release_copies``.
 
     Args:
-        version: distinguishes the files from others stored under the same names, for example a hash from their
-            manifest; if empty, their sizes do.
+        version: distinguishes files that were stored under the same names at different times, for example a hash from
+            their manifest. If empty, the sizes of the files are used.
 
     Raises:
         DataError: a file is missing, or changed while it was copied.

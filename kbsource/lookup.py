@@ -86,7 +86,7 @@ class KnowledgeSource:
         self.close()
 
     def close(self) -> None:
-        """Closes the files. The source can still be used; it opens them again."""
+        """Closes the files. You can still use the source afterwards; it opens them again."""
         self._reader.close()
         with self._turn:
             if self._inlinks is not None:
@@ -94,10 +94,11 @@ class KnowledgeSource:
                 self._inlinks = None
 
     def linking(self, page_id: int) -> list[int]:
-        """Returns the ids of the pages that link to a page, ascending; none for a page that the release does not have.
+        """Returns the ids of the pages that link to a page, in ascending order. A page that the release does not
+        contain has none.
 
-        The first call reads all links and makes an index in the cache folder (``XDG_CACHE_HOME``), which later calls
-        and the inspector use too. Needs pip install 'kbsource[verify]'.
+        The first call reads all links and writes an index to the cache folder (``XDG_CACHE_HOME``). Later calls and the
+        inspector use this index. Needs pip install 'kbsource[verify]'.
 
         Raises:
             SetupError: the index cannot be written, or a file of the release is damaged.
@@ -152,8 +153,8 @@ class KnowledgeSource:
         where: Expression | None = None,
         files: Sequence[int] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Reads a table of the release as record batches in its order, with one row group in memory. Arguments are as
-        for ``pages``.
+        """Reads a table of the release in its order, as record batches. Memory: one row group. The arguments are the
+        same as for ``pages``.
         """
         entries = self.manifest.tables.get(table)
         if entries is None:
@@ -189,7 +190,7 @@ class KnowledgeSource:
     def to_arrow(
         self, table: str = "pages", *, columns: Sequence[str] | None = None, where: Expression | None = None
     ) -> pa.Table:
-        """Returns a table of the release, or part of it, in memory. Arguments are as for ``pages``."""
+        """Returns a table of the release, or a part of it, in memory. The arguments are the same as for ``pages``."""
         schema = (TABLES | OPTIONAL_TABLES).get(table, pa.schema([]))
         batches = list(self.batches(table, columns=columns, where=where))
         own = schema if columns is None else pa.schema([schema.field(name) for name in columns])
@@ -198,7 +199,8 @@ class KnowledgeSource:
     def to_polars(
         self, table: str = "pages", *, columns: Sequence[str] | None = None, where: Expression | None = None
     ) -> DataFrame:
-        """Returns a table of the release, or part of it, as a Polars data frame. Arguments are as for ``to_arrow``.
+        """Returns a table of the release, or a part of it, as a Polars data frame. The arguments are the same as for
+        ``to_arrow``.
 
         Raises:
             SetupError: Polars is not installed.

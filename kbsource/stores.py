@@ -136,7 +136,7 @@ def options_for(url: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def split(url: str) -> tuple[str, str]:
-    """Splits a URL into its root, which is a store, and the key in that store.
+    """Splits a URL into its root, which identifies the store, and the key in that store.
 
     >>> split("s3://wiki/kb/pages"), split("https://dumps.wikimedia.org/x.bz2"), split("gs://wiki")
     (('s3://wiki', 'kb/pages'), ('https://dumps.wikimedia.org', 'x.bz2'), ('gs://wiki', ''))
@@ -148,11 +148,11 @@ def split(url: str) -> tuple[str, str]:
 
 @cache
 def store_of(root: str, options: tuple[tuple[str, str], ...]) -> Store:
-    """Returns the store with this root. It is probed once per process.
+    """Returns the store with this root. The connection is tested once per process.
 
     Raises:
-        SetupError: the store does not answer, has no such bucket or refuses the keys; or a package it needs is not
-            installed.
+        SetupError: the store does not answer, the bucket does not exist, the credentials are rejected, or a required
+            package is not installed.
     """
     given = options_for(root, dict(options))
     if root.startswith("hdfs://"):
@@ -434,10 +434,10 @@ class _Hdfs:
 
 
 def check_reachable(address: str, *, what: str, remedy: str) -> None:
-    """Checks that a server listens at ``HOST:PORT``.
+    """Checks that a server answers at ``HOST:PORT``.
 
     Raises:
-        SetupError: nothing listens; names ``what`` and the remedy.
+        SetupError: no server answers; the message names ``what`` and the remedy.
     """
     parts = urlsplit(address if "//" in address else f"//{address}")
     try:

@@ -1,4 +1,4 @@
-"""Checks whether a dump is complete and sound. Every finding says what it means and what to do.
+"""Checks whether a dump is complete and undamaged. Every finding explains what it means and what to do.
 
 The names of dump files identify index files, the kind of dump, and the page ids in each part.
 """
@@ -88,9 +88,9 @@ def dump_findings(
 ) -> CheckReport:
     """Returns the findings about a dump's files, which ``ranges.expand_inputs`` lists.
 
-    Each file is hashed, and its beginning and end are read. With ``deep``, all of it is read: it is decoded and
+    Each file is hashed, and its beginning and end are read. With ``deep``, the whole content is read: it is decoded and
     compared with the index, its pages are counted, and damage is reported. ``on_progress`` receives the number of
-    stored bytes read since its last call; together these cover all files once, with ``deep`` twice.
+    stored bytes read since its last call. All calls together cover each file once, or twice with ``deep``.
     """
     findings: list[DumpFinding] = []
     inputs: list[CheckedFile] = []
@@ -424,7 +424,7 @@ class DumpPart:
 
 
 def part_of(path: str) -> DumpPart | None:
-    """Returns the part that a file name describes; None if the name describes none."""
+    """Returns the part that a file name describes, or None."""
     name = base_name(path)
     if found := _REVISIONS.search(name):
         page, first, last = map(int, found.groups())

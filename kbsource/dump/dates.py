@@ -1,5 +1,5 @@
-"""Finds the date of each dump file from its name, its folder or the ``dumpstatus.json`` beside it, and checks that all
-files have the same date; for files without a date, by their revisions.
+"""Finds the date of each dump file from its name, its folder or the ``dumpstatus.json`` in its folder. Checks that all
+files have the same date, and compares files without a date by their revisions.
 
 Files from different dates are not one dump: pages that were moved, merged or deleted in between occur twice or not at
 all.
@@ -22,7 +22,7 @@ from kbsource.errors import SetupError
 from kbsource.files import base_name
 
 MOST_DAYS_LATER = timedelta(days=14)
-"""Latest time after its date at which a dump may still include revisions, because the next dump starts then."""
+"""How long after its date a dump may still contain new revisions, because the next dump starts then."""
 _IN_NAME = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)(?=[-.])")
 _OF_FOLDER = re.compile(r"(?:\A|[/_-])(\d{4})-?(\d\d)-?(\d\d)\Z")
 
@@ -50,7 +50,7 @@ def day_of(path: str) -> DumpDay | None:
     The file's own name is used first, then the names of the files in ``dumpstatus.json``, then the name of its folder.
 
     Raises:
-        SetupError: the ``dumpstatus.json`` beside it does not have the published form.
+        SetupError: the ``dumpstatus.json`` in its folder does not have the published form.
     """
     if (written := written_date(path)) is not None and (day := _day(written)) is not None:
         return DumpDay(day, "its name")
@@ -125,7 +125,7 @@ def check_revision_days(days: Mapping[str, Mapping[str, int]], undated: Collecti
     the probability is below one in a million that this many pages are all unchanged. A few pages prove nothing.
 
     Raises:
-        SetupError: a file is of an earlier dump than others.
+        SetupError: a file belongs to an earlier dump than others.
     """
     if len(days) < 2:
         return

@@ -1,4 +1,4 @@
-"""The ceiling on the share of a dump that may be unusable."""
+"""The maximum share of a dump that may be unusable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from kbsource.errors import DataError
 from kbsource.records import BadRecord
 
 LEAST_FALLBACKS = 10
-"""Number of articles that may always fall back, because a thousandth of a small wiki is less than one article."""
+"""Number of articles that may always be extracted by the fallback, because a thousandth of a small wiki is less than
+one article.
+"""
 TRUNCATED = "truncated_dump"
 SHOWN = 3
 """Number of rejected records shown if a ceiling is exceeded."""
@@ -43,7 +45,7 @@ def check_rejects(
     loss: Mapping[str, int] | None = None,
     first: Iterable[BadRecord] = (),
 ) -> None:
-    """Checks that not too much of a dump was unusable.
+    """Checks that the rejected share of a dump is not too large.
 
     ``n_rejected`` counts pages and damaged parts, by reason. ``max_share`` is the highest share of the ``n_pages`` read
     that may be rejected. With ``allow_truncated``, a truncated dump is accepted, and so is what each truncation cuts:
@@ -116,7 +118,7 @@ def check_fallbacks(statuses: Mapping[str, int], first: Iterable[tuple[int, str,
 
 
 def named_fallbacks(first: Iterable[tuple[int, str, str]]) -> str:
-    """Returns the first pages that fell back, for people to read.
+    """Formats the first pages that the fallback extracted, for people to read.
 
     >>> named_fallbacks([(12, "Anarchism", "fallback_error")])
     'Anarchism (page 12, fallback_error)'

@@ -1,5 +1,5 @@
-"""The steps of a build between and after its passes, on one machine: indexes, checks, the small tables, the
-manifest.
+"""The steps of a build that run on one machine, between its passes and after them: indexes, checks, the small tables,
+the manifest.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ INDEXES_FILE = "indexes.json"
 
 @dataclass(frozen=True, slots=True)
 class Indexes:
-    """The indexes of a dump, built after all titles were read."""
+    """The indexes of a dump, which are built after all titles were read."""
 
     folder: str  #: local folder of the index files
     titles: TitleIndexReport  #: report of the title index
@@ -68,9 +68,7 @@ class Indexes:
     n_bad_props: int  #: number of rows of page_props that could not be read
 
     def write(self) -> None:
-        """Writes the report that ``read`` reads. It is written last, so its presence means that all files are
-        complete.
-        """
+        """Writes the report for ``read``. It is written last, so its presence means that all files are complete."""
         Folder.of(os.path.join(self.folder, INDEXES_FILE)).write_json(msgspec.to_builtins(self))
 
     @classmethod
@@ -95,7 +93,7 @@ def build_indexes(
     """Builds the title index and the page_props index of a scanned dump in a local folder.
 
     ``titles`` have the schema ``TITLE_ROWS`` or ``STATED_TITLES``, in order. ``page_props`` is the SQL dump of that
-    table, which ``props_files`` opens. Without it, and with ``are_stated``, pages have the items that ``titles`` state.
+    table, which ``props_files`` opens. If there is none and ``are_stated`` is true, pages have the items in ``titles``.
     At most ``max_share`` of the titles may be left out because their page ids are not unique.
 
     Raises:
@@ -211,8 +209,8 @@ def count_pages(
     dropped: Iterable[tuple[BadRecord, bool]],
     relisted: Mapping[int, int],
 ) -> dict[str, Counts]:
-    """Returns the counts of the pages of each input file by outcome. A redirect that is listed and has another row
-    counts once; ``relisted`` is the number of such rows by range.
+    """Returns the counts of the pages of each input file by outcome. A redirect that is only listed and also has its
+    own row counts once; ``relisted`` is the number of such rows by range.
 
     Raises:
         DataError: staged articles were neither written nor rejected.
@@ -253,7 +251,8 @@ def dump_date(files: Sequence[str]) -> str | None:
 
 
 def snapshot_date(files: Sequence[str], as_of: str | None) -> str | None:
-    """Returns the date of the snapshot, ``20261001``: from ``--as-of``, otherwise from the names of the dump's files.
+    """Returns the date of the snapshot, such as ``20261001``: from ``--as-of``, otherwise from the names of the dump's
+    files.
 
     >>> snapshot_date(["enwiki-20261001-pages-meta-history1.xml"], "2019-08-01T00:00:00Z")
     '20190801'

@@ -22,8 +22,7 @@ from kbsource.files import Folder, base_name, glob, is_local, join
 MANIFEST = "manifest.json"
 BUILDING = "BUILDING"
 MARKS = (BUILDING, f"{BUILDING}.tmp")
-"""Files that show that a run is writing the folder: the mark and, in a bucket, the renewed mark until it replaces
-the old one.
+"""Files that show that a run is writing to the folder. In a bucket, there is a second file while a run renews its mark.
 """
 STAGING = "_staging"
 INDEX = "index"
@@ -86,7 +85,7 @@ def index_path(file: str) -> str:
 
 
 def no_release(output: str) -> str:
-    """Returns why a folder without a manifest is not a release, and what to do."""
+    """Returns why a folder without a manifest is not a finished release, and what to do."""
     if Folder.of(join(output, BUILDING)).exists():
         return (
             "not a finished release, because the run that wrote it did not finish; run the same command again to "
@@ -115,10 +114,10 @@ def is_in(file: str, names: Collection[str]) -> bool:
 
 
 def check_output(output: str, *, kept: Collection[str] = ()) -> None:
-    """Checks, before any long work, that the output may be written to a folder.
+    """Checks that the output folder can be used. Call it before any long work.
 
     Args:
-        kept: folders inside it that are finished releases of their own and stay unchanged.
+        kept: folders inside it that are finished releases and stay unchanged.
 
     Raises:
         SetupError: it contains a finished release, or files that kbsource did not write.

@@ -71,7 +71,7 @@ class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]  # PyArrow has n
         columns: Sequence[str] | None = None,
         **options: Any,
     ) -> Iterator[pa.RecordBatch]:
-        """Reads batches as the method of PyArrow does, after the check."""
+        """Reads batches, like PyArrow's method of this name, after checking the bounds."""
         groups = list(range(self.metadata.num_row_groups) if row_groups is None else row_groups)
         self._check(groups, columns)
         batches: Iterator[pa.RecordBatch] = super().iter_batches(

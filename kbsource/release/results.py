@@ -25,7 +25,7 @@ _LARGEST = 1 << 63
 
 
 class ResultError(ValueError):
-    """The file format has no type for a column, or the query failed while its rows were computed."""
+    """The file format cannot store a column, or the query failed while its rows were computed."""
 
 
 def write_result(found: DuckDBPyRelation, path: str, form: ResultForm) -> int:
@@ -34,7 +34,7 @@ def write_result(found: DuckDBPyRelation, path: str, form: ResultForm) -> int:
     Columns with the same name get numbers (``a``, ``a_2``). In CSV, nested values are JSON, and null is empty.
 
     Raises:
-        ResultError: Parquet has no type for a column, or the query fails while it runs.
+        ResultError: Parquet cannot store a column, or the query fails while it runs.
         duckdb.Error: the query fails before it runs.
     """
     reader = found.to_arrow_reader(_BATCH_ROWS)

@@ -58,7 +58,7 @@ def verify(
     Files are hashed first. Rows, columns and invariants are then checked in the files that are unchanged.
 
     Args:
-        sources: folders of the releases it was made from, to compare with, by a name in ``Kind.made_from``.
+        sources: folders of the releases that it was made from, for comparison, by a name in ``Kind.made_from``.
         memory_mb: memory limit for checking invariants, in MB; larger data is spilled to disk.
         on_progress: receives the bytes done and the bytes to do. Every file counts twice: for its hash, and for its
             content.

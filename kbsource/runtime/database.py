@@ -1,4 +1,4 @@
-"""Opens DuckDB in bounded memory, on a connection that can reach only the files it was opened for."""
+"""Opens DuckDB with limited memory, on a connection that can only access the files it was opened for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 1 << 16
 MEMORY_MB = 1000
-"""Default memory limit of a connection, in MB (10^6 bytes); what exceeds it is spilled to disk."""
+"""Default memory limit of a connection, in MB (10^6 bytes). Further data is spilled to disk."""
 _PROTOCOL = "kbsource"
 """Scheme under which DuckDB opens files of a store: ``kbsource://s3://bucket/release/…``."""
 
@@ -44,11 +44,11 @@ def connected(
     overwrite a file in ``reads``: names from outside must go through ``identifier`` and ``quoted``.
 
     Args:
-        reads: folders whose files are read, local or in a store.
+        reads: folders of the files to read, local or in a bucket.
         writes: local folders for writing files.
         scratch: local folder for the database and for data that does not fit into memory, created if missing; None for
             a temporary folder.
-        spill_mb: limit on the data spilled to disk; None for all free space.
+        spill_mb: limit on the data spilled to disk; None to allow all free space.
     """
     import duckdb  # readers of releases do not need it
 
@@ -81,9 +81,7 @@ def connected(
 
 
 def readable_path(path: str) -> str:
-    """Returns the name under which DuckDB opens a file or folder: its path, or a ``kbsource://`` URL if it is in a
-    store.
-    """
+    """Returns the name under which DuckDB opens a file or folder: its path, or a ``kbsource://`` URL for a bucket."""
     return path if is_local(path) else f"{_PROTOCOL}://{path}"
 
 

@@ -1,4 +1,4 @@
-"""Saves time at the start of a process: keeps its libraries from importing optional packages that it does not need."""
+"""Shortens the start of a process: keeps libraries from importing optional packages that are not needed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Joins the rows of chunks with SQL: one step of a job, which one worker runs on its local disk.
+"""Joins the rows of chunks with SQL: one step of a job, which a single worker runs on its local disk.
 
-A step that fails is run again from the chunks, which stay where they are.
+If a step fails, it is run again from the chunks, which are not changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PROCESS_MB = 400
 
 
 class StoredTable(NamedTuple):
-    """A table as chunks, whose ``n_bytes`` are the bytes of their rows in memory."""
+    """A table as chunks; ``n_bytes`` is the size of their rows in memory."""
 
     schema: pa.Schema  #: columns to read
     chunks: Sequence[BatchRef]
@@ -76,8 +76,9 @@ def warehouse(
 def ranges_of(db: DuckDBPyConnection, tables: Iterable[str], column: str) -> list[tuple[int, int]]:
     """Returns ranges, first and last value, that divide the values of an integer column in some tables, ascending.
 
-    A range has at most ``ROWS_AT_ONCE`` rows of all tables together, without those of its first value. Sort or group
-    wide rows range by range: for all of them, DuckDB takes its whole limit and up to a fifth more.
+    A range has at most ``ROWS_AT_ONCE`` rows of all tables together, not counting the rows of its first value. Sort or
+    group wide rows range by range: if DuckDB processes all of them at once, it uses its whole limit and up to a fifth
+    more.
     """
     values = " union all ".join(f"select {identifier(column)} as place from {identifier(name)}" for name in tables)
     rows = db.execute(

@@ -2,7 +2,7 @@
 
 A bzip2 file is one or more streams; a stream is a header, blocks that can be decoded independently, and a trailer.
 Blocks and trailers begin with a 48-bit magic at any bit position. A reader that starts in the middle therefore finds
-the next block by its magic, wraps the block as a stream of its own, and lets ``bz2`` decode it and check its CRC.
+the next block by its magic, wraps the block as a separate stream, and lets ``bz2`` decode it and check its CRC.
 
 Source: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf (format), Hadoop's BZip2Codec (splitting).
 """
@@ -235,8 +235,9 @@ def _end_of_covering_block(file: BinaryIO, magic: _Magic) -> int | None:
 def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[DecodedBlock | Damage]:
     """Iterates over the blocks whose magic begins at byte ``start`` or later, and all damage between them, in order.
 
-    It continues to the end of the file; the reader of a range stops at the first item with another owner. Reading from
-    any ``start`` yields exactly those items of a reading from 0 whose owner (a block's offset) is ``start`` or later.
+    It continues to the end of the file; the reader of a range stops at the first item that belongs to another range. An
+    item belongs to the block with the offset ``owner``. Reading from any ``start`` yields the same items as reading
+    from 0, without those whose owner is before ``start``.
 
     Args:
         file: seekable, with the compressed bytes.
@@ -324,7 +325,7 @@ def _begins_stream(rest: bytes) -> bool:
 
 
 def read_bzip2_tail(file: BinaryIO, size: int, count: int) -> tuple[bytes, str | None]:
-    """Returns the last ``count`` decoded bytes of the file (fewer if it is shorter) and how it ends.
+    """Returns the last ``count`` decoded bytes of the file (fewer if it is shorter) and the way it ends.
 
     Only as many blocks as needed are decoded. Bytes before the last damaged block are not returned.
 

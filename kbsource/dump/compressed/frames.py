@@ -1,6 +1,6 @@
 """Decodes Zstandard and xz files, which are sequences of frames, from their beginning.
 
-A small file may claim a window of gigabytes, or decode to gigabytes of zeros; both are bounded.
+A small file may claim a window of gigabytes, or decode to gigabytes of zeros; the memory for both is limited.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ class FrameDecoder(ABC):
     magics: ClassVar[frozenset[bytes]]  #: how frames begin; all have the same length
     step_bytes: ClassVar[int]  #: number of bytes read at once
     no_memory: ClassVar[tuple[str, str]]
-    """Words in the decoder's message if a frame needs too much memory, and the message that replaces it."""
+    """The message that replaces the decoder's message if a frame needs too much memory, and the words by which the
+    decoder's message is recognised.
+    """
 
     def __init__(self, decoder: Any, error: type[Exception]) -> None:
         self._decoder, self._error = decoder, error
@@ -33,7 +35,7 @@ class FrameDecoder(ABC):
         """Iterates over the content of the next bytes of the frame.
 
         Raises:
-            BrokenStreamError: the rest cannot be decoded, or only with too much memory.
+            BrokenStreamError: the rest cannot be decoded, or decoding it needs too much memory.
         """
         try:
             yield from self._steps(data)
@@ -43,7 +45,7 @@ class FrameDecoder(ABC):
             raise BrokenStreamError(self.damage, f"{why}; the rest cannot be decoded") from error
 
     def rest(self) -> bytes | None:
-        """Returns the bytes after the frame; None as long as it has not ended."""
+        """Returns the bytes after the frame; None until the frame has ended."""
         return self._decoder.unused_data if self._decoder.eof else None
 
     @abstractmethod
