@@ -244,8 +244,10 @@ class Cuts(NamedTuple):
 
 
 def split_ends(passing: Iterable[int], n_records: int) -> Cuts:
-    """Returns where dev and test end, of ``n_records`` each. ``passing`` are the ordinals of the records that pass
-    their filter, ascending; only as many as needed are read. Raises SetupError if there are too few."""
+    """Returns the ends of dev and test, which have ``n_records`` records each. ``passing`` are the ordinals of the
+    records that pass the filter, in ascending order; only the necessary number of them is read. Raises SetupError if
+    there are too few.
+    """
     if not n_records:
         return Cuts(-1, -1)
     found = list(islice(passing, 2 * n_records))

@@ -26,12 +26,13 @@ def _shown(value: Any) -> str | None:
 
 
 DEFAULTS = Parameter(negative=(), consume_multiple=True, show_default=_shown)
-"""Default for every flag: it has no negative form, and several values may follow one flag or be given with one flag
-each."""
+"""Defaults for every flag: it has no negative form, and several values may follow one flag or be given with one flag
+each.
+"""
 ON_BY_DEFAULT = Parameter(negative=None, negative_bool="no-")
 """For options that are on by default: ``--no-…`` turns them off."""
 FLAT = Parameter(name="*")
-"""For a field that is itself a dataclass of options: its fields appear beside the others."""
+"""Marks a field that is a dataclass of options: its fields become options at the same level as the other options."""
 
 
 def listed(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
@@ -76,7 +77,7 @@ def _texts(value: Any) -> Collection[str]:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """Checks that a text, or each of several, matches a pattern; the message shows an example."""
+    """Checks that a text, or each of several texts, matches a pattern; the message shows an example."""
 
     pattern: str
     example: str
@@ -89,7 +90,7 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """Checks that a text, or each of several, has at most so many characters and no NUL."""
+    """Checks that a text, or each of several texts, has at most this number of characters and no NUL."""
 
     most_chars: int
 
@@ -104,7 +105,7 @@ class Short:
 
 
 def path_like(type_: Any, value: Any) -> None:
-    """Checks that a text, or each of several, can be a path: it is not empty and not longer than paths can be."""
+    """Checks that a text, or each of several texts, can be a path: it is not empty and not too long."""
     for text in _texts(value):
         if not text.strip():
             raise ValueError("Name a file or a folder.")
@@ -151,7 +152,7 @@ Model = Annotated[str, Parameter(metavar="MODEL", validator=path_like)]
 FileOrPipe = Annotated[File, Parameter(allow_leading_hyphen=True)]  # - for standard input or output
 FolderPath = Annotated[File, Parameter(metavar="DIR")]
 WRITTEN = "written"
-"""Marks a file, or a folder of files, that a command writes and that must not exist before."""
+"""Marks a file, or a folder of files, that a command writes. It must not exist before."""
 NewFile = Annotated[File, WRITTEN]
 NewFileOrPipe = Annotated[FileOrPipe, WRITTEN]
 NewFolder = Annotated[FolderPath, WRITTEN]
@@ -197,8 +198,7 @@ FoundForm = Literal["kilt", "trec", "ctxs"]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Options whose values are checked. A subclass with rules of its own calls ``check_options`` in its
-    ``__post_init__``."""
+    """Options whose values are checked. A subclass with further rules calls ``check_options`` in ``__post_init__``."""
 
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options``."""
@@ -232,7 +232,7 @@ def check_options(options: Any) -> None:
 As = Literal["paper", "released"]
 """The choices to follow: the paper's, or those in the code and files that its authors released."""
 Choices = Mapping[As, Mapping[str, Any]]
-"""By name, the options that are set, each with its value."""
+"""The options that each choice sets, by name, with their values."""
 
 
 def flat_options(type_: type, options: Any = None) -> Iterator[tuple[str, str, Any]]:
@@ -302,7 +302,7 @@ def takes_model(hint: Any) -> bool:
 
 
 def written_files(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """Lists the flag and path of each file that is to be written; the path is None if the option is not given.
+    """Lists the flag and path of each file to be written; the path is None if the option is not given.
 
     Args:
         values: options by name, including nested options.

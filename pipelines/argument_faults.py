@@ -1,4 +1,6 @@
-"""Messages about arguments of a command line or a configuration that cannot be read: what is wrong, what to give."""
+"""Messages about arguments of a command line or a configuration that cannot be read. They state what is wrong and what
+to give instead.
+"""
 
 from __future__ import annotations
 

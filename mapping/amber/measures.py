@@ -1,4 +1,6 @@
-"""Measures of a release of AmbER sets: outcomes of names, statistics beside the paper's, and both signals of tuples."""
+"""Measures of a release of AmbER sets: outcomes of names, statistics compared with the paper's, and both signals of
+tuples.
+"""
 
 from __future__ import annotations
 

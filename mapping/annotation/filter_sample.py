@@ -82,7 +82,7 @@ class AnswerFilterOptions(Checked):
     """Options of the filter."""
 
     least_entailment: Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lt=1))] = LEAST_ENTAILMENT
-    """A text is kept if its entailment probability is above this."""
+    """A text is kept only if its entailment probability is above this value."""
 
 
 class Model(Protocol):
@@ -172,7 +172,7 @@ def report_filter(
     the highest threshold that removes at most 7.5 % of the correct ones.
 
     Raises:
-        SetupError: the tasks are not such a sample, a file is of another kind, or no proof was judged.
+        SetupError: the tasks are not such a sample, a file is not of the expected kind, or no proof was judged.
     """
     manifest = checked_folder(CROWD_TASKS, tasks)
     key = {line["task_id"]: line for line in CROWD_TASKS.lines(tasks, manifest, FILTER_KEY)}

@@ -54,7 +54,7 @@ class ReleaseQuestions:
     """The questions of a QAMPARI release. They can be read several times, always in the same order.
 
     Raises:
-        SetupError: the folder holds no finished release, or its manifest was changed after it was written.
+        SetupError: the folder is not a finished release, or its manifest was changed after it was written.
     """
 
     def __init__(self, folder: str) -> None:
@@ -62,12 +62,13 @@ class ReleaseQuestions:
         self._manifest, self._form = read_form(folder)
 
     def facts(self) -> dict[str, Any]:
-        """Returns what identifies the questions in a manifest."""
+        """Returns the facts that identify the questions in a manifest."""
         return {"manifest_sha256": self._manifest.sha256}
 
     def check(self, corpus: ListingManifest) -> None:
-        """Raises SetupError if files were changed after they were written or passages are of another knowledge
-        source."""
+        """Raises SetupError if files were changed after they were written, or if passages belong to another knowledge
+        source.
+        """
         made_from, cut_from = self._manifest.made_from(), corpus.made_from()
         if made_from is not None and made_from != cut_from:
             raise SetupError(
@@ -91,7 +92,7 @@ class ReleaseQuestions:
 
 
 def proof_places(drawn: Question) -> Iterator[ProofPlace]:
-    """Locates the sentences of a question's proofs; a question that was not drawn has none."""
+    """Locates the sentences of a question's proofs. A question that was not drawn has no proofs."""
     if drawn.qid is None:
         return
     for number, answer in enumerate(drawn.answers):
@@ -124,7 +125,7 @@ class PublishedQuestions:
         reject: called with the position and reason of every question that cannot be used.
 
     Raises:
-        SetupError: the folder holds none of the files.
+        SetupError: the folder contains none of the files.
     """
 
     def __init__(self, folder: str, finder: ReleaseProofs, *, reject: Callable[[BadRecord], None]) -> None:

@@ -92,8 +92,8 @@ class Batch(NamedTuple):
 class PairEncoder:
     """Encodes pairs with a fast tokenizer of transformers, which reports the offsets of tokens in the text.
 
-    ``batch_tokens`` is the maximum number of tokens in a batch, including padding; a pair with more is a batch of its
-    own. NLI models were trained with the premise first, ranking models with the query first.
+    ``batch_tokens`` is the maximum number of tokens in a batch, including padding. A pair with more tokens is a
+    separate batch. NLI models were trained with the premise first, ranking models with the query first.
     """
 
     def __init__(
@@ -228,13 +228,13 @@ FIRST_TOKEN_MODELS = frozenset(
 
 
 def keep_first_token(model: Any) -> bool:
-    """Computes only the first token after the attention of the last layer, since no other is used.
+    """Computes only the first token after the attention of the last layer, because no other token is used.
 
     This saves three quarters of the work of that layer: 12 % for a model of six layers, 6 % for one of twelve.
 
     Returns:
-        Whether this is possible. It is not for other architectures, or for a single layer, after which DeBERTa may
-            still attend to neighbours.
+        Whether this was possible. It is not possible for other architectures, or for a model with a single layer, after
+            which DeBERTa may still attend to neighbours.
     """
     if model.config.model_type not in FIRST_TOKEN_MODELS:
         return False
@@ -262,9 +262,9 @@ class Computer(Protocol):
     def outputs(self, batches: Sequence[Arrays]) -> list[Outputs]:
         """Returns the logits, pairs × labels, of each batch, in order.
 
-        On the CPU, as many batches are computed at the same time as there are cores, each by one thread. Threads that
-        share a batch would wait for each other in every layer, and wait long if something else uses their core. With
-        one thread per batch, the numbers do not depend on the number of cores.
+        On the CPU, one batch per core is computed at the same time, each by a single thread. Threads that share a batch
+        would wait for each other in every layer, and wait long if another program uses their core. With one thread per
+        batch, the numbers do not depend on the number of cores.
         """
         ...
 
@@ -424,7 +424,9 @@ def compute_at_once(
     n_threads: int,
     prepare: Callable[[], None] | None = None,
 ) -> list[Outputs]:
-    """Returns the outputs of each batch in order, computed by so many threads; each thread first calls ``prepare``."""
+    """Returns the outputs of each batch in order, computed by this number of threads. Each thread first calls
+    ``prepare``.
+    """
     # Threads end with the list: a process may be forked between two lists, and forked processes have no threads.
     with ThreadPoolExecutor(n_threads, initializer=prepare) as pool:
         return list(pool.map(compute, batches))
@@ -499,7 +501,7 @@ class PairModel:
 
 
 def check_outputs(outputs: Outputs, n_named: int) -> None:
-    """Raises SetupError if a model has another number of outputs than its config names."""
+    """Raises SetupError if the number of a model's outputs differs from its config."""
     if outputs.shape[1] != n_named:
         raise SetupError(
             f"The model has {outputs.shape[1]} outputs, and its config.json names {n_named}; download the model again."
@@ -643,7 +645,7 @@ def read_model_files(options: ModelOptions) -> ModelFiles:
 
 
 def check_length(model: str, tokenizer: Any) -> None:
-    """Raises SetupError if the most tokens that a tokenizer allows are no number."""
+    """Raises SetupError if a tokenizer's maximum number of tokens is not a number."""
     if not _is_count(tokenizer.model_max_length):
         raise SetupError(
             f"{model}: model_max_length in its tokenizer_config.json is {tokenizer.model_max_length!r:.100}, "

@@ -29,7 +29,7 @@ DEFAULT_MODEL = "ynie/roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"
 MAX_TOKENS = 256
 """Tokens of premise, hypothesis and special tokens. Source: as above."""
 MAX_PAIR_TOKENS = 512
-"""The same for ranking models, if they accept as many."""
+"""The maximum number of tokens for ranking models, if the model accepts that many."""
 BATCH_PAIRS = 32
 DECIMALS = 6
 """Decimals of stored probabilities: the last digits of a float32 depend on the batch, the threads and the backend."""
@@ -50,7 +50,7 @@ REFUSALS: dict[str, str] = {
     "empty_premise": "the premise is empty",
     "hypothesis_too_long": "the hypothesis is so long that there is no room for a premise",
 }
-"""Why a pair has no verdict: reason -> meaning."""
+"""Reasons why a pair has no verdict: reason -> meaning."""
 
 
 class Pair(NamedTuple):
@@ -130,11 +130,13 @@ class ModelOptions(PlacedModel):
     backend: Backend = "torch"
     """Backend that runs the model; for onnx, first make its model.onnx with kbsource nli --export-onnx."""
     precision: Precision = "float32"
-    """Precision of the model's products; bfloat16 is faster on processors that support it, and changes the second digit
-    of the answers; only with torch."""
+    """Precision of the model's matrix products. bfloat16 is faster on processors that support it, and changes the
+    second digit of the answers. Only with torch.
+    """
     labels: Annotated[Words | None, Parameter("--label-names")] = None
-    """Labels of the model's outputs, in their order, if its config does not give them. Each is entailment, neutral,
-    contradiction or not_entailment."""
+    """Labels of the model's outputs, in their order, if its config does not name them. Each is entailment, neutral,
+    contradiction or not_entailment.
+    """
     max_tokens: Annotated[int, Parameter(parse=False)] = MAX_TOKENS  # of a pair
     batch_pairs: Annotated[int, Parameter(parse=False)] = BATCH_PAIRS  # pairs per batch
 
@@ -236,7 +238,7 @@ def load_library(name: str, *, purpose: str) -> Any:
 
 @contextmanager
 def opening(model: str, what: str) -> Iterator[None]:
-    """Reports in one line what a library cannot open in a model that is damaged or of another kind.
+    """Converts errors of a library that opens a model which is damaged or of another kind into a one-line message.
 
     Libraries check little of what they read and raise any kind of error, including a bare ``Exception`` from Rust.
 
@@ -245,7 +247,7 @@ def opening(model: str, what: str) -> Iterator[None]:
         what: the problem, as a clause.
 
     Raises:
-        SetupError: in place of the library's error.
+        SetupError: replaces the library's error.
     """
     try:
         yield
@@ -260,8 +262,8 @@ def opening(model: str, what: str) -> Iterator[None]:
 
 
 def model_folder(options: ModelOptions) -> str:
-    """Returns a local folder with the model's files. A name on the hub stands for its folder in the cache; files in a
-    bucket are copied, once for all processes of a machine.
+    """Returns a local folder with the model's files. For a name on the hub, it is the model's folder in the cache.
+    Files in a bucket are copied, once for all processes of a machine.
 
     Raises:
         SetupError: the model does not exist, or has no weights that this backend can read without running code.
@@ -281,8 +283,9 @@ def model_folder(options: ModelOptions) -> str:
 
 
 def check_layers(folder: str) -> None:
-    """Raises SetupError if the config of a model cannot be read, or names more layers than any model has: libraries
-    make all of them before they look for their weights."""
+    """Raises SetupError if the config of a model cannot be read, or names more layers than any model has. Libraries
+    create all layers before they look for their weights.
+    """
     path = os.path.join(folder, "config.json")
     with opening(path, "cannot be read"), open(path, "rb") as file:
         values = json.load(file)

@@ -83,7 +83,7 @@ order by place, link
 
 
 def dev_buckets(of_buckets: Mapping[int, int], sampling: Sampling) -> int:
-    """Returns how many buckets of pages belong to dev: as many as match its share of all records.
+    """Returns the number of buckets of pages that belong to dev, which matches dev's share of all records.
 
     Args:
         of_buckets: number of distinct records by bucket.

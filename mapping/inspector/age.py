@@ -1,4 +1,4 @@
-"""The age of a benchmark: half-lives by what evidence is about, and what fell when."""
+"""The age of a benchmark: half-lives by topic of the evidence, and when evidence was lost."""
 
 from __future__ import annotations
 

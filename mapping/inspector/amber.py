@@ -38,8 +38,9 @@ class EntityShown(NamedTuple):
 
 
 def about_sets(opened: Opened) -> Iterator[Section]:
-    """Shows counts that are only in the report: of all tuples, including those of names that make no set, and of all
-    entities."""
+    """Shows counts that are only in the report: of all tuples, including those of names without a set, and of all
+    entities.
+    """
     report: dict[str, Any] = stored_report(opened)
     for name, of in report.get("collections", {}).items():
         if blocks := tuple(_of_tuples(opened, of)):
@@ -95,7 +96,7 @@ def by_rank(n_with: Mapping[str, int]) -> dict[int, int]:
     """Returns the views of the entities at some ranks, rounded down to a power of two.
 
     Args:
-        n_with: number of entities with at least so many views, by powers of two.
+        n_with: number of entities with at least this many views, by powers of two.
 
     >>> by_rank({"1": 4, "8": 2, "64": 1})
     {1: 64, 2: 8, 4: 1}

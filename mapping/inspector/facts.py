@@ -1,4 +1,4 @@
-"""Views of changed facts: the properties that were requested, and single facts with their old and new proofs."""
+"""Views of changed facts: the properties that have questions, and single facts with their old and new proofs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mapping.write.kind import REPORT
 
 
 def about_facts(opened: Opened) -> Iterator[Section]:
-    """Shows which properties were requested."""
+    """Shows which properties have questions."""
     properties = stored_report(opened)["properties"]
     of_properties = tuple(
         (

@@ -146,7 +146,7 @@ class KiltScores(Scores):
     moved: Counter[str] = field(default_factory=Counter)  # predicted locations by outcome, with a crosswalk
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the means in the published form, and the counts of what they leave out."""
+        """Returns the means in the published form, and the counts of records that they leave out."""
         result: dict[str, Any] = {"records": len(self.ids)}
         for group, names in grouped(self.columns).items():
             result[group] = {name: self.mean(name) for name in names}

@@ -1,5 +1,5 @@
-"""Predictions as they are submitted to KILT's challenge: a line for every test question, with one output that has an
-answer and its provenance, as the released scorer requires.
+"""Predictions as they are submitted to KILT's challenge. There is a line for every test question, with one output that
+has an answer and its provenance, as the released scorer requires.
 
 Source: facebookresearch/KILT, ``kilt/eval_downstream.py``, which refuses a file that lacks one of the questions.
 """
@@ -41,8 +41,8 @@ def write_submission(
 ) -> tuple[Mapping[str, SubmissionCounts], Sequence[str]]:
     """Writes the predictions for one or all files of test questions.
 
-    Returns the counts of each file, and the files of KILT's tasks without predictions. The order is that of the
-    questions; a question without a prediction has an empty answer and no provenance. Spans have only KILT's keys.
+    Returns the counts of each file, and the files of KILT's tasks without predictions. Predictions are in the order of
+    the questions. A question without a prediction has an empty answer and no provenance. Spans have only KILT's keys.
 
     Args:
         output: a .zip with a file for each file of questions, or the predictions for a single one as JSON Lines.

@@ -161,8 +161,8 @@ def checked_pages(kb: str, entry: FileEntry) -> Folder:
 class PassageChunks:
     """Cuts pages.
 
-    A chunk function from ``PAGE_COLUMNS``, and ``TABLE_COLUMNS`` if tables are cut, to ``PASSAGES``. It counts what
-    ``COUNTS`` names.
+    A chunk function from ``PAGE_COLUMNS``, and ``TABLE_COLUMNS`` if tables are cut, to ``PASSAGES``. Its counts are
+    listed in ``COUNTS``.
     """
 
     schema = PASSAGES

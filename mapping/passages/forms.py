@@ -48,7 +48,7 @@ class KiltPages:
         """Returns a page.
 
         Raises:
-            DataError: the file has no such page after the page that was requested last.
+            DataError: the file has no such page after the page that was requested before.
         """
         while self._page_id != page_id:
             page = next(self._pages, None)
@@ -140,8 +140,8 @@ def kilt_chunk_line(passage: Passage, pages: KiltPages, *, is_released: bool = F
 
     Args:
         passage: a passage whose elements all have a paragraph in KILT.
-        is_released: write what the released code writes: texts are cut one character too late before white space at
-            their ends is stripped, the lead section is called ``Section::::Abstract``, and there is no ``chunk_id``.
+        is_released: write the same as the released code. It cuts texts one character too late before it strips white
+            space at their ends, calls the lead section ``Section::::Abstract``, and writes no ``chunk_id``.
     """
     record, places = pages.page(passage.page_id)
     texts, sources, anchors = [], [], []

@@ -198,8 +198,9 @@ def _flat(counts: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]
 
 
 def law_of(part: Part) -> str:
-    """Returns the records read as the sum of their outcomes: ``103 pages read = 66 articles + …``; empty if there is no
-    such sum."""
+    """Returns the number of records read as the sum of their outcomes: ``103 pages read = 66 articles + …``; an empty
+    string if the manifest has no such counts.
+    """
     counts = part.values.get("totals") or part.values.get("records")
     if not isinstance(counts, Mapping):
         return ""

@@ -202,7 +202,7 @@ def read_parts(path: str, kinds: Sequence[Kind[Any]]) -> tuple[Part, ...]:
     """Returns a release and the releases in its folders.
 
     Raises:
-        SetupError: there is no release, or it is of none of these kinds; a DataError if it is damaged.
+        SetupError: there is no release, or its kind cannot be published; a DataError if it is damaged.
     """
     kind = kind_of(read_content(path), join(path, MANIFEST), kinds)
     parts = [Part("", kind, kind.read(path))]
@@ -302,7 +302,7 @@ def holders(rights: tuple[Right, ...]) -> list[str]:
 
 
 def licence_text(subject: Subject, rights: tuple[Right, ...]) -> str:
-    """Returns the content of ``LICENSE``: which licence covers what, and where its text is."""
+    """Returns the content of ``LICENSE``: the licence of each part, and where its text is."""
     parts = [
         f"{subject.title}\n\nEach part is under the licence that is named here; ATTRIBUTION.md lists the authors "
         f"to name."

@@ -64,9 +64,9 @@ def choose_classes(
 ) -> dict[str, str]:
     """Returns the class that each label means; labels of no class are left out.
 
-    The class is an item with exactly this English label (or this ``mul`` label, if it has no English one) that is used
-    as a class, which means that it is a value of P31 or P279 in some statement. If there are several, the one with most
-    instances is chosen, then the one with the lower number.
+    The class is an item with exactly this English label, or with this ``mul`` label if it has no English label. It must
+    be used as a class: it is a value of P31 or P279 in some statement. If there are several such items, the one with
+    most instances is chosen, then the one with the lower number.
 
     Args:
         named: the items that have each label, from ``labelled_items``.

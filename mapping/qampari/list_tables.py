@@ -93,7 +93,7 @@ class _Grid(NamedTuple):
 
 
 def list_name(title: str) -> str | None:
-    """Returns what a list page lists: its title after "List of"; None for other pages.
+    """Returns the subject of a list page, which is its title after "List of"; None for other pages.
 
     >>> list_name("List of lakes of Sweden"), list_name("Lakes of Sweden")
     ('lakes of Sweden', None)

@@ -12,7 +12,7 @@ from mapping.qampari.table_questions import REASONS
 
 
 def meaning(subset: str, outcome: str) -> str:
-    """Returns the meaning of an outcome of a query; some outcomes of table queries have a meaning of their own."""
+    """Returns the meaning of an outcome of a query. Some outcomes have a different meaning for queries about tables."""
     own = REASONS if subset in (TABLE_SIMPLE, TABLE_COMPOSITION) else {}
     return own.get(outcome) or OUTCOMES.get(outcome, "")
 

@@ -121,7 +121,7 @@ class Generator:
         return [len(ids) for ids in self._tokenizer(list(texts), verbose=False)["input_ids"]] if texts else []
 
     def cut(self, text: str, n_tokens: int) -> str:
-        """Returns the beginning of a text, with at most so many tokens."""
+        """Returns the beginning of a text, with at most this number of tokens."""
         if n_tokens < 1:
             return ""
         offsets = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)

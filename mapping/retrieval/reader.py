@@ -122,7 +122,7 @@ class Prompt(NamedTuple):
         return _filled(self.prompt, {"input": own.input, "question": own.text, "passages": filled})
 
     def context(self, hit: Hit) -> ReaderPassage:
-        """Returns a single formatted passage, with the location of its own text."""
+        """Returns a single formatted passage, and where its text is in the result."""
         before, _, after = self.passage.partition("{text}")
         values = {"title": hit.title, "text": hit.text}
         start = len(_filled(before, values))
@@ -181,7 +181,7 @@ class WritingModel(Protocol):
         ...
 
     def cut(self, text: str, n_tokens: int) -> str:
-        """Returns the beginning of a text, at most so many tokens."""
+        """Returns the beginning of a text, with at most this number of tokens."""
         ...
 
     def write(self, prompts: Sequence[tuple[str, ...]]) -> list[str]:

@@ -77,7 +77,9 @@ class SearchSystem:
     tfidf: Mapping[Level, TfidfIndex] = field(default_factory=dict)  # for ``tfidf``, by searched level
 
     def search(self, queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
-        """Finds at most so many documents for each query, best first; vectors are searched for many queries at once."""
+        """Finds at most this number of documents for each query, best first. Vectors are searched for many queries at
+        once.
+        """
         if self.name.endswith(RERANK):
             return self._reranked(queries, n_documents)
         groups = [self._group(group.split(","), queries, n_documents) for group in self.name.split("+")]
@@ -362,7 +364,9 @@ def open_system(
 
 
 def open_index(passages: str, folder: str | None, note: Callable[[str], None] | None) -> PassageIndex:
-    """Opens the index of passages, by default beside them; makes it if it is missing and ``note`` is given."""
+    """Opens the index of passages, by default in the folder next to them. If the index is missing and ``note`` is
+    given, it is built.
+    """
     folder = folder or f"{passages.rstrip('/')}-bm25"
     if note is not None and not Folder.of(folder).exists(MANIFEST):
         PASSAGES_CORPUS.read(passages)  # refuses another kind of release before anything is said

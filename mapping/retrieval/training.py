@@ -113,7 +113,7 @@ class TrainingOptions(Checked):
     """Split of a QAMPARI release; for any other dataset, its folder determines the split."""
 
     def __post_init__(self) -> None:
-        """Raises SetupError for an option of another form."""
+        """Raises SetupError for an option that the form does not use."""
         Checked.__post_init__(self)
         for name in ("top", "negatives", "examples_per_task", "epochs", "batch_size"):
             if getattr(self, name) is not None and name not in _DEFAULTS[self.form]:

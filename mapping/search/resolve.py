@@ -46,8 +46,8 @@ class Resolver:
     """Looks pages up in the memory-mapped index of a release, without reading any page.
 
     A title is tried in this order: the table of known moves; its normal form, following redirects to the end; the same
-    with character references decoded (``AT&amp;T``); the same without a trailing ``#section``. Titles that lead to an
-    article which the release had to reject count as missing.
+    with character references decoded (``AT&amp;T``); the same without a trailing ``#section``. A title counts as
+    missing if it resolves to an article that the build rejected.
     """
 
     def __init__(

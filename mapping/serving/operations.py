@@ -82,7 +82,7 @@ class Served:
         """Opens a release.
 
         Raises:
-            SetupError: the folder holds no finished release of pages.
+            SetupError: the folder is not a finished release of pages.
         """
         with KnowledgeSource.open(path) as source, closing(PageFinder(path, source.manifest, source)) as finder:
             finder.titles.get()  # makes its index in the background, so that similar titles can soon be suggested
@@ -92,7 +92,7 @@ class Served:
         """Sets the search system for passages. Searches run one after another, except with bm25.
 
         Raises:
-            SetupError: the passages are of another release.
+            SetupError: the passages belong to another release.
         """
         if PASSAGES_CORPUS.read(passages).made_from() != self.sha256:
             raise SetupError(f"{passages} was not made from the release that is served; name passages of that release.")

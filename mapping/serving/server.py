@@ -1,7 +1,7 @@
 """Answers operations within limits: as HTTP routes, and as MCP tools over standard input and output or over a route.
 
-By GET, the parameters of an operation are in the URL; by POST, they are JSON. The number of requests answered at once,
-the number of waiting requests, and the time of each are limited.
+In a GET request, the parameters of an operation are in the URL; in a POST request, they are JSON. The server limits the
+number of requests answered at once, the number of waiting requests, and the time of each.
 
 Source: Model Context Protocol, by its official SDK for Python.
 """

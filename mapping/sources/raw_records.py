@@ -174,8 +174,8 @@ class RawRecord(NamedTuple):
         return parse_object(self.text())
 
     def parse_reference(self, what: str) -> Json:
-        """Returns the JSON object of a reference, parsed fast because references are many. ``what`` names it in
-        messages.
+        """Returns the JSON object of a reference. The parser is fast, because there are many references. ``what`` names
+        the object in messages.
 
         Raises:
             RecordError: ``malformed_json``, ``wrong_type``.
@@ -408,7 +408,7 @@ def readable_records(path: str) -> Iterator[Json]:
 
 
 def check_shape(path: str, raws: Iterable[RawRecord], fits: Callable[[Json], bool], *, expected: str) -> None:
-    """Checks the first records of a file; raises SetupError if none of them is as expected."""
+    """Checks the first records of a file. Raises SetupError if none of them has the expected form."""
     first = b""
     for raw in islice(raws, _N_PEEKED):
         first = first or raw.data

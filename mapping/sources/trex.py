@@ -100,7 +100,7 @@ class TrexDocument(NamedTuple):
 class StatedFact(NamedTuple):
     """A fact as stated by one sentence, with Wikidata ids; the object may be a literal, as written.
 
-    The surfaces are the words used in the sentence; None for what it does not name.
+    The surfaces are the words used in the sentence; None for an entity that the sentence does not name.
     """
 
     subject: str

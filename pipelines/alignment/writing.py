@@ -76,7 +76,7 @@ class DatasetPart:
 
     @property
     def is_sampled(self) -> bool:
-        """Returns whether the dataset has no splits of its own, see ``mapping.decide``."""
+        """Returns whether the dataset has no predefined splits, see ``mapping.decide``."""
         return self.options.choices.sample_records is not None
 
 

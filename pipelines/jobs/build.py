@@ -104,7 +104,7 @@ def read_inputs(options: BuildOptions, *, progress: Progress) -> BuildInputs:
 
     Raises:
         BadDumpError: the dump has errors.
-        SetupError: a file is missing or not what it should be.
+        SetupError: a file is missing, or does not belong to this dump.
     """
     for name in ("page_props", "wikidata", "siteinfo", "only_titles"):
         path = getattr(options, name)

@@ -1,8 +1,8 @@
 """Aligns datasets: finds the evidence of their examples in a release.
 
-One pipeline aligns one dataset or all datasets of a configuration. Each dataset is read by one worker. Only the
+One pipeline aligns one dataset, or all datasets of a configuration. Each dataset is read by one worker. Only the
 necessary pages are read, each once for the evidence of all datasets. Outcomes are joined with the chunks of their
-records, which are then filtered and written. No text is shuffled, and memory holds one chunk.
+records, which are then filtered and written. Texts are not shuffled. Memory: one chunk.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def make_pageviews(
 
 
 def check_views_files(paths: Sequence[str]) -> None:
-    """Rejects files whose views must not be summed.
+    """Rejects files whose views must not be summed, because they would be counted twice or are not by users.
 
     Raises:
         SetupError: views by programs, or views of a day together with views of its month.

@@ -52,8 +52,9 @@ QUERIES_TOGETHER = 8
 """Number of questions that a worker reranks at once. With a hundred passages each, this takes a small model some
 seconds on one core."""
 QUESTIONS_TOGETHER = 16
-"""Number of questions that a worker reads at once. A batch contains only these, so their answers depend on no other
-questions."""
+"""Number of questions that a worker reads at once. A batch contains only these questions, so their answers do not
+depend on other questions.
+"""
 _FOUND = "found"
 
 

@@ -36,7 +36,7 @@ broken."""
 MAX_DEATHS = 10
 """Maximum crashes per chunk that no row caused, before the job fails."""
 MAX_KILLS = 3
-"""How often a row's own process must be killed from outside before the row counts as the cause."""
+"""Number of times that the separate process of a row must be killed from outside before the row counts as the cause."""
 
 CHUNKS, REJECTED, COUNTS = "chunks", "rejected", "counts"
 Chunk: TypeAlias = "BatchRef | pa.RecordBatch | None"
@@ -161,7 +161,7 @@ class _DoChunk(WorkerDoFn):
 
 
 def do_guarded(guard: Guard, task: dict[str, Any]) -> None:
-    """Processes a chunk, as often as necessary.
+    """Processes a chunk, and repeats this as often as necessary.
 
     Raises:
         SetupError: the function raised it, or the process crashed too often, caused by rows or by other events.

@@ -22,7 +22,7 @@ from pipelines.runners.job_server import beam_jar, check_java, given_jar, jvm_fl
 WORKER_COMMAND = "kbsource-worker"
 DATAFLOW_RUNNER = "DataflowRunner"
 ENVIRONMENT_CACHE_MS = 60_000
-"""How long an idle Python worker waits for the next stage. Starting a worker takes seconds."""
+"""Time that an idle Python worker waits for the next stage, in milliseconds. Starting a worker takes seconds."""
 # Flink retries a task with the waiting worker, even if it is dead, so a killed worker must be dropped before.
 _FLINK_ENVIRONMENT_CACHE_MS = 2_000
 

@@ -32,8 +32,8 @@ class NotRunError(Exception):
 
     Args:
         result: of the function that was called instead.
-        sample: returns what the job would take with a number of workers, from a run over samples of its input; None if
-            the job has no such function.
+        sample: returns an estimate for a number of workers, from a run over samples of the job's input; None if the job
+            has no such function.
     """
 
     def __init__(self, result: Any, sample: Callable[[int], Any] | None = None) -> None:

@@ -116,9 +116,8 @@ class CutPassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """(key, pages) -> passages with exact positions: consecutive whole sentences, or the unit in the options.
 
     Pages are a ``BatchRef`` or a record batch with the columns ``page_id``, ``title`` and ``elements`` of the table
-    ``pages``. Elements need ``kind``, ``marker``, ``section`` and ``text``.
-    ``mapping.passages.corpus.PAGE_COLUMNS`` lists them for ``ReadPages``, and ``TABLE_COLUMNS`` what is needed with the
-    option ``tables``.
+    ``pages``. Elements need ``kind``, ``marker``, ``section`` and ``text``. ``mapping.passages.corpus.PAGE_COLUMNS``
+    lists the columns for ``ReadPages``, and ``TABLE_COLUMNS`` lists those for the option ``tables``.
 
     Outputs, as in ``GuardedMap``:
         ``chunks``: (key, ``BatchRef``) with a folder, else (key, record batch), with the schema
