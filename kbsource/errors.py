@@ -102,7 +102,7 @@ class DataError(SetupError):
 
 
 class StoreError(OSError):
-    """A store, or the connection to it, still fails after all retries."""
+    """A store, or the connection to it, still failed after all retries."""
 
 
 class RecordError(Exception):
@@ -159,10 +159,10 @@ def told_fault(values: Mapping[str, str]) -> SetupError:
 
 @contextmanager
 def named_faults() -> Iterator[None]:
-    """Turns faults of the machine and damaged tables into errors that name the remedy.
+    """Converts faults of the machine and damaged tables into errors that name the remedy.
 
     Raises:
-        SetupError: instead of an error that has a ``lasting_fault``. Other errors propagate unchanged.
+        SetupError: for an error that has a ``lasting_fault``. Other errors propagate unchanged.
     """
     try:
         yield
@@ -176,9 +176,9 @@ def named_faults() -> Iterator[None]:
 
 
 def lasting_fault(error: Exception) -> SetupError | None:
-    """Returns what is wrong with the machine, or with a table (a DataError), and how to mend it.
+    """Returns an error that describes a fault of the machine, or of a table (a DataError), and its remedy.
 
-    None for other faults, including those that may pass on a retry.
+    Returns None for other faults, including faults that may disappear after a retry.
     """
     if isinstance(error, StoreError):
         return SetupError(f"{error}. Make sure that the store answers {_AGAIN}")
@@ -209,8 +209,8 @@ def _is_of_values(error: Exception) -> bool:
 
 
 def disk_fault(report: str) -> SetupError | None:
-    """Returns the error for a full or unwritable disk reported by a library or another process; None if the report
-    is about something else.
+    """Returns the error for a full or unwritable disk, from the report of a library or another process; None if the
+    report is about something else.
     """
     for line in report.split("\n"):
         if _OUT_OF_MEMORY in line:

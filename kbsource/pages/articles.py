@@ -97,7 +97,7 @@ class PageParser:
     """Parses a wiki's articles. It holds caches; create one per process."""
 
     def __init__(self, site: Site, **further: Any) -> None:
-        """Creates a parser; takes the same arguments as ``WikitextParser``."""
+        """Creates a parser. The arguments are the same as for ``WikitextParser``."""
         self._parser = WikitextParser(site, **further)
 
     def parse(self, raw: RawPage, *, leave_out_references: bool = False) -> ParsedPage:
@@ -146,11 +146,11 @@ def resolve_page(
     *,
     spreads_tables: bool = False,
 ) -> Page:
-    """Returns the page as it is released: every link is looked up in the index of the same dump, and redirects are
+    """Returns the page as it is released. Every link is looked up in the index of the same dump, and redirects are
     followed.
 
-    Without ``properties``, pages have no items, and only their own wikitext marks disambiguation pages. With
-    ``spreads_tables``, cells are repeated over the rows and columns that they cover.
+    Without ``properties``, pages have no items, and a page is a disambiguation page only if its wikitext says so. With
+    ``spreads_tables``, cells are repeated in the rows and columns that they cover.
     """
     raw, text = parsed.raw, parsed.text
     page_id, title = raw.page_id, raw.title
@@ -313,8 +313,8 @@ class Parser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MakePages:
-    """Creates the chunk function of a build, once the folders of index and definitions are known, local or in a
-    store.
+    """Creates the chunk function of a build when the folders of index and definitions are known. They may be local or
+    in a bucket.
     """
 
     site: Site  #: facts about the wiki
@@ -382,15 +382,15 @@ class _Article:
 
 
 class PageChunks:
-    """Parses raw articles of schema ``StagedArticle``, resolves their links, and yields pages of schema ``row``, with
-    the column ``dependencies`` if requested.
+    """Parses raw articles of schema ``StagedArticle``, resolves their links, and yields pages of schema ``row``. The
+    pages have the column ``dependencies`` if it is requested.
 
-    If parsing an article ends the process or fails, the article is extracted by the fallback, with the status
-    ``fallback_timeout``, ``fallback_crash`` or ``fallback_error``. If references are read, it is first parsed again
-    without them. An article that fails in the fallback too is rejected.
+    If parsing an article crashes the process or fails, the fallback extracts the article, with the status
+    ``fallback_timeout``, ``fallback_crash`` or ``fallback_error``. If references are read, the article is first parsed
+    again without them. An article is rejected if the fallback fails too.
 
-    A RecordError is a failure too. ``skipped`` contains the sources of the articles to leave out. A page of ``base``
-    is reused if parsing would give the same page.
+    A RecordError counts as a failure. ``skipped`` contains the sources of the articles to leave out. A page of ``base``
+    is reused if parsing would return the same page.
 
     The report counts ``articles``, ``skipped`` and ``taken_over``; its facts are ``statuses``, ``losses`` and
     ``findings`` by name, and the rows of ``templates``.

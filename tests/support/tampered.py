@@ -403,7 +403,7 @@ _PASSAGES = (
         for name in ("pages", "passages", "words", "long_passages", "pages_without_text")
     ),
     Tampered("the manifest counts one word", _counted("words", lambda count: 1), "counts", "counts.words"),
-    Tampered("the manifest has no counts", manifest(put({}, "counts")), "manifest", "it does not say 'passages'"),
+    Tampered("the manifest has no counts", manifest(put({}, "counts")), "manifest", "the entry 'passages' is missing"),
     Tampered(
         "a file of the table is missing", unlisted(PASSAGES), "missing", _NO_FILE, also=_COUNTED, is_compared=True
     ),
@@ -646,10 +646,10 @@ _CONTEXTS = (
     _ill(
         "a score is a whole number", "'score': expected a number with a point, found 50", put(50, 0, "ctxs", 0, "score")
     ),
-    _ill("a ranked passage is there twice", "line 1: a ranked passage comes twice", put("4__0", 0, "ctxs", 0, "id")),
+    _ill("a ranked passage is there twice", "line 1: a ranked passage appears twice", put("4__0", 0, "ctxs", 0, "id")),
     _ill(
         "more passages are ranked than allowed",
-        "line 1: 10 ranked passages, 9 were asked for",
+        "line 1: 10 ranked passages, but 9 were requested",
         lambda read: read[0]["ctxs"].append({**read[0]["ctxs"][0], "id": "0__0"}),
     ),
     _ill("a question is there twice", f"line 3: {_DEV} was given before", again(0), also=()),
@@ -697,7 +697,7 @@ _CONTEXTS = (
         "the manifest has no counts",
         manifest(put({}, "counts")),
         "manifest",
-        "options and counts are not those of questions with passages",
+        "options or counts do not match those of questions with passages",
     ),
     Tampered(
         "a file for readers is missing",

@@ -126,7 +126,9 @@ def test_too_many_bad_rows_end_the_job() -> None:
     moods = tuple((n, "raise") for n in range(1, 30))
     _ = pipeline | beam.Create([chunk(0, *range(1, 30))]) | GuardedMap(Doubling(moods))
 
-    with pytest.raises(SetupError, match=r"(?s)chunk 0-0: 26 rows ended the process .* row 26: error, .*IndexError"):
+    with pytest.raises(
+        SetupError, match=r"(?s)chunk 0-0: 26 rows crashed the worker process.* row 26: error, .*IndexError"
+    ):
         run_pipeline(pipeline, "test")
 
 
