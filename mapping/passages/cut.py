@@ -74,14 +74,14 @@ class PassageSpan(Row):
 
 
 class Passage(Row):
-    """One row per passage, in the order of the release that it is cut from."""
+    """One row per passage, in the order of the release from which it is cut."""
 
     passage_id: Annotated[str, "page id, two underscores, number; unique"]
-    page_id: Annotated[int, "page of the knowledge source that the passage is cut from"]
+    page_id: Annotated[int, "page from which the passage is cut"]
     title: Annotated[str, "title of that page"]
     number: Annotated[Int32, "position among the passages of its page, from 0"]
     n_words: Annotated[Int32, "number of words in the passage; number of tokens with `--unit tokens-N`"]
-    text: Annotated[str, "the pieces in `spans`, joined, or rows of a table; see docs/passages.md"]
+    text: Annotated[str, "the texts of `spans`, joined; or rows of a table, see docs/passages.md"]
     spans: Annotated[
         tuple[PassageSpan, ...],
         "the location of the passage in the page, in order; at most one span per element, none for rows of a table",
