@@ -31,7 +31,7 @@ class Anchor(Row):
 
     element: Annotated[Int32, "index into elements"]
     start: Annotated[Int32, "first code point in elements[element].text"]
-    end: Annotated[Int32, "one past its last code point"]
+    end: Annotated[Int32, "end of the span, one past its last code point"]
     text: Annotated[str, "elements[element].text[start:end], exactly"]
     target_title: Annotated[str, "title after redirects; if the link does not resolve, the normalised title as written"]
     target_fragment: Annotated[str | None, "section of the target, from the link or the redirect"]
@@ -44,7 +44,7 @@ class CellLink(Row):
     """An internal link in a table cell or infobox value."""
 
     start: Annotated[Int32, "first code point of the link in the text"]
-    end: Annotated[Int32, "one past its last code point"]
+    end: Annotated[Int32, "end of the span, one past its last code point"]
     target_title: Annotated[str, "title after redirects; if the link does not resolve, the normalised title as written"]
     target_fragment: Annotated[str | None, "section of the target"]
     target_page_id: Annotated[int | None, "page id of the article; null when the dump has no such article"]

@@ -54,9 +54,9 @@ REASONS: dict[str, str] = {
 
 FALLBACKS: dict[str, str] = {
     "ok": "parsed",
-    "fallback_error": "the parser raised an error; extracted in the simplest way",
-    "fallback_timeout": "the parser took longer than --page-timeout; extracted in the simplest way",
-    "fallback_crash": "the parser's process crashed or met its memory limit; extracted in the simplest way",
+    "fallback_error": "the parser raised an error; a simpler method extracted the page",
+    "fallback_timeout": "the parser took longer than --page-timeout; a simpler method extracted the page",
+    "fallback_crash": "the parser's process crashed or met its memory limit; a simpler method extracted the page",
 }
 """Value of ``parse_status`` -> meaning."""
 

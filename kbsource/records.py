@@ -185,7 +185,7 @@ class TemplateRow(Row):
         int, "visible characters of its arguments, or in HTML of its output, that were not carried over"
     ]
     example_title: Annotated[str | None, "first article that loses characters"]
-    example: Annotated[str | None, "the use in that article, shortened"]
+    example: Annotated[str | None, "the use in this article, shortened"]
 
 
 class ShownUse(Row):

@@ -124,9 +124,9 @@ class Span(Row):
     """
 
     start_element: Annotated[Int32, "element of the release where the span starts"]
-    start_char: Annotated[Int32, "first code point in that element's text"]
+    start_char: Annotated[Int32, "first code point of the span in the element's text"]
     end_element: Annotated[Int32, "element where the span ends"]
-    end_char: Annotated[Int32, "one past the last code point in that element's text"]
+    end_char: Annotated[Int32, "end of the span in the element's text, one past its last code point"]
     score: Annotated[float, "BLEU, 0.0 to 1.0"]
     match: Annotated[str, "exact | normalised | bleu | rescued"]
 
@@ -135,9 +135,9 @@ class Place(Row):
     """The location of a span in the numbering of the output file, half-open."""
 
     start_paragraph_id: Annotated[Int32, "paragraph in the numbering of the output file"]
-    start_character: Annotated[Int32, "first code point in that paragraph"]
+    start_character: Annotated[Int32, "first code point of the span in the paragraph"]
     end_paragraph_id: Annotated[Int32, "paragraph where the span ends"]
-    end_character: Annotated[Int32, "one past the last code point in that paragraph"]
+    end_character: Annotated[Int32, "end of the span in the paragraph, one past its last code point"]
 
 
 class Suggestion(Row):
@@ -177,7 +177,7 @@ class Alignment(Row):
     output: Annotated[Int32, "number of the output in the record as read, from 0; -1 for partial evidence"] = 0
     evidence: Annotated[Int32, "number of the evidence in its output, from 0"] = 0
     file: Annotated[str, "base name of the input file"] = ""
-    line: Annotated[int, "line of that file, or number of the element in an array"] = 0
+    line: Annotated[int, "line of the file, or number of the element in an array"] = 0
     fallback: Annotated[PageKey | None, Columns("fallback_")] = None
     hypothesis: Annotated[str | None, "sentence that a model judged the span against"] = None
     hypothesis_kind: Annotated[str | None, "source of the hypothesis: claim | answer | triple | evidence"] = None
@@ -243,7 +243,7 @@ class RecordFate(Row):
         "id of the record; for a merged record, the id of the record into which it was merged; null without an id",
     ]
     file: Annotated[str, "base name of the input file"]
-    line: Annotated[int, "line of that file, or number of the element in an array"]
+    line: Annotated[int, "line of the file, or number of the element in an array"]
     outcome: Annotated[str, "written | dropped | excluded | rejected | merged"]
     reason: Annotated[str | None, "reason why the record is not written; null for written and merged records"] = None
     score: Annotated[float | None, "score of the best evidence set, which is the score of the worst span in it"] = None

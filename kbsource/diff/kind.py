@@ -132,11 +132,11 @@ class SpanChange(Row):
     old_page_id: Annotated[int, "page of the old release"]
     old_element: Annotated[Int32, "element of that page; the segments of an element cover it in order"]
     old_start: Annotated[Int32, "first code point of the segment"]
-    old_end: Annotated[Int32, "one past its last code point"]
+    old_end: Annotated[Int32, "end of the span, one past its last code point"]
     new_page_id: Annotated[int | None, "page of the new release; null for gone"]
     new_element: Annotated[Int32 | None, "element of that page"]
     new_start: Annotated[Int32 | None, "first code point of the new segment"]
-    new_end: Annotated[Int32 | None, "one past its last code point"]
+    new_end: Annotated[Int32 | None, "end of the span, one past its last code point"]
     outcome: Annotated[str, _values(SPAN_OUTCOMES)]
     score: Annotated[float | None, "similarity by words, 1.0 for the same text; null for gone"]
 

@@ -96,7 +96,7 @@ class ReferenceUse(Row):
     within: Annotated[Int32 | None, "reference whose text contains the marker"] = None
     pages: Annotated[str | None, "pages given with the marker"] = None
     sentence_start: Annotated[Int32 | None, "first code point of the sentence before the marker"] = None
-    sentence_end: Annotated[Int32 | None, "one past its last code point"] = None
+    sentence_end: Annotated[Int32 | None, "end of the span, one past its last code point"] = None
     section: Annotated[tuple[str, ...], "headings above the marker, outermost first"] = ()
 
 

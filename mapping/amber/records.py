@@ -154,7 +154,7 @@ class FullValue(Row):
     qid: Annotated[str | None, "item; null for a quantity"] = None
     amount: Annotated[str | None, "amount of a quantity, with its sign"] = None
     unit: Annotated[str | None, "unit of the amount: 1, or the URL of an item"] = None
-    aliases: Annotated[tuple[str, ...], "label, then aliases; the amount without its sign"] = ()
+    aliases: Annotated[tuple[str, ...], "label, then aliases; for a quantity, the amount without its sign"] = ()
     additional_aliases: Annotated[
         tuple[str, ...],
         "names of the item's practitioners or users; for a quantity, the number in words",
@@ -195,9 +195,9 @@ class Signals(Row):
 
     bleu: Annotated[float | None, "BLEU of name, property and value against the span; null if there is no span"]
     start_element: Annotated[int | None, "number of the element where the span that best states the tuple starts"]
-    start_char: Annotated[int | None, "first code point of the span in that element"]
+    start_char: Annotated[int | None, "first code point of the span in the element's text"]
     end_element: Annotated[int | None, "number of the element where the span ends"]
-    end_char: Annotated[int | None, "one past the last code point of the span in that element"]
+    end_char: Annotated[int | None, "end of the span in the element's text, one past its last code point"]
     text: Annotated[str | None, "text of the span"]
     hypothesis: Annotated[str, "the tuple as a sentence, with a value that was found"]
     entailment: Annotated[float | None, "probability of entailment; null if not judged"] = None

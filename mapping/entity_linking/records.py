@@ -57,7 +57,7 @@ class Alias(Row):
 
     mention: Annotated[str, "text of links as written, with normalised white space"]
     page_id: Annotated[int, "page to which these links resolve"]
-    title: Annotated[str, "title of that page"]
+    title: Annotated[str, "title of the page"]
     count: Annotated[int, "number of links with this text to this page"]
     prior: Annotated[float, "P(page given mention): share of the links with this text that resolve to this page"]
     link_probability: Annotated[
@@ -72,9 +72,9 @@ class StoredLink(Row):
 
     record_id: Annotated[str, "id of the record: blink-train-0, blink-dev-0, …"]
     page_id: Annotated[int, "page that contains the link"]
-    element: Annotated[Int32, "number of the element in that page"]
-    start_char: Annotated[Int32, "first code point of the mention in that element's text"]
-    end_char: Annotated[Int32, "one past the last code point of the mention"]
+    element: Annotated[Int32, "number of the element in the page"]
+    start_char: Annotated[Int32, "first code point of the mention in the element's text"]
+    end_char: Annotated[Int32, "end of the mention in the element's text, one past its last code point"]
     target_page_id: Annotated[int, "page to which the link resolves"]
 
 

@@ -69,8 +69,8 @@ class PassageSpan(Row):
     """Part of an element: a half-open range of code points of its text."""
 
     element: Annotated[Int32, "number of the element in the page"]
-    start_char: Annotated[Int32, "first code point in that element's text"]
-    end_char: Annotated[Int32, "one past the last code point in that element's text"]
+    start_char: Annotated[Int32, "first code point of the span in the element's text"]
+    end_char: Annotated[Int32, "end of the span in the element's text, one past its last code point"]
 
 
 class Passage(Row):
@@ -78,7 +78,7 @@ class Passage(Row):
 
     passage_id: Annotated[str, "page id, two underscores, number; unique"]
     page_id: Annotated[int, "page from which the passage is cut"]
-    title: Annotated[str, "title of that page"]
+    title: Annotated[str, "title of the page"]
     number: Annotated[Int32, "position among the passages of its page, from 0"]
     n_words: Annotated[Int32, "number of words in the passage; number of tokens with `--unit tokens-N`"]
     text: Annotated[str, "the texts of `spans`, joined; or rows of a table, see docs/passages.md"]

@@ -15,10 +15,10 @@ class ProofText(Row):
 
     text: Annotated[str, "the sentence that proves it, with the sentences before it"]
     page_id: Annotated[int, "page of the knowledge source that contains it"]
-    title: Annotated[str, "title of that page"]
+    title: Annotated[str, "title of the page"]
     element: Annotated[Int32, "number of the element"]
-    start_char: Annotated[Int32, "first code point in that element's text"]
-    end_char: Annotated[Int32, "one past the last code point in that element's text"]
+    start_char: Annotated[Int32, "first code point of the span in the element's text"]
+    end_char: Annotated[Int32, "end of the span in the element's text, one past its last code point"]
     sentence_char: Annotated[
         Int32,
         "first code point, in the element's text, of the sentence that names answer or entity",
