@@ -16,7 +16,6 @@ from kbsource.wikitext.markers import (
     HEADING,
     LIST,
     LITERAL_OF,
-    N_DIGITS,
     NUMBER,
     PRE,
     TEMPLATE_LINK,
@@ -214,8 +213,9 @@ def _join_cuts(text: str, has_prefixes: bool) -> str:
     for piece in pieces:
         first = piece[:1]
         if is_numbered and first in _DIGITS:
-            numbers += piece[:N_DIGITS]
-            piece = piece[N_DIGITS:]
+            rest = piece.lstrip(DIGITS)
+            numbers += piece[: len(piece) - len(rest)]
+            piece = rest
             first = piece[:1]
         if first not in _AFTER_CUT:
             if is_spaced:
