@@ -86,7 +86,7 @@ class Fate(Row):
     span: Annotated[Span | None, Columns()]
     text: Annotated[str | None, "the text of the span"]
     infobox: Annotated[str | None, "first infobox of the page in the first release that has it; null without infobox"]
-    size: Annotated[str | None, "size class of the page in the release; null if no release has the page"]
+    size: Annotated[str | None, "size class of the page in the first release that has it; null if no release has it"]
     is_searched: Annotated[bool, "false if the page is missing, or is the same as in an earlier release"]
 
 

@@ -178,7 +178,7 @@ class NamedEntity(Row):
 
     qid: Annotated[str, "Wikidata item"]
     popularity: Annotated[float, "decimal logarithm of its page views"]
-    is_head: Annotated[bool, "true for the most popular of all entities with the name"]
+    is_head: Annotated[bool, "true for the head, the most popular entity of the set"]
     aliases: Annotated[tuple[str, ...], "label, then aliases"]
     entity_types: Annotated[tuple[str, ...], "values of P31"]
     wikipedia: Annotated[tuple[PageRef, ...], "its pages in the knowledge source"]
