@@ -17,7 +17,7 @@ REASONS: dict[str, str] = {
     "damaged_gzip": "a gzip file that cannot be decoded from this point on",
     "damaged_zstd": "a Zstandard file that cannot be decoded from this point on",
     "damaged_xz": "an xz file that cannot be decoded from this point on",
-    "duplicate_entity": "another line has the same entity, in a newer revision or earlier",
+    "duplicate_entity": "another line has the same entity and is kept: its revision is newer, or it comes first",
     "duplicate_page_id": "another page has the same id; the newest revision is kept",
     "entity_crash": "the process crashed or reached its memory limit while reading the entity",
     "entity_error": "the process ended with an error while reading the entity",
@@ -39,7 +39,7 @@ REASONS: dict[str, str] = {
     "missing_field": "a page without title, id or revision, an entity without id or type, a property without datatype",
     "offset_law": "a span that does not match its text",
     "page_crash": "both the parser and the fallback crashed on the page",
-    "page_cut": "the page has no beginning, or no end: the file, or a readable part of it, ends first",
+    "page_cut": "the page has no beginning or no end, because the file, or a readable part of it, ends there",
     "page_error": "both the parser and the fallback failed on the page",
     "page_law": "a page that breaks an invariant of pages",
     "page_timeout": "neither the parser nor the fallback finished within the time limit for a page",
@@ -54,9 +54,9 @@ REASONS: dict[str, str] = {
 
 FALLBACKS: dict[str, str] = {
     "ok": "parsed",
-    "fallback_error": "the parser raised an error; extracted in the simplest way",
-    "fallback_timeout": "the parser took longer than --page-timeout; extracted in the simplest way",
-    "fallback_crash": "the parser's process crashed or met its memory limit; extracted in the simplest way",
+    "fallback_error": "the parser raised an error; a simpler method extracted the page",
+    "fallback_timeout": "the parser took longer than --page-timeout; a simpler method extracted the page",
+    "fallback_crash": "the parser's process crashed or met its memory limit; a simpler method extracted the page",
 }
 """Value of ``parse_status`` -> meaning."""
 
