@@ -1,5 +1,5 @@
-"""The content of a page: elements of running text with their links, tables and infoboxes. ``kbsource.records`` exports
-these rows too.
+"""The content of a page: elements of running text with their links, tables and infoboxes. ``kbsource.records`` also
+exports these rows.
 
 All spans are half-open, ``[start, end)``, in Unicode code points of the stored element's text.
 """
@@ -86,7 +86,7 @@ class Infobox(Row):
 
 
 class PageContent(Protocol):
-    """The columns of a page that a text of it is made from."""
+    """The columns of a page from which its text can be rendered."""
 
     @property
     def url(self) -> str: ...

@@ -145,7 +145,7 @@ class Page(Row):
         return text_form("markdown", without, has_links=links).text(self)
 
     def html(self, *, links: bool = False, without: str | Iterable[str] = ()) -> str:
-        """Returns the page as HTML, title included. Takes the same arguments as ``markdown``."""
+        """Returns the page as HTML, title included. The arguments are the same as for ``markdown``."""
         return HtmlPage(self, Without(without), has_links=links).text()
 
     def to_dict(self) -> dict[str, Any]:

@@ -90,11 +90,11 @@ class Fate(Row):
     is_searched: Annotated[bool, "false if the page is missing, or is the same as in an earlier release"]
 
 
-_STANDS = f"Evidence stands where it is {', '.join(name.replace('_', ' ') for name in STANDING)}."
+_STANDS = f"Evidence counts as present if its outcome is {', '.join(name.replace('_', ' ') for name in STANDING)}."
 _HOW_MUCH = "How much stands"
 MEASURES = (
     Measure(
-        "Evidence that stands, by release",
+        "Evidence still present, by release",
         f"""select dump_date as release, count_if(fate in {STANDING}) / count(*) as stands from fates
         group by fates.release, dump_date order by fates.release""",
         section=_HOW_MUCH,

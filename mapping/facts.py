@@ -205,7 +205,7 @@ def compared(old: Sequence[FactAnswer], new: Sequence[FactAnswer]) -> str:
 def with_common(
     old: Sequence[FactAnswer], new: Sequence[FactAnswer]
 ) -> tuple[tuple[FactAnswer, ...], tuple[FactAnswer, ...]]:
-    """Returns the answers of two releases, each marked with whether both releases have it."""
+    """Returns the answers of two releases. Each answer has a flag that is true if both releases contain it."""
     common = {answer.value for answer in old} & {answer.value for answer in new}
     old, new = ([replace(answer, is_common=answer.value in common) for answer in answers] for answers in (old, new))
     return tuple(old), tuple(new)

@@ -83,7 +83,7 @@ class Example:
     file: str
     line: int
     partial: tuple[Evidence, ...] = ()
-    """Evidence that contains part of what is needed. It is written as ``meta.partial_evidence``."""
+    """Evidence that contains only a part of the needed information. It is written as ``meta.partial_evidence``."""
 
 
 @dataclass(frozen=True, slots=True)

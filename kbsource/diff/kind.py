@@ -41,7 +41,7 @@ PAGE_OUTCOMES = {
     "split": "a new page whose id, or else whose title, belonged to a redirect that resolved to a page",
     "added": "any other new page",
 }
-"""Outcomes of a page. If a page is in both releases, its text may have changed whatever its outcome is."""
+"""Outcomes of a page. If a page is in both releases, its text may have changed whatever the outcome."""
 
 SPAN_OUTCOMES = {
     "same": "the same text in its order",
@@ -51,8 +51,8 @@ SPAN_OUTCOMES = {
     "other_page": "the same text in another page that did not have it before",
     "gone": "none of these",
 }
-"""Outcomes of a segment of an element. Every outcome but the last has a new segment; it is equal to the old one
-unless edited.
+"""Outcomes of a segment of an element. Every outcome but the last has a new segment, which equals the old one unless
+the outcome is ``edited``.
 """
 
 SECTION_OUTCOMES = {
@@ -157,7 +157,7 @@ _LIMITS = ("limit_pages", "only_titles")
 
 
 def side_facts(manifest: PagesManifest) -> dict[str, Any]:
-    """Returns the facts of either release for the diff's manifest: its names, and what its dump or options
+    """Returns the facts about one of the two releases for the diff's manifest: its names, and what its dump or options
     exclude.
     """
     given = {name: manifest.options[name] for name in _LIMITS if manifest.options.get(name)}
@@ -165,7 +165,7 @@ def side_facts(manifest: PagesManifest) -> dict[str, Any]:
 
 
 def doubts(values: Mapping[str, Any]) -> Iterator[str]:
-    """Lists the facts in a diff's manifest that may make pages look gone or added although they are not."""
+    """Lists the facts in a diff's manifest because of which pages may look gone or added although they are not."""
     for side, taken_for in (("new", "gone or merged"), ("old", "added or split")):
         facts = values.get(side) or {}
         snapshot = f"{facts.get('wiki')} of {facts.get('dump_date') or 'unknown date'}"

@@ -94,8 +94,8 @@ class Sitelink(Row):
 
 
 class Statement(Row):
-    """One row per statement of an item or property, in the order of the dump; references are left out. The
-    qualifiers have the columns from `snak` to `globe` too.
+    """One row per statement of an item or property, in the order of the dump; references are left out. The qualifiers
+    have the columns from `snak` to `globe` too.
     """
 
     entity_id: Annotated[str, "item or property that the statement is about"]
@@ -128,7 +128,9 @@ WIKIDATA_TABLES: dict[str, pa.Schema] = {
 
 @dataclass(frozen=True, slots=True)
 class EntityCounts(Counted):
-    """Counts of the lines read by outcome; invariant: lines_read = items + properties + other_entities + rejected."""
+    """Counts of the lines read by outcome. The invariant is lines_read = items + properties + other_entities +
+    rejected.
+    """
 
     lines_read: Count = 0
     items: Count = 0

@@ -155,7 +155,7 @@ _SPACES = re.compile("   *")  # two spaces or more; written so that the search b
 
 def single_spaces(text: str) -> str:
     """Returns the text with every run of spaces as a single space."""
-    return " ".join(_SPACES.split(text))
+    return " ".join(_SPACES.split(text)) if "  " in text else text
 
 
 @lru_cache(maxsize=1 << 12)

@@ -49,11 +49,13 @@ class AmberOptions(Checked):
     lang: Language = "en"
     """Language of names; numbers are written in words only in English."""
     gap_on: GapScale = "log10"
-    """Scale on which the popularities of head and tail must differ by a tenth: log10: logarithms of the views, as in
-    the authors' code; views: views, as in the paper."""
+    """Scale on which the popularities of head and tail must differ by a tenth. log10: logarithms of the views, as in
+    the authors' code; views: views, as in the paper.
+    """
     head_scope: HeadScope = "all"
-    """Entities among which the head, the most popular one, is looked for. all: every entity with the name, as in the
-    authors' code; collection: only entities of the collection."""
+    """Entities among which the head, the most popular entity, is chosen. all: every entity with the name, as in the
+    authors' code; collection: only entities of the collection.
+    """
     complex_types: bool = False
     """For entities of several types, use only properties that are listed for exactly one of them."""
     templates: TemplateForm = "corrected"
@@ -61,11 +63,13 @@ class AmberOptions(Checked):
     typed_templates: bool = False
     """Word questions by the type of the value, if there are templates for it."""
     false_objects: FalseObjects = "code"
-    """Where the objects of false claims are most popular: code: in the collection's own tuples, as in the authors'
-    code; wikidata: in all entities, as in the paper."""
+    """Where the popularity of the objects of false claims is counted. code: in the collection's own tuples, as in the
+    authors' code; wikidata: in all entities, as in the paper.
+    """
     pages_per_item: PagesPerItem = "one"
-    """Gold pages of an entity: one: the page that has the item; all: also pages that claim the item of another page, as
-    in the published sets."""
+    """Gold pages of an entity. one: the page that has the item; all: also pages that claim the item of another page, as
+    in the published sets.
+    """
 
 
 AMBER_CHOICES: Choices = {
@@ -286,7 +290,8 @@ def load_collections(path: str | None, names: Sequence[str], templates: Template
         templates: ``released`` uses the wording of the published files where the file has it.
 
     Raises:
-        SetupError: the file is invalid, or a name is unknown; the message names file, entry and what was expected.
+        SetupError: the file is invalid, or a name is unknown. The message names the file, the entry and the expected
+            value.
     """
     if path is None:
         path, data = _OWN, json.loads(resources.files("mapping.amber").joinpath("collections.json").read_bytes())
@@ -306,7 +311,7 @@ class _Reader:
     def collection(self, name: str, data: Any, templates: TemplateForm) -> Collection:
         own = dict(self.entries(name, data, "name"))
         if own.keys() - {_RELEASED} != _KEYS:
-            self._fail(name, f"{', '.join(sorted(_KEYS))} and perhaps {_RELEASED}", ", ".join(own))
+            self._fail(name, f"{', '.join(sorted(_KEYS))}, and optionally {_RELEASED}", ", ".join(own))
         types = {
             type_id: self._texts(f"{name}.types.{type_id}", many, "property")
             for type_id, many in self.entries(f"{name}.types", own["types"], "item")
@@ -351,7 +356,7 @@ class _Reader:
 
     def _typed(self, place: str, data: Any) -> dict[str, tuple[str, ...]]:
         if not isinstance(data, Mapping) or ANY not in data:
-            self._fail(place, f"templates by type, {ANY} among them", data)
+            self._fail(place, f"templates by type, including {ANY}", data)
         return {type_id: self._templates(f"{place}.{type_id}", many, 1) for type_id, many in data.items()}
 
     def _templates(self, place: str, data: Any, n_things: int) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 cell.
 
 A cell that spans rows is repeated in each of them, as readers see it. Cells without text are left out. If a row has
-more columns than the header has cells, it is unknown which header belongs to which column: the header is then a
-sentence of its own, and the rows have only values.
+more columns than the header has cells, it is unknown which header belongs to which column. The header is then a
+separate sentence, and the rows have only values.
 
 Source: UniK-QA (2022), section 3, and Chen et al. (2020), OTT-QA, whose retrievers read tables in this form.
 """

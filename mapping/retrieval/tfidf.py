@@ -317,9 +317,11 @@ class TfidfIndex:
             raise SetupError(f"{index}: no finished index. Run {command} to make it.")
         manifest = TFIDF_INDEX.read(index)
         if manifest.made_from("passages") != corpus.sha256:
-            raise SetupError(f"{index} is the index of other passages than {passages}; name the index of these.")
+            raise SetupError(f"{index} was not made from {passages}; name the index of these passages.")
         if (found := manifest.facts["options"]["level"]) != level:
-            raise SetupError(f"{index}: its documents are {found}s, and {level}s are searched; name another index.")
+            raise SetupError(
+                f"{index}: this index contains {found}s, but the search is for {level}s; name another index."
+            )
         check_hashes(index, manifest.entries())
         self._n_documents = manifest.n_rows(DOCUMENTS)
         self._count = open_analyser(manifest.facts["lang"])

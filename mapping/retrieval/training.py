@@ -119,12 +119,12 @@ class TrainingOptions(Checked):
     """Split of a QAMPARI release; for any other dataset, its folder determines the split."""
 
     def __post_init__(self) -> None:
-        """Raises SetupError for an option of another form."""
+        """Raises SetupError for an option that the form does not use."""
         Checked.__post_init__(self)
         for name in ("top", "negatives", "examples_per_task", "epochs", "batch_size"):
             if getattr(self, name) is not None and name not in _DEFAULTS[self.form]:
                 option = name.replace("_", "-")
-                raise SetupError(f"--{option}: --for {self.form} does not use it; leave it out.")
+                raise SetupError(f"--for {self.form} does not use --{option}; leave it out.")
 
     def value(self, name: str) -> int:
         """Returns the value of a numeric option, or its default for the form; 0 if the form does not use it."""

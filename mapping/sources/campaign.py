@@ -164,7 +164,7 @@ def check_campaign(paths: Sequence[str]) -> None:
     forms = {_form(path) for path in paths}
     if "judgements" in forms and "passages" not in forms:
         raise SetupError(
-            "the judgements of a campaign name passages by their ids: give the file with the passages too (JSON lines"
+            "the judgements of a campaign name passages by their ids: also give the file of passages (JSON lines"
             " with passage_id, wikipedia_title and text)."
         )
 

@@ -19,10 +19,10 @@ from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options.map_dataset import VerifyOptions
 from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
 from tests.support.builds import open_release
+from tests.support.installed import skip_without
 from tests.support.tiny_nli import overlap_model
 
-for library in ("onnxruntime", "onnx", "transformers"):
-    pytest.importorskip(library, reason="needs kbsource[nli]")
+skip_without("onnxruntime", "onnx", "transformers", reason="needs kbsource[nli]")
 
 
 def asked(record_id: str, question: str, answer: str, text: str) -> dict[str, Any]:
@@ -217,11 +217,11 @@ def test_no_room_for_answers_is_a_fault_of_the_set_up_wherever_they_are_written(
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        (["--accept", "entailment>=0.5"], "entailment is only known with --model"),
+        (["--accept", "entailment>=0.5"], "only a model computes entailment; name one with --model"),
         (["--accept", "bleu>=2"], "at column 7 a number from 0 to 1 is expected"),
         (["--rescue", "5"], "--model is needed"),
         (["--backend", "onnx"], "--model is needed"),
-        (["--model", "model", "--rescue", "100"], "so the rule must accept them"),
+        (["--model", "model", "--rescue", "100"], "and this rule rejects all of them"),
         (["--model", "model", "--rescue", "-1"], "--rescue is -1. Must be >= 0."),
         (["--model", "./no-such-model"], "no such folder"),
     ],

@@ -18,11 +18,11 @@ from mapping.entail.model import open_model
 from mapping.entail.signal import ModelOptions, Pair, Refused
 from pipelines.cli import main
 from pipelines.transforms.verify_entailment import VerifyEntailment
+from tests.support.installed import skip_without
 from tests.support.real_data import ROOT
 from tests.support.tiny_nli import facts, overlap_model, write_config
 
-for library in ("onnxruntime", "onnx", "transformers"):
-    pytest.importorskip(library, reason="needs kbsource[nli]")
+skip_without("onnxruntime", "onnx", "transformers", reason="needs kbsource[nli]")
 
 SAID = "Ada was born in Arlin."
 
@@ -50,7 +50,7 @@ def test_one_pair_is_shown_for_reading(folder: Path, capsys: pytest.CaptureFixtu
 def test_a_pair_that_cannot_be_judged_fails(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert nli(folder, "--premise", "x", "--hypothesis", "Ada " * 300) == 1
     assert capsys.readouterr().out == (
-        "not judged: the hypothesis is so long that no premise fits beside it (300 tokens; 252 fit)\n"
+        "not judged: the hypothesis is so long that there is no room for a premise (300 tokens; 252 fit)\n"
     )
 
 

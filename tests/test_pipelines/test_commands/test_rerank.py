@@ -7,10 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("tantivy")
-pytest.importorskip("onnxruntime")
-pytest.importorskip("transformers")
-
 from kbsource.errors import SetupError
 from kbsource.release.output import locked_output
 from mapping.passages.corpus import read_passages
@@ -18,8 +14,11 @@ from mapping.retrieval.systems import Reranker
 from pipelines.cli import main
 from pipelines.jobs import read as job
 from tests.support.alignments import read_lines, write_records
+from tests.support.installed import skip_without
 from tests.support.passages import cut_release, page, write_kb
 from tests.support.tiny_nli import overlap_model
+
+skip_without("tantivy", "onnxruntime", "transformers")
 
 KB = [
     page(3, "Sorn", "The Sorn is a river. It rises in Brack.", "Its fish are old."),
@@ -171,7 +170,7 @@ def test_a_second_run_for_the_same_file_is_refused_and_the_first_goes_on(
     with locked_output(str(output)):
         assert _rerank(folder, "passage.jsonl", output) == 2
     assert capsys.readouterr().err.endswith(
-        f"{output}: another run is writing it; wait until it has ended, or choose another output.\n"
+        f"{output}: another run is writing to this output; wait until that run has ended, or choose another output.\n"
     )
     assert list(tmp_path.iterdir()) == []
     assert _rerank(folder, "passage.jsonl", output) == 0

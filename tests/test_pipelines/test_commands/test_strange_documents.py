@@ -15,7 +15,7 @@ from kbsource.release.kind import Kind
 from mapping.inspector.opened import close_releases, open_releases
 from mapping.kinds import KINDS
 from pipelines.cli import main
-from tests.support.every_kind import REPORTS_OF, write_every_kind
+from tests.support.every_kind import report_of, write_every_kind
 from tests.support.inspected import client_of
 from tests.support.strangers import Way, changed, entry_of_file, sealed, ways
 
@@ -47,7 +47,7 @@ def test_every_value_of_another_type_is_refused_or_shown(
     try:
         client = client_of(*opened)
         values = json.loads((own / name).read_bytes())
-        assert values == REPORTS_OF[kind.format]
+        assert values == report_of(kind, name)
         for way in ways(values):
             for changed_values in (changed(values, way, other) for other in OTHERS if way or other is not ...):
                 (own / name).write_bytes(json.dumps(changed_values).encode())
@@ -57,7 +57,9 @@ def test_every_value_of_another_type_is_refused_or_shown(
                 except DataError as error:
                     fault = str(error)
                     assert fault.startswith(f"{own}/{name}: "), fault
-                    assert fault.endswith("get or make the release again, and check it with kbsource verify"), fault
+                    assert fault.endswith("download or build the release again, and check it with kbsource verify"), (
+                        fault
+                    )
                     assert "\n" not in fault
                     assert path_of(way) in fault or "`$`" not in fault, (way, fault)
                 for release in opened:
