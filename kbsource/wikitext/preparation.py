@@ -307,8 +307,8 @@ class PagePreparation:
         return found
 
     def _expand(self, inner: str, name: str, depth: int, *, has_rule: bool = False) -> str | None:
-        """Returns the output of a template's definition. None if there is no definition, or if there is a rule and the
-        definition is incomplete or exceeds a limit."""
+        """Returns the output of a template's definition, or None if there is no definition. If there is a rule, also
+        returns None for a definition that is incomplete or exceeds a limit."""
         if self._expansion is None or _has_heading(inner):
             return None
         outcome, text, is_infobox, n_modules, n_refs, is_incomplete = self._expansion.expand(inner, name)

@@ -49,8 +49,8 @@ class AmberOptions(Checked):
     lang: Language = "en"
     """Language of names; numbers are written in words only in English."""
     gap_on: GapScale = "log10"
-    """Scale on which the popularities of head and tail must differ by a tenth. log10: logarithms of the views, as in
-    the authors' code; views: views, as in the paper.
+    """Scale on which the popularities of head and tail are compared. They must differ by at least 10 % of their mean.
+    log10: logarithms of the views, as in the authors' code; views: views, as in the paper.
     """
     head_scope: HeadScope = "all"
     """Entities among which the head, the most popular entity, is chosen. all: every entity with the name, as in the

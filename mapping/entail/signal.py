@@ -130,8 +130,8 @@ class ModelOptions(PlacedModel):
     backend: Backend = "torch"
     """Backend that runs the model; for onnx, first make its model.onnx with kbsource nli --export-onnx."""
     precision: Precision = "float32"
-    """Precision of the model's matrix products. bfloat16 is faster on processors that support it, and changes the
-    second digit of the answers. Only with torch.
+    """Precision of the model's matrix products. bfloat16 is faster on processors that support it, and changes
+    probabilities from their second decimal place on. Only with torch.
     """
     labels: Annotated[Words | None, Parameter("--label-names")] = None
     """Labels of the model's outputs, in their order, if its config does not name them. Each is entailment, neutral,

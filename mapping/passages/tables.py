@@ -81,7 +81,9 @@ def located_text(table: Table, row: int | None, cell: int | None) -> str | None:
 
 
 def table_sentences(number: int, table: Table) -> list[RowSentence]:
-    """Returns the sentences of a table: caption, header if it cannot be written before values, and each row with text.
+    """Returns the sentences of a table: its caption, and each row with text.
+
+    Each value follows the header of its column. If that is not possible, the header is a sentence.
 
     The number of characters grows linearly with the table: if headers and spanning cells would be repeated too often,
     each is written once.

@@ -79,7 +79,10 @@ class TrainingExample(Row):
         str | None,
         "text that a model should write, or the label; null for retrievers, and if there is no answer",
     ]
-    answer_start: Annotated[Int32 | None, "for extractive readers, position in the passage where the target starts"]
+    answer_start: Annotated[
+        Int32 | None,
+        "for extractive readers, offset in characters at which the target starts in the text of the first passage",
+    ]
     passages: Annotated[
         tuple[TrainingPassage, ...],
         "passages of the example: positives first, and in each group the best first",
@@ -105,10 +108,10 @@ class TrainingOptions(Checked):
     that AmbER evaluates)."""
     _: KW_ONLY
     top: AtLeast1 | None = None
-    """For seq2seq and fid: passages of the run an example has; by default 3 and 100."""
+    """For seq2seq and fid: number of retrieved passages in an example; by default 3 for seq2seq and 100 for fid."""
     negatives: AtLeast1 | None = None
-    """For dpr, pig, fact-checking and amber: negative passages of a question, for fact-checking of each of the two
-    kinds; by default 1."""
+    """For dpr, pig, fact-checking and amber: number of negative passages of a question; by default 1. fact-checking has
+    two kinds of negatives, and this number of each."""
     examples_per_task: AtLeast1 | None = None
     """For dpr: examples that each dataset has in an epoch, drawn again if it has fewer; by default 150,000."""
     epochs: AtLeast1 | None = None

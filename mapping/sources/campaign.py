@@ -148,7 +148,9 @@ class CampaignSource(RecordSource[Options]):
 
     def check_references(self) -> None:
         if self.inputs.references and self.split == "train":
-            raise SetupError(f"train of {self.name} has {self.train_has} is for dev and test, leave it out.")
+            raise SetupError(
+                f"the train split of {self.name} has {self.train_has} is for dev and test. Leave --campaign out."
+            )
         check_campaign(self.inputs.references)
 
     def read_references(self, labels: Labels | None) -> Iterator[BadRecord]:

@@ -243,7 +243,7 @@ def validate_kilt(
         release: folder of the release that the file was made for.
         file: KILT file, plain or compressed.
         alignments: output folder of kbsource map, which contains the evidence that BLEU is computed from; by default
-            the folder of FILE, if it is one.
+            the folder of FILE, if kbsource map wrote it.
         numbering: numbering of paragraphs; by default the numbering of the alignments, or kilt if there are none.
 
     Examples:

@@ -360,7 +360,7 @@ def diff(
         new: folder of the newer release, of the same wiki.
         output: new local folder for the diff.
         memory_mb: maximum memory for joining the two releases, in MB; data beyond it is written to disk.
-        threads: number of threads for these joins; by default one per core.
+        threads: number of threads for joining the two releases; by default one per core.
         reverse: compare backwards: OLD is the later release, and NEW the earlier one.
 
     Examples:

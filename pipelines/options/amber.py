@@ -20,7 +20,7 @@ class AmberJobOptions:
     CHOICES: ClassVar[Choices] = AMBER_CHOICES
 
     kb: Release
-    """Release of pages, built with the Wikidata items of its pages."""
+    """Release of pages with their Wikidata items, so built with --page-props or --wikidata, or from HTML."""
     wikidata: Release
     """Release of Wikidata made by kbsource wikidata."""
     pageviews: Release

@@ -25,7 +25,7 @@ class FactsOptions(Checked):
     """Releases to compare, and options for proving answers."""
 
     old: Release
-    """Older release of pages, built with the Wikidata items of its pages."""
+    """Older release of pages with their Wikidata items, so built with --page-props or --wikidata, or from HTML."""
     new: Release
     """Newer release of the same wiki."""
     _: KW_ONLY

@@ -26,7 +26,7 @@ class QampariOptions:
     CHOICES: ClassVar[Choices] = QAMPARI_CHOICES
 
     kb: Release
-    """Release of pages, built with the Wikidata items of its pages."""
+    """Release of pages with their Wikidata items, so built with --page-props or --wikidata, or from HTML."""
     wikidata: Release
     """Release of Wikidata made by kbsource wikidata."""
     _: KW_ONLY
