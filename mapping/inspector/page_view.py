@@ -434,8 +434,11 @@ def _results(request: Request, opened: Opened, query: str) -> _Results:
 
 
 def titles_json(request: Request, opened: Opened) -> Response:
-    """Returns the pages whose titles start with the typed text, as JSON. If several releases are open, each result names
-    its release, and the limit on the number of results is divided among the releases."""
+    """Returns the pages whose titles start with the typed text, as JSON.
+
+    If several releases are open, each result names its release, and the limit on the number of results is divided
+    among the releases.
+    """
     found = _found(request, opened, request.query_params.get("q", ""), N_TYPED)
     n_others = sum(min(len(own.titles), N_TYPED // len(found)) for own in found[1:])
     rows = []

@@ -236,8 +236,10 @@ async def answer_stdio(server: Server[Any]) -> None:
 
 
 def mcp_app(server: Server[Any]) -> Starlette:
-    """Returns the application that serves MCP at ``/mcp`` by streamable HTTP without sessions, and starts and stops what
-    this needs. The application in front of it checks the host."""
+    """Returns the application that serves MCP at ``/mcp``, by streamable HTTP without sessions.
+
+    Its lifespan handler must run. The application in front of it checks the host.
+    """
     off = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     app: Starlette = server.streamable_http_app(stateless_http=True, json_response=True, transport_security=off)
     return app
