@@ -100,9 +100,11 @@ select key, page_id, title, target_title, target_fragment as fragment, case
 from rows anti join superseded using (source) order by key, title, is_redirect, page_id desc
 """
 _TARGETS = "select sought.row as row, titles.row as target_row from titles join sought using (title)"
-_REDIRECTS_OF_ARTICLES = """
-select page_id, row, redirect from articles left join arriving on row = final_row order by page_id, redirect
+# Joined and sorted by two statements, as one would need the memory of both at once, which no spilling makes up for.
+_REDIRECTED_ROWS = """
+create table redirected as select page_id, row, redirect from articles left join arriving on row = final_row
 """
+_BY_PAGE = "select page_id, row, redirect from redirected order by page_id, redirect"
 
 _ROW_BYTES = np.dtype(np.int32).itemsize
 
@@ -192,9 +194,9 @@ def build_title_index(batches: Iterable[pa.RecordBatch], folder: str, *, scratch
         with streamed(db, ends=(written.write(), _ARRIVING)):
             db.execute("create table arriving as from ends")
         with streamed(db, articles=(_articles(titles_path), _ARTICLES)):
-            redirected = ordered_batches(db, _REDIRECTS_OF_ARTICLES, _REDIRECTED)
-            articles = rebatched(_with_redirects(redirected), BATCH_ROWS)
-            write_index_file(os.path.join(folder, ARTICLES_FILE), ARTICLES_SCHEMA, articles)
+            db.execute(_REDIRECTED_ROWS)
+        articles = rebatched(_with_redirects(ordered_batches(db, _BY_PAGE, _REDIRECTED)), BATCH_ROWS)
+        write_index_file(os.path.join(folder, ARTICLES_FILE), ARTICLES_SCHEMA, articles)
     os.remove(placed_path)
     os.remove(targets_path)
     counts = {name: int(written.by_status[code]) for code, name in enumerate(STATUSES)}
