@@ -34,12 +34,14 @@ _REDIRECTS = pa.schema(
 )
 _CODED = schema_of(RedirectRow)
 _CODED = _CODED.set(_CODED.get_field_index("status"), _REDIRECTS.field("status"))
-# Titles are compared by their UTF-8, whose order is that of the code points.
-_BY_TITLE = """
-select case when page_id >= 0 then page_id end as page_id, title, coalesce(target_title, '') as target_title, fragment,
-    final_title, final_page_id, hops, status
-from redirects left join articles on row = final_row order by title, page_id
+# Joined and sorted by two statements, as one would need the memory of both at once, which no spilling makes up for.
+_RESOLVED = """
+create table resolved as select case when page_id >= 0 then page_id end as page_id, title,
+    coalesce(target_title, '') as target_title, fragment, final_title, final_page_id, hops, status
+from redirects left join articles on row = final_row
 """
+# Titles are compared by their UTF-8, whose order is that of the code points.
+_BY_TITLE = "select * from resolved order by title, page_id"
 
 
 @cache
@@ -81,13 +83,12 @@ def redirect_rows(folder: str, *, scratch: str) -> Iterator[RedirectRow]:
     """Iterates over the redirects of a title index, sorted by title in code-point order, then by page id.
 
     Args:
-        scratch: local folder for scratch files, about the size of the table; they are removed at the end.
+        scratch: local folder for scratch files, about twice the size of the table; they are removed at the end.
     """
     path = os.path.join(folder, TITLES_FILE)
-    with (
-        connected(scratch=scratch, memory_mb=ORDER_MB, threads=1) as db,
-        streamed(db, articles=(_articles(path), _ARTICLES), redirects=(_redirects(path), _REDIRECTS)),
-    ):
+    with connected(scratch=scratch, memory_mb=ORDER_MB, threads=1) as db:
+        with streamed(db, articles=(_articles(path), _ARTICLES), redirects=(_redirects(path), _REDIRECTS)):
+            db.execute(_RESOLVED)
         for batch in ordered_batches(db, _BY_TITLE, _CODED, n_rows=_ROWS_AT_ONCE):
             *columns, codes = batch.columns
             statuses = pa.array(STATUSES).take(codes)

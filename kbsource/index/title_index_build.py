@@ -1,8 +1,7 @@
 """Builds the title index of a dump of any size in a small, fixed amount of memory.
 
-Rows are sorted by title hash, and redirect targets by their own hash; both are joined range by range. Articles and the
-redirects that end at them are joined by row in the same way. Chains are followed in one mapped scratch file, 4 bytes
-per title.
+DuckDB sorts rows by title hash, joins redirects to their targets by title, and articles to the redirects that end at
+them by row. Chains are followed in one mapped scratch file, 4 bytes per title.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +36,7 @@ from kbsource.index.title_index import (
     TITLES_FILE,
     TITLES_SCHEMA,
 )
-from kbsource.runtime.sorted_runs import KeyRange, SortedRuns
+from kbsource.runtime.database import ORDER_MB, connected, ordered_batches, streamed
 
 MAX_ROWS = (1 << 31) - 1
 """Row numbers are stored as 32-bit integers; the largest wiki has 18 million titles (2026)."""
@@ -72,18 +71,40 @@ DROPPED_SCHEMA = pa.schema(
 STATED_TITLES = TITLE_ROWS.append(pa.field("qid", pa.string()))
 """Columns of ``TITLE_ROWS``, and the Wikidata item that the file names for the page; null if it names no item."""
 _KEYED = TITLE_ROWS.insert(0, pa.field("key", pa.uint64(), nullable=False))
-_IDS = pa.schema([TITLE_ROWS.field(name) for name in ("page_id", "revision_id", "source")])
-_SORTED = pa.schema(
+_PLACED = pa.schema(
     [
-        *(TITLES_SCHEMA.field(name) for name in ("key", "page_id", "title", "target_title", "fragment")),
+        *(TITLES_SCHEMA.field(name) for name in ("key", "page_id", "title", "target_title", "fragment", "target_row")),
         pa.field("is_shadowed", pa.bool_()),
     ]
 )
-_TARGETS = pa.schema([("key", pa.uint64()), ("row", pa.int32()), ("title", pa.string())])
-_ARRIVING = pa.schema([("final_row", pa.int64()), ("row", pa.int32())])
+_IN_ORDER = _PLACED.set(_PLACED.get_field_index("is_shadowed"), TITLE_ROWS.field("source"))
+_ROW_OF_TITLE = pa.schema([("row", pa.int32()), ("title", pa.string())])
+_ARRIVING = pa.schema([("final_row", pa.int32()), ("redirect", pa.int32())])
+_ARTICLES = pa.schema([("page_id", pa.int64()), ("row", pa.int32())])
+_REDIRECTED = _ARTICLES.append(_ARRIVING.field("redirect"))
 
 # Codes in the array of target rows for rows without a target row.
 _IS_ARTICLE, _IS_MISSING, _IS_CROSS = -1, -2, -3
+
+_SUPERSEDED = """
+create table superseded as select page_id, title, source, key
+from rows semi join (select page_id from rows group by page_id having count(*) > 1) as repeated using (page_id)
+qualify row_number() over (partition by page_id order by revision_id desc, source) > 1
+"""
+_DROPPED = "select page_id, title, source from superseded where page_id >= 0 order by key, title, source"
+_LISTED = "select source from superseded where page_id < 0 order by source"
+_TITLES = f"""
+select key, page_id, title, target_title, target_fragment as fragment, case
+        when not is_redirect then {_IS_ARTICLE} when target_namespace <> 0 then {_IS_CROSS} else {_IS_MISSING}
+    end as target_row, source
+from rows anti join superseded using (source) order by key, title, is_redirect, page_id desc
+"""
+_TARGETS = "select sought.row as row, titles.row as target_row from titles join sought using (title)"
+# Joined and sorted by two statements, as one would need the memory of both at once, which no spilling makes up for.
+_REDIRECTED_ROWS = """
+create table redirected as select page_id, row, redirect from articles left join arriving on row = final_row
+"""
+_BY_PAGE = "select page_id, row, redirect from redirected order by page_id, redirect"
 
 _ROW_BYTES = np.dtype(np.int32).itemsize
 
@@ -136,8 +157,8 @@ def build_title_index(batches: Iterable[pa.RecordBatch], folder: str, *, scratch
     Args:
         batches: rows in any order, of schema ``TITLE_ROWS``.
         folder: local folder for the index, created if missing.
-        scratch: local folder for scratch files (about the size of the rows). They are removed at the end, except
-            ``dropped.arrow``.
+        scratch: local folder for scratch files (up to three times the size of the rows). They are removed at the end,
+            except ``dropped.arrow``.
 
     Raises:
         SetupError: a batch has other columns, or there are more rows than the format supports.
@@ -145,42 +166,43 @@ def build_title_index(batches: Iterable[pa.RecordBatch], folder: str, *, scratch
     os.makedirs(folder, exist_ok=True)
     os.makedirs(scratch, exist_ok=True)
     dropped_path = os.path.join(scratch, DROPPED_FILE)
-    sorted_path = os.path.join(scratch, "titles-sorted.arrow")
+    placed_path = os.path.join(scratch, "titles-placed.arrow")
     targets_path = os.path.join(scratch, "target-rows.bin")
     titles_path = os.path.join(folder, TITLES_FILE)
-    with (
-        SortedRuns(os.path.join(scratch, "titles"), _KEYED, by="key") as titles,
-        SortedRuns(os.path.join(scratch, "page_ids"), _IDS, by="page_id") as page_ids,
-        SortedRuns(os.path.join(scratch, "targets"), _TARGETS, by="key") as targets,
-        SortedRuns(os.path.join(scratch, "arriving"), _ARRIVING, by="final_row") as arriving,
-        SortedRuns(os.path.join(scratch, "articles"), ARTICLES_SCHEMA, by="page_id") as articles,
-    ):
-        for batch in batches:
-            if not batch.schema.equals(TITLE_ROWS, check_metadata=False):
-                raise SetupError(f"titles table with columns {batch.schema.names}; scan the dump again")
-            titles.add(title_keys(batch["title"]), *batch.columns)
-            page_ids.add(*(batch[name] for name in _IDS.names))
-        if titles.n_rows > MAX_ROWS:
-            raise SetupError(f"{titles.n_rows} titles; the index holds at most {MAX_ROWS}; build the dump in parts")
-        dropped = _superseded(page_ids)
-        n_different = titles.n_rows - len(dropped)
-        _write_zeros(targets_path, _ROW_BYTES * (n_different or 1))
-        target_row = np.memmap(targets_path, np.int32, "r+")[:n_different]
-        ranges = titles.ranges()
-        relisted = _sort(titles, ranges, targets, dropped, target_row, sorted_path, dropped_path)
+    with connected(scratch=scratch, memory_mb=ORDER_MB, threads=1) as db:
+        with streamed(db, batches=(_keyed(batches), _KEYED)):
+            db.execute("create table rows as from batches")
+        n_found = int(db.execute("select count(*) from rows").fetchall()[0][0])
+        if n_found > MAX_ROWS:
+            raise SetupError(f"{n_found} titles; the index holds at most {MAX_ROWS}; build the dump in parts")
+        db.execute(_SUPERSEDED)
+        n_superseded = int(db.execute("select count(*) from superseded").fetchall()[0][0])
+        write_index_file(dropped_path, DROPPED_SCHEMA, ordered_batches(db, _DROPPED, DROPPED_SCHEMA))
         n_dropped = sum(batch.num_rows for batch in read_index_file(dropped_path))
-        n_rows = titles.n_rows - n_dropped - relisted.total()
-        target_row = target_row[:n_rows]
-        _join(targets, ranges, target_row, sorted_path)
-        by_status, n_shadowed = _write_titles(sorted_path, target_row, titles_path, arriving)
-        _gather_articles(titles_path, arriving, articles)
-        write_index_file(os.path.join(folder, ARTICLES_FILE), ARTICLES_SCHEMA, articles.read_sorted(BATCH_ROWS))
-    os.remove(sorted_path)
+        relisted: Counter[int] = Counter()
+        _count_ranges(relisted, db.sql(_LISTED).fetchnumpy()["source"])
+        _write_zeros(targets_path, _ROW_BYTES * (n_found - n_superseded or 1))
+        target_row = np.memmap(targets_path, np.int32, "r+")
+        write_index_file(placed_path, _PLACED, _place(ordered_batches(db, _TITLES, _IN_ORDER), target_row, relisted))
+        n_rows = n_found - n_dropped - relisted.total()
+        with streamed(
+            db, titles=(_unshadowed(placed_path), _ROW_OF_TITLE), sought=(_sought(placed_path), _ROW_OF_TITLE)
+        ):
+            for batch in db.sql(_TARGETS).to_arrow_reader(BATCH_ROWS):
+                target_row[batch["row"].to_numpy()] = batch["target_row"].to_numpy()
+        written = _Titles(placed_path, target_row[:n_rows], titles_path)
+        with streamed(db, ends=(written.write(), _ARRIVING)):
+            db.execute("create table arriving as from ends")
+        with streamed(db, articles=(_articles(titles_path), _ARTICLES)):
+            db.execute(_REDIRECTED_ROWS)
+        articles = rebatched(_with_redirects(ordered_batches(db, _BY_PAGE, _REDIRECTED)), BATCH_ROWS)
+        write_index_file(os.path.join(folder, ARTICLES_FILE), ARTICLES_SCHEMA, articles)
+    os.remove(placed_path)
     os.remove(targets_path)
-    counts = {name: int(by_status[code]) for code, name in enumerate(STATUSES)}
+    counts = {name: int(written.by_status[code]) for code, name in enumerate(STATUSES)}
     relisted_by_range = tuple(sorted(relisted.items()))
     return TitleIndexReport(
-        n_rows, counts["article"], counts, n_shadowed, n_dropped, dropped_path, relisted=relisted_by_range
+        n_rows, counts["article"], counts, written.n_shadowed, n_dropped, dropped_path, relisted=relisted_by_range
     )
 
 
@@ -205,66 +227,32 @@ def dropped_sources(path: str) -> npt.NDArray[np.int64]:
     return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
 
 
-def _superseded(page_ids: SortedRuns) -> npt.NDArray[np.int64]:
-    """Returns the ``source`` of every row that another row with the same page id supersedes, sorted."""
-    found = [np.empty(0, np.int64)]
-    for keys in page_ids.ranges():
-        page_id, revision_id, source = (column.to_numpy() for column in page_ids.read(keys).columns)
-        order = np.lexsort((source, -revision_id, page_id))
-        page_id, source = page_id[order], source[order]
-        found.append(source[1:][page_id[1:] == page_id[:-1]])
-    return np.sort(np.concatenate(found))
+def _keyed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if not batch.schema.equals(TITLE_ROWS, check_metadata=False):
+            raise SetupError(f"titles table with columns {batch.schema.names}; scan the dump again")
+        yield pa.RecordBatch.from_arrays([title_keys(batch["title"]), *batch.columns], schema=_KEYED)
 
 
-def _sort(
-    titles: SortedRuns,
-    ranges: list[KeyRange],
-    targets: SortedRuns,
-    dropped: npt.NDArray[np.int64],
-    target_row: npt.NDArray[np.int32],
-    sorted_path: str,
-    dropped_path: str,
-) -> Counter[int]:
-    """Writes the sorted titles, one batch per range of keys, and adds the targets of redirects to ``targets``. Returns
-    the number of relisted redirects by range of the dump.
+def _place(
+    batches: Iterable[pa.RecordBatch], target_row: npt.NDArray[np.int32], relisted: Counter[int]
+) -> Iterator[pa.RecordBatch]:
+    """Leaves out relisted redirects, which are counted by range of the dump, and marks the other shadowed rows.
 
-    Rows without a target row get their codes in ``target_row``.
+    The codes of all rows are written to ``target_row``.
     """
-    start = 0
-    relisted: Counter[int] = Counter()
-    with (
-        pa.OSFile(sorted_path, "wb") as file,
-        pa.ipc.new_file(file, _SORTED) as writer,
-        pa.OSFile(dropped_path, "wb") as dropped_file,
-        pa.ipc.new_file(dropped_file, DROPPED_SCHEMA) as dropped_writer,
-    ):
-        for keys in ranges:
-            table = titles.read(keys)
-            if len(dropped):
-                is_dropped = np.isin(table["source"].to_numpy(), dropped)
-                is_listed = table["page_id"].to_numpy() < 0
-                dropped_writer.write_batch(table.filter(pa.array(is_dropped & ~is_listed)).select(DROPPED_SCHEMA.names))
-                _count_ranges(relisted, table["source"].to_numpy()[is_dropped & is_listed])
-                table = table.filter(pa.array(~is_dropped))
-            order, is_shadowed = _title_order(table)
-            is_relisted = is_shadowed & (table["page_id"].to_numpy()[order] < 0)
-            _count_ranges(relisted, table["source"].to_numpy()[order[is_relisted]])
-            order, is_shadowed = order[~is_relisted], is_shadowed[~is_relisted]
-            table = table.take(pa.array(order))
-            columns = [table[name] for name in ("key", "page_id", "title", "target_title", "target_fragment")]
-            writer.write_batch(pa.RecordBatch.from_arrays([*columns, pa.array(is_shadowed)], schema=_SORTED))
-            target_row[start : start + len(order)] = _IS_ARTICLE
-            rows = np.flatnonzero(table["is_redirect"].to_numpy(zero_copy_only=False))
-            redirects = table.take(pa.array(rows))
-            is_cross = pc.fill_null(pc.not_equal(redirects["target_namespace"], 0), False).to_numpy(
-                zero_copy_only=False
-            )
-            target_row[start + rows] = np.where(is_cross, _IS_CROSS, _IS_MISSING)
-            is_sought = ~is_cross & pc.is_valid(redirects["target_title"]).to_numpy(zero_copy_only=False)
-            sought = redirects["target_title"].filter(pa.array(is_sought))
-            targets.add(title_keys(sought), (start + rows[is_sought]).astype(np.int32), sought)
-            start += len(order)
-    return relisted
+    start, last = 0, pa.array([None], pa.string())
+    for batch in batches:
+        titles = pa.concat_arrays([last, batch["title"]])
+        last = titles[-1:]
+        same = pc.fill_null(pc.equal(titles[1:], titles[:-1]), False).to_numpy(zero_copy_only=False)
+        is_relisted = same & (batch["page_id"].to_numpy() < 0)
+        _count_ranges(relisted, batch["source"].to_numpy()[is_relisted])
+        columns = [*batch.columns[:-1], pa.array(same)]
+        placed = pa.RecordBatch.from_arrays(columns, schema=_PLACED).filter(pa.array(~is_relisted))
+        target_row[start : start + placed.num_rows] = placed["target_row"].to_numpy()
+        start += placed.num_rows
+        yield placed
 
 
 def _count_ranges(counts: Counter[int], sources: npt.NDArray[np.int64]) -> None:
@@ -272,78 +260,65 @@ def _count_ranges(counts: Counter[int], sources: npt.NDArray[np.int64]) -> None:
     counts.update(dict(zip(parts.tolist(), n.tolist(), strict=True)))
 
 
-def _title_order(table: pa.RecordBatch) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Returns the order of the rows by (key, title, articles first, highest page id first), and which of the ordered
-    rows are shadowed.
-    """
-    keys = table["key"].to_numpy()
-    is_redirect = table["is_redirect"].to_numpy(zero_copy_only=False)
-    page_ids = table["page_id"].to_numpy()
-    order = np.lexsort((-page_ids, is_redirect, keys))
-    same = np.concatenate([[False], keys[order][1:] == keys[order][:-1], [False]])
-    is_shadowed = np.zeros(len(order), np.bool_)
-    starts, ends = np.flatnonzero(same[1:] & ~same[:-1]), np.flatnonzero(same[:-1] & ~same[1:]) + 1
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        rows = order[start:end]
-        found = table["title"].take(pa.array(rows)).to_pylist()
-        # A stable sort by title keeps articles and the highest page id first among equal titles.
-        by_title = sorted(range(len(found)), key=lambda place: found[place])
-        order[start:end] = rows[by_title]
-        is_shadowed[start + 1 : end] = [found[first] == found[other] for first, other in pairwise(by_title)]
-    return order, is_shadowed
+def _unshadowed(placed_path: str) -> Iterator[pa.RecordBatch]:
+    """Reads the titles that resolve to their rows."""
+    for rows, batch in _numbered(read_index_file(placed_path)):
+        titles = pa.RecordBatch.from_arrays([rows, batch["title"]], schema=_ROW_OF_TITLE)
+        yield titles.filter(pc.invert(batch["is_shadowed"]))
 
 
-def _join(targets: SortedRuns, ranges: list[KeyRange], target_row: npt.NDArray[np.int32], sorted_path: str) -> None:
-    """Fills in the row of every redirect target that the dump contains."""
-    first_row = 0
-    for keys_sought, have in zip(ranges, read_index_file(sorted_path), strict=True):
-        sought = targets.read(keys_sought)
-        n_rows, keys, titles = have.num_rows, have["key"].to_numpy(), have["title"]
-        if n_rows and sought.num_rows:
-            sought_keys = sought["key"].to_numpy()
-            at = np.searchsorted(keys, sought_keys)
-            hit = np.flatnonzero(keys[np.minimum(at, n_rows - 1)] == sought_keys)
-            at, rows = at[hit], sought["row"].to_numpy()[hit]
-            names = sought["title"].take(pa.array(hit))
-            is_same = pc.equal(titles.take(pa.array(at)), names).to_numpy(zero_copy_only=False)
-            target_row[rows[is_same]] = at[is_same] + first_row
-            for i in np.flatnonzero(~is_same).tolist():  # two titles with the same hash
-                position, name = int(at[i]), names[i].as_py()
-                while position < n_rows and keys[position] == keys[at[i]]:
-                    if titles[position].as_py() == name:
-                        target_row[rows[i]] = position + first_row
-                        break
-                    position += 1
-        first_row += n_rows
+def _sought(placed_path: str) -> Iterator[pa.RecordBatch]:
+    """Reads the titles that redirects point to."""
+    for rows, batch in _numbered(read_index_file(placed_path)):
+        targets = pa.RecordBatch.from_arrays([rows, batch["target_title"]], schema=_ROW_OF_TITLE)
+        is_sought = pc.and_(pc.equal(batch["target_row"], _IS_MISSING), pc.is_valid(batch["target_title"]))
+        yield targets.filter(is_sought)
 
 
-def _write_titles(
-    sorted_path: str, target_row: npt.NDArray[np.int32], path: str, arriving: SortedRuns
-) -> tuple[npt.NDArray[np.int64], int]:
-    """Writes the titles with their resolved redirects, in batches of equal size; returns the rows by status and the
-    number of shadowed rows.
+def _articles(titles_path: str) -> Iterator[pa.RecordBatch]:
+    for rows, batch in _numbered(read_index_file(titles_path)):
+        articles = pa.RecordBatch.from_arrays([batch["page_id"], rows], schema=_ARTICLES)
+        yield articles.filter(pc.equal(batch["status"], ARTICLE))
 
-    Redirects that end at articles are added to ``arriving``, except shadowed ones, whose titles resolve to other pages.
-    """
-    by_status, n_shadowed, start = np.zeros(len(STATUSES), np.int64), 0, 0
-    walked: dict[int, tuple[int, int, int]] = {}
-    with (
-        completed_file(path) as temporary,
-        pa.OSFile(temporary, "wb") as file,
-        pa.ipc.new_file(file, TITLES_SCHEMA) as writer,
-    ):
-        for batch in rebatched(read_index_file(sorted_path), BATCH_ROWS):
-            *columns, is_shadowed = batch.columns
-            shadowed = is_shadowed.to_numpy(zero_copy_only=False)
-            links = _follow(start, batch.num_rows, target_row, walked)
-            writer.write_batch(pa.RecordBatch.from_arrays([*columns, *links], schema=TITLES_SCHEMA))
-            _, final_row, _, status = links
-            arrives = np.flatnonzero((final_row >= 0) & (status != ARTICLE) & ~shadowed)
-            arriving.add(final_row[arrives].astype(np.int64), (start + arrives).astype(np.int32))
-            by_status += np.bincount(status, minlength=len(STATUSES))
-            n_shadowed += int(np.count_nonzero(shadowed))
-            start += batch.num_rows
-    return by_status, n_shadowed
+
+def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
+    """Pairs batches with the numbers of their rows, from 0."""
+    start = 0
+    for batch in batches:
+        yield pa.array(np.arange(start, start + batch.num_rows, dtype=np.int32)), batch
+        start += batch.num_rows
+
+
+class _Titles:
+    """Writes the titles with their resolved redirects, in batches of equal size."""
+
+    def __init__(self, placed_path: str, target_row: npt.NDArray[np.int32], path: str) -> None:
+        self._placed_path, self._target_row, self._path = placed_path, target_row, path
+        self.by_status, self.n_shadowed = np.zeros(len(STATUSES), np.int64), 0
+
+    def write(self) -> Iterator[pa.RecordBatch]:
+        """Writes the file, and meanwhile yields the redirects that end at articles, except shadowed ones, whose titles
+        resolve to other pages.
+        """
+        start = 0
+        walked: dict[int, tuple[int, int, int]] = {}
+        with (
+            completed_file(self._path) as temporary,
+            pa.OSFile(temporary, "wb") as file,
+            pa.ipc.new_file(file, TITLES_SCHEMA) as writer,
+        ):
+            for batch in rebatched(read_index_file(self._placed_path), BATCH_ROWS):
+                *columns, _, is_shadowed = batch.columns
+                shadowed = is_shadowed.to_numpy(zero_copy_only=False)
+                links = _follow(start, batch.num_rows, self._target_row, walked)
+                writer.write_batch(pa.RecordBatch.from_arrays([*columns, *links], schema=TITLES_SCHEMA))
+                _, final_row, _, status = links
+                arrives = np.flatnonzero((final_row >= 0) & (status != ARTICLE) & ~shadowed)
+                self.by_status += np.bincount(status, minlength=len(STATUSES))
+                self.n_shadowed += int(np.count_nonzero(shadowed))
+                rows = (start + arrives).astype(np.int32)
+                yield pa.RecordBatch.from_arrays([final_row[arrives], rows], schema=_ARRIVING)
+                start += batch.num_rows
 
 
 class _Links(NamedTuple):
@@ -409,17 +384,24 @@ def _walk(row: int, target_row: npt.NDArray[np.int32], walked: dict[int, tuple[i
     return walked[row]
 
 
-def _gather_articles(titles_path: str, arriving: SortedRuns, articles: SortedRuns) -> None:
-    """Adds every article, with the rows of the redirects that end there, to ``articles``."""
-    start = 0
-    for batch in read_index_file(titles_path):
-        found = arriving.read(KeyRange(start, start + batch.num_rows))
-        final_rows, rows = found["final_row"].to_numpy(), found["row"].to_numpy()
-        order = np.lexsort((rows, final_rows))
-        own = np.flatnonzero(batch["status"].to_numpy() == ARTICLE)
-        offsets = np.append(np.searchsorted(final_rows[order], start + own), len(order)).astype(np.int32)
+def _with_redirects(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Joins the consecutive rows of each article, one per redirect, or one without a redirect."""
+    rest = pa.RecordBatch.from_pylist([], _REDIRECTED)
+    for batch in chain(batches, [None]):
+        rows = rest if batch is None else pa.concat_batches([rest, batch])
+        page_ids = rows["page_id"].to_numpy()
+        starts = np.flatnonzero(np.append(True, page_ids[1:] != page_ids[:-1])[: len(page_ids)])
+        end = len(page_ids) if batch is None else int(starts[-1])  # the last article may go on in the next batch
+        rest, rows = rows[end:], rows[:end]
+        firsts = pa.array(starts[starts < end])
+        is_redirect = pc.is_valid(rows["redirect"])
+        offsets = np.append(0, np.cumsum(is_redirect.to_numpy(zero_copy_only=False)))[
+            np.append(starts[starts < end], end)
+        ]
         lists = pa.ListArray.from_arrays(
-            pa.array(offsets), pa.array(rows[order]), type=ARTICLES_SCHEMA.field("redirects").type
+            pa.array(offsets.astype(np.int32)),
+            rows["redirect"].filter(is_redirect),
+            type=ARTICLES_SCHEMA.field("redirects").type,
         )
-        articles.add(batch["page_id"].to_numpy()[own], (start + own).astype(np.int32), lists)
-        start += batch.num_rows
+        found = rows.take(firsts)
+        yield pa.RecordBatch.from_arrays([found["page_id"], found["row"], lists], schema=ARTICLES_SCHEMA)

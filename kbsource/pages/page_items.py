@@ -35,9 +35,11 @@ from kbsource.wikidata.records import Item, Term
 _TERMS = ("label", "descriptions", "aliases")
 _ROWS_AT_ONCE = 1 << 12
 _ITEMS = pa.schema([CLAIMS.field("qid"), *(schema_of(Item).field(name) for name in _TERMS)])
-_CLAIMS_WITH_TERMS = """
-select claims.*, label, descriptions, aliases from claims left join terms using (qid) order by page_id
+# Joined and sorted by two statements, as one would need the memory of both at once, which no spilling makes up for.
+_WITH_TERMS = """
+create table described as select claims.*, label, descriptions, aliases from claims left join terms using (qid)
 """
+_BY_PAGE = "select * from described order by page_id"
 
 
 def check_site(tables: WikidataTables, site: Site) -> None:
@@ -116,7 +118,8 @@ def _page_item_rows(claims_path: str, pages_path: str, tables: WikidataTables, s
         qids = db.sql("select qid from claims where qid > 0 order by qid").fetchnumpy()["qid"]
         with streamed(db, items=(_items(tables, qids), _ITEMS)):
             db.execute("create table terms as from items")
-        for batch in db.sql(_CLAIMS_WITH_TERMS).to_arrow_reader(_ROWS_AT_ONCE):
+        db.execute(_WITH_TERMS)
+        for batch in db.sql(_BY_PAGE).to_arrow_reader(_ROWS_AT_ONCE):
             for row in batch.to_pylist():
                 yield _page_item(row, languages)
 

@@ -312,7 +312,7 @@ def _fill(
 
     def make() -> None:
         with TemporaryFolder() as scratch:
-            # Scratch files are as large as the rows, so a disk with space for the files has space for them.
+            # Scratch files are a few times as large as the rows, which is little beside the pages of a dump.
             local = folder if is_local(folder) else os.path.join(scratch, "index")
             near = os.path.join(local, "scratch")
             build(chain.from_iterable(read_batches(rows) for _, rows in element), folder=local, scratch=near)

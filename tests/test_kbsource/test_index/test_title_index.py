@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -7,7 +8,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kbsource.index.title_index
@@ -17,6 +18,8 @@ from kbsource.identity import title_hash
 from kbsource.index.mapped_files import title_keys
 from kbsource.index.title_index import Resolution, TitleIndex
 from kbsource.index.title_index_build import TitleIndexReport, build_title_index, dropped_sources, read_dropped
+from kbsource.runtime.database import ordered_batches
+from tests.support.databases import LIMITS, limited
 from tests.support.releases import TitleRow, redirect_to, title_batches
 
 ARTICLES = [TitleRow(5, "Earth"), TitleRow(3, "Łódź"), TitleRow(9, "AC/DC")]
@@ -144,14 +147,46 @@ def test_bytes_do_not_depend_on_the_order_of_rows_or_the_size_of_batches(tmp_pat
         assert (tmp_path / "1" / "i" / name).read_bytes() == (tmp_path / "2" / "i" / name).read_bytes()
 
 
-def test_bytes_do_not_depend_on_what_is_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = ARTICLES + REDIRECTS + [TitleRow(n, f"Page {n % 50}") for n in range(100, 200)]
-    build(tmp_path / "1", rows)
-    for name, value in (("RUN_BYTES", 500), ("PIECE_ROWS", 2), ("RANGE_ROWS", 6)):
-        monkeypatch.setattr(f"kbsource.runtime.sorted_runs.{name}", value)
-    build(tmp_path / "2", rows, size=7)
+def test_bytes_do_not_depend_on_threads_or_memory(tmp_path: Path) -> None:
+    n_rows = 65_000  # threads share a table by 122,880 rows
+    rows = ARTICLES + REDIRECTS + [TitleRow(n, f"Page {n % (n_rows // 2)}") for n in range(100, n_rows)]
+    rows += [redirect_to(n + n_rows, f"To {n}", f"Page {n * 7 % n_rows}") for n in range(n_rows)]
+    rows += [TitleRow(n, f"Newer {n}", 2) for n in range(100, 1000)]
+    batches = [*title_batches(rows)]
+    found = []
+    for limits in ({}, *LIMITS):
+        with limited("kbsource.index.title_index_build", **limits):
+            report = build_title_index(batches, str(tmp_path / "i"), scratch=str(tmp_path / "s"))
+        files = (tmp_path / "i" / "titles.arrow", tmp_path / "i" / "articles.arrow", Path(report.dropped_path))
+        found.append([report, *(hashlib.sha256(path.read_bytes()).digest() for path in files)])
+    assert found[1:] == found[:1] * len(LIMITS)
+    assert report.n_dropped == 900
+
+
+def test_more_rows_than_the_format_holds_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kbsource.index.title_index_build.MAX_ROWS", 2)
+    with pytest.raises(SetupError, match="3 titles; the index holds at most 2; build the dump in parts"):
+        build(tmp_path, ARTICLES)
+
+
+def test_rows_of_another_form_are_refused(tmp_path: Path) -> None:
+    batches = [pa.record_batch({"page_id": [1], "title": ["Earth"]})]
+    with pytest.raises(SetupError, match=r"titles table with columns \['page_id', 'title'\]; scan the dump again"):
+        build_title_index(batches, str(tmp_path / "i"), scratch=str(tmp_path / "s"))
+
+
+def test_an_article_with_more_redirects_than_a_batch_has_them_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [TitleRow(1, "Earth"), TitleRow(2, "Mars"), *(redirect_to(10 + n, f"R{n:02}", "Earth") for n in range(30))]
+    build(tmp_path / "whole", rows)
+    monkeypatch.setattr(
+        "kbsource.index.title_index_build.ordered_batches", lambda *given: ordered_batches(*given, n_rows=7)
+    )
+    index, _ = build(tmp_path / "parts", rows)
+    assert index.redirects_to(1) == tuple(f"R{n:02}" for n in range(30))
     for name in ("titles.arrow", "articles.arrow"):
-        assert (tmp_path / "1" / "i" / name).read_bytes() == (tmp_path / "2" / "i" / name).read_bytes()
+        assert (tmp_path / "whole" / "i" / name).read_bytes() == (tmp_path / "parts" / "i" / name).read_bytes()
 
 
 def test_scratch_files_are_removed(tmp_path: Path) -> None:
@@ -269,6 +304,19 @@ def title_rows(draw: st.DrawFn) -> TitleRow:
     return TitleRow(page_id, title, revision, True, target, namespace, draw(st.none() | st.just(f"f{page_id}")))
 
 
+def apart(worlds: list[list[TitleRow]]) -> list[TitleRow]:
+    """Rows with page ids and titles of their own in each world, for one index, as opening a database takes time."""
+    return [
+        row._replace(
+            page_id=row.page_id + 20 * number,
+            title=f"{row.title} {number}",
+            target_title=None if row.target_title is None else f"{row.target_title} {number}",
+        )
+        for number, rows in enumerate(worlds)
+        for row in rows
+    ]
+
+
 def slow_index(rows: list[TitleRow]) -> dict[str, TitleRow]:
     """Gives the row that each title stands for, by the rules as written."""
     kept: dict[int, TitleRow] = {}
@@ -301,19 +349,20 @@ def slow_resolve(title: str, titles: dict[str, TitleRow]) -> Resolution:
         title = row.target_title
 
 
-@given(st.lists(title_rows(), max_size=25), st.integers(1, 5))
+@settings(max_examples=20)
+@given(st.lists(st.lists(title_rows(), max_size=25), max_size=6).map(apart), st.integers(1, 5))
 def test_the_index_equals_the_slow_and_obvious_one(rows: list[TitleRow], size: int) -> None:
     titles = slow_index(rows)
     with TemporaryDirectory() as folder:
         index, report = build(Path(folder), rows, size=size)
-        expected = {title: slow_resolve(title, titles) for title in [*titles, "T0", "Other"]}
+        expected = {title: slow_resolve(title, titles) for title in [*titles, "T0 0", "Other"]}
         assert {title: index.resolve(title) for title in expected} == expected
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("kbsource.index.title_index._FEW_TITLES", 1)
             patch.setattr("kbsource.index.title_columns._WINDOW", 4)
             patch.setattr("kbsource.index.title_columns._AROUND", np.arange(4))
             assert TitleIndex.open(str(Path(folder) / "i")).resolve_all(expected) == expected
-        for page_id in range(1, 15):
+        for page_id in {row.page_id for row in rows}:
             leading = sorted(t for t, row in titles.items() if row.is_redirect and expected[t].page_id == page_id)
             assert index.redirects_to(page_id) == tuple(leading)
         assert report.n_titles == len({row.page_id for row in rows})
