@@ -170,7 +170,9 @@ def resolve_page(
     for raw_anchor in text.anchors:
         target = raw_anchor.target
         _, namespace, wanted, fragment, _ = target
-        if wanted and not namespace:  # the same as look_up, without the call: nearly all targets are of this kind
+        if (
+            wanted and not namespace
+        ):  # the same as look_up, but without the call, because nearly all targets are of this kind
             found = resolve(wanted)
             found_title, found_id = found.title, found.page_id
             fragment = fragment or found.fragment

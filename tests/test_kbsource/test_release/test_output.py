@@ -192,7 +192,7 @@ def test_folders_that_are_finished_by_themselves_stay_and_the_others_are_cleared
             str(tmp_path), kind=PAGES_RELEASE, job={"a": job}, further=["nq/test/report.json"], kept=["nq/dev"]
         )
 
-    with pytest.raises(SetupError, match=r"neither empty.*nq/test/report\.json"), locked(1):
+    with pytest.raises(SetupError, match=r"the folder is not empty.*nq/test/report\.json"), locked(1):
         pass
     (tmp_path / "nq/test/report.json").unlink()
     with locked(1):
@@ -202,7 +202,7 @@ def test_folders_that_are_finished_by_themselves_stay_and_the_others_are_cleared
     with locked(2):
         assert files(tmp_path) == ["BUILDING", "nq/dev/report.json"]
     (tmp_path / "nq/test/mine.txt").write_text("years of work")
-    with pytest.raises(SetupError, match=r"neither empty.*nq/test/mine\.txt"), locked(3):
+    with pytest.raises(SetupError, match=r"the folder is not empty.*nq/test/mine\.txt"), locked(3):
         pass
 
 
