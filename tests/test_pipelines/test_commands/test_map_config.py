@@ -89,7 +89,7 @@ def test_what_is_not_said_is_left_to_the_options(tmp_path: Path) -> None:
         (
             "options:\n  threshold: 0.5\n  kb: x\ndatasets: {jsonl: {splits: {dev: {input: x}}}}\n",
             3,
-            ("there is no option 'kb'",),
+            ("there is no key 'kb'",),
         ),
         ("data: {}\n", 1, ("there is no key 'data'", "options, datasets")),
         ("options: {threshold: 0.5}\n", 1, ("the key 'datasets' is missing",)),
