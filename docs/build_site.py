@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "architecture",
     ),
 }
-"""Pages by part of the site; a page that is not there is left out, and one that no part names comes last."""
+"""Pages by part of the site, in order; see ``navigation``."""
 PICTURES = {
     "A dataset aligned to the release": "aligned-fever-dev/",
     "A release as a whole": "release/",
@@ -85,6 +86,14 @@ PICTURES = {
 _CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]+)\)")
 _OWN = {"README.md": "index.md", "CHANGELOG.md": "changelog.md"}
+
+
+def navigation(names: Sequence[str]) -> dict[str, list[str]]:
+    """Returns the pages of each part of the site; pages that no part names are how-to guides."""
+    placed = {name for part in PARTS.values() for name in part}
+    parts = {part: [name for name in own if name in names] for part, own in PARTS.items()}
+    parts["How-to guides"] += [name for name in names if name not in placed]
+    return parts
 
 
 def stage(folder: Path, demo: Path | None) -> list[str]:
@@ -201,10 +210,7 @@ def build_site(output: Path, *, demo: Path | None = None) -> None:
         if demo is not None:
             take_pictures(demo, staged)
         names = stage(staged, demo)
-        placed = {name for part in PARTS.values() for name in part}
-        parts = {part: [name for name in own if name in names] for part, own in PARTS.items()}
-        parts["Reference"] += [name for name in names if name not in placed]
-        nav: list[Any] = [{part: [f"{name}.md" for name in own]} for part, own in parts.items() if own]
+        nav: list[Any] = [{part: [f"{name}.md" for name in own]} for part, own in navigation(names).items() if own]
         extensions = ["admonition", "tables", "pymdownx.superfences", "pymdownx.highlight", "toc"]
         config = load_config(
             str(ROOT / "docs" / "mkdocs.yml"),

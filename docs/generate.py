@@ -7,37 +7,20 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from cyclopts import App
 
-from kbsource.columns import schema_of
-from kbsource.diff.kind import TABLES as DIFF_TABLES
 from kbsource.errors import FALLBACKS, REASONS
-from kbsource.pageviews import TitleViews
-from kbsource.release.pages.kind import OPTIONAL_TABLES, TABLES
 from kbsource.rows import SCHEMA_VERSION
-from kbsource.wikidata.records import WIKIDATA_TABLES
-from mapping.age import AGE
-from mapping.amber.release import TABLES as AMBER_TABLES
 from mapping.column_meanings import Known, column_rows, table_head
-from mapping.entity_linking.records import TABLES as LINKING_TABLES
-from mapping.facts import FACTS
+from mapping.kinds import KINDS
 from mapping.options import DEFAULTS
-from mapping.passages.kind import TABLES as PASSAGES_TABLES
 from mapping.publish.card import markdown_table
-from mapping.qampari.kind import TABLES as QAMPARI_TABLES
-from mapping.retrieval.benchmark_kind import BENCHMARK
-from mapping.retrieval.tfidf import TFIDF_INDEX
-from mapping.retrieval.training_kind import TRAINING_DATA
-from mapping.retrieval.vector_kind import PASSAGE_VECTORS
-from mapping.schema import TABLES as ALIGNMENT_TABLES
 from mapping.serving.operations import OPERATIONS, SHAPES, STATUS
 from pipelines.app import docstring_examples, make_app
-from pipelines.commands import GROUPS
+from pipelines.commands import COMMANDS, GROUPS, Command
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -45,66 +28,29 @@ FOLDER = Path(__file__).resolve().parent
 def tables_page() -> str:
     """Returns docs/tables.md."""
     known: Known = {}
-
-    def table(tables: Mapping[str, pa.Schema]) -> str:
-        rows: list[tuple[str, ...]] = []
-        for name, schema in tables.items():
-            rows += [(f"**{name}**", "", table_head(name)), *column_rows(schema, known, name)]
-        return markdown_table(("column", "type", "meaning"), rows)
-
+    described: set[str] = set()
     parts = [
         "# Tables",
-        f"Written by `docs/generate.py` from the schemas of the code, schema version {SCHEMA_VERSION}.",
-        table({**TABLES, **OPTIONAL_TABLES}),
-        "# Tables of Wikidata",
         _wrapped(
-            "Written by `kbsource wikidata`. Ids are texts that include their letter, as everywhere in Wikidata. The "
-            "table `rejected` has the same columns as above."
+            f"Written by `docs/generate.py` from the schemas of the code, schema version {SCHEMA_VERSION}. Ids of "
+            "Wikidata are texts that include their letter, as everywhere in Wikidata. Several kinds of release have a "
+            "table `rejected`, with the same columns; it is described once."
         ),
-        table({name: schema for name, schema in WIKIDATA_TABLES.items() if name not in TABLES}),
-        "# Tables of page views",
-        "Written by `kbsource pageviews`. The table `rejected` has the same columns as above.",
-        table({"pageviews": schema_of(TitleViews)}),
-        "# Tables of an alignment",
-        "Written by `kbsource map` next to the records; see [alignment.md](alignment.md).",
-        table({name: alignment_table for name, alignment_table in ALIGNMENT_TABLES.items() if name != "rejected"}),
-        "# Tables of QAMPARI",
-        "Written by `kbsource qampari` next to the files of questions; see [qampari.md](qampari.md).",
-        table(QAMPARI_TABLES),
-        "# Tables of AmbER sets",
-        "Written by `kbsource amber`; see [amber.md](amber.md).",
-        table(AMBER_TABLES),
-        "# Tables of passages",
-        "Written by `kbsource passages`; see [passages.md](passages.md).",
-        table(PASSAGES_TABLES),
-        "# Tables of vectors",
-        "Written by `kbsource vectors` from passages; see [passages.md](passages.md#vectors).",
-        table(PASSAGE_VECTORS.tables),
-        "# Tables of a Tf-idf index",
-        "Written by `kbsource search --system tfidf` from passages; see [passages.md](passages.md#search).",
-        table(TFIDF_INDEX.tables),
-        "# Tables of benchmarks",
-        "Written by `kbsource benchmark`; see [benchmark.md](benchmark.md).",
-        table({name: benchmark_table for name, benchmark_table in BENCHMARK.tables.items() if name != "rejected"}),
-        "# Tables of training data",
-        "Written by `kbsource training-data`; see [training_data.md](training_data.md).",
-        table({name: training_table for name, training_table in TRAINING_DATA.tables.items() if name != "rejected"}),
-        "# Tables of entity linking",
-        _wrapped(
-            "Written by `kbsource entity-linking` next to the records; see [entity_linking.md](entity_linking.md). Its "
-            "table `rejected` contains the lines of the exclusion list that name no page."
-        ),
-        table(LINKING_TABLES),
-        "# Tables of a diff",
-        "Written by `kbsource diff`; see [diff.md](diff.md).",
-        table(DIFF_TABLES),
-        "# Tables of the age of a benchmark",
-        "Written by `kbsource age`; see [age.md](age.md).",
-        table({"fates": AGE.tables["fates"]}),
-        "# Tables of moved facts",
-        "Written by `kbsource facts`; see [facts.md](facts.md).",
-        table(FACTS.tables),
-        "# Reasons and values",
+    ]
+    for kind in KINDS:
+        rows: list[tuple[str, ...]] = []
+        for name in kind.tables:
+            if name not in described:
+                described.add(name)
+                rows += [(f"**{name}**", "", table_head(name)), *column_rows(kind.schemas(name)[-1], known, name)]
+        if rows:
+            parts += [
+                f"## {kind.name[0].upper()}{kind.name[1:]}",
+                f"Written by `{kind.made_by}`; see {_guide(COMMANDS[kind.made_by.split()[1]])}.",
+                markdown_table(("column", "type", "meaning"), rows),
+            ]
+    parts += [
+        "## Reasons and values",
         markdown_table(
             ("value", "meaning"),
             [
@@ -125,14 +71,19 @@ def commands_page() -> str:
         "# Commands",
         _wrapped(
             "Written by `docs/generate.py` from the code of the commands. `kbsource COMMAND --help` prints the same "
-            "text, and [manual.md](manual.md#commands) explains each command. Required inputs are arguments after the "
-            "command's name, the release first. Optional inputs are options. The output is `--output`. Every command "
-            "accepts `--json`, which prints its summary as one JSON object, and `--storage KEY=VALUE`, which may be "
-            "repeated. `--storage` sets a storage endpoint or credentials; the key is the name of the environment "
-            "variable in lower case (`--storage aws_endpoint_url=http://store:9000`). See "
-            "[running.md](running.md#buckets-and-hdfs). Jobs also accept options of Beam."
+            "text. Required inputs are arguments after the command's name, the release first. Optional inputs are "
+            "options. The output is `--output`. Every command accepts `--json`, which prints its summary as one JSON "
+            "object, and `--storage KEY=VALUE`, which may be repeated. `--storage` sets a storage endpoint or "
+            "credentials; the key is the name of the environment variable in lower case "
+            "(`--storage aws_endpoint_url=http://store:9000`). See [running.md](running.md#buckets-and-hdfs). Jobs "
+            "also accept options of Beam."
         ),
     ]
+    rows = [
+        (f"[`kbsource {command.name}`](#kbsource-{command.name})", command.summary, _guide(command))
+        for command in COMMANDS.values()
+    ]
+    parts.append(markdown_table(("command", "what it does", "explained in"), rows))
     for group, commands in GROUPS.items():
         parts.append(f"## {group}")
         for command in commands:
@@ -199,6 +150,10 @@ def _bounds_of(schema: dict[str, Any]) -> str:
         case {"type": "boolean"}:
             return "`true` or `false`"
     return "whole number"
+
+
+def _guide(command: Command) -> str:
+    return f"[{command.guide.partition('#')[0]}]({command.guide})"
 
 
 def _section(typed: App, name: str) -> str:

@@ -96,7 +96,7 @@ LAWS = (
     Law(
         "views_law",
         _LAW,
-        """select _file, format('{}, page {} is out of order', title, page_id) from (
+        """select _file, format('{}, page {} is out of order', title, coalesce(page_id::text, 'none')) from (
             select *, coalesce(page_id, -1) as id, lag(title) over placed as other, lag(id) over placed as other_id
             from pageviews window placed as (order by _file, _row)
         ) where title < other or (title = other and id <= other_id)""",

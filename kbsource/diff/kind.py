@@ -86,9 +86,10 @@ class PageChange(Row):
 
     old_page_id: Annotated[int | None, "page of the old release, each with one row; null for new pages"]
     new_page_id: Annotated[
-        int | None, "page of the new release that it is now, or was merged into; unique except for merged"
+        int | None,
+        "page of the new release that the old page is now, or into which it was merged; unique except for merged",
     ]
-    origin_page_id: Annotated[int | None, "for split: the old page that its redirect pointed to"]
+    origin_page_id: Annotated[int | None, "for split: the old page to which the redirect pointed"]
     old_title: Annotated[str | None, "title of the old page"]
     new_title: Annotated[str | None, "title of the new page"]
     old_qid: Annotated[str | None, "item of the old page"]
@@ -115,10 +116,10 @@ class SectionChange(Row):
 
     old_page_id: Annotated[int, "page of the old release that is also in the new one, with another text"]
     old_number: Annotated[Int32 | None, "number of the section in the old page, 0 for the lead"]
-    old_section: Annotated[tuple[str, ...] | None, "headings above it and its own heading, outermost first"]
-    new_page_id: Annotated[int, "what the page is now, in the new release"]
+    old_section: Annotated[tuple[str, ...] | None, "headings above the section, then its own heading, outermost first"]
+    new_page_id: Annotated[int, "the same page in the new release"]
     new_number: Annotated[Int32 | None, "number of the section in the new page"]
-    new_section: Annotated[tuple[str, ...] | None, "its headings in the new page"]
+    new_section: Annotated[tuple[str, ...] | None, "headings of the section in the new page"]
     outcome: Annotated[str, _values(SECTION_OUTCOMES)]
     kept: Annotated[float | None, "share of its code points that are found in the new section; null for added"]
 
@@ -131,11 +132,11 @@ class SpanChange(Row):
     old_page_id: Annotated[int, "page of the old release"]
     old_element: Annotated[Int32, "element of that page; the segments of an element cover it in order"]
     old_start: Annotated[Int32, "first code point of the segment"]
-    old_end: Annotated[Int32, "one past its last code point"]
+    old_end: Annotated[Int32, "end of the span, one past its last code point"]
     new_page_id: Annotated[int | None, "page of the new release; null for gone"]
     new_element: Annotated[Int32 | None, "element of that page"]
     new_start: Annotated[Int32 | None, "first code point of the new segment"]
-    new_end: Annotated[Int32 | None, "one past its last code point"]
+    new_end: Annotated[Int32 | None, "end of the span, one past its last code point"]
     outcome: Annotated[str, _values(SPAN_OUTCOMES)]
     score: Annotated[float | None, "similarity by words, 1.0 for the same text; null for gone"]
 
@@ -144,10 +145,10 @@ class RedirectChange(Row):
     """One row per redirect that has another target, is new or is gone, sorted by title in code-point order."""
 
     title: Annotated[str, "title of the redirect; unique"]
-    old_redirect_id: Annotated[int | None, "its page id in the old release"]
-    new_redirect_id: Annotated[int | None, "its page id in the new release"]
-    old_target_page_id: Annotated[int | None, "page that it resolved to in the old release"]
-    new_target_page_id: Annotated[int | None, "page that it resolves to in the new release"]
+    old_redirect_id: Annotated[int | None, "page id of the redirect in the old release"]
+    new_redirect_id: Annotated[int | None, "page id of the redirect in the new release"]
+    old_target_page_id: Annotated[int | None, "page to which it resolved in the old release"]
+    new_target_page_id: Annotated[int | None, "page to which it resolves in the new release"]
     outcome: Annotated[str, _values(REDIRECT_OUTCOMES)]
 
 

@@ -20,6 +20,7 @@ from kbsource.html.text_runs import HtmlRunReader, TextRun
 from kbsource.records import Element
 from kbsource.runtime.beat import Beat
 from kbsource.site import Site
+from kbsource.titles import split_namespace
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 
 TEXT = "text"
@@ -115,6 +116,7 @@ def compare_page(
     runs: Sequence[TextRun],
     own: ParsedText,
     *,
+    site: Site,
     has_formulas: bool = False,
     with_lines: bool = False,
 ) -> PageComparison:
@@ -139,7 +141,7 @@ def compare_page(
         for name, start, end in _gaps(is_found, templates)
     ]
     undefined = [at for at, name in enumerate(templates) if kinds[name] in UNDEFINED]
-    links, own_links = _links_of(page, title), _links_of(own, title)
+    links, own_links = _links_of(page, title, site), _links_of(own, title, site)
     lines: Iterable[LinePair] = ()
     if with_lines:
         split = partial(words_of, has_formulas=has_formulas)
@@ -197,12 +199,12 @@ def _gaps(is_found: bytearray, templates: Sequence[str]) -> Iterator[tuple[str, 
         start = end
 
 
-def _links_of(page: ParsedText, title: str) -> Counter[tuple[str, str]]:
+def _links_of(page: ParsedText, title: str, site: Site) -> Counter[tuple[str, str]]:
     """Returns how often each link to an article occurs in the running text, by its target and its words."""
     return Counter(
-        (anchor.target.title or title, " ".join(_plain(anchor.text, has_formulas=False).split()))
+        (anchor.target_title or title, " ".join(_plain(anchor.text, has_formulas=False).split()))
         for anchor in page.anchors
-        if not anchor.target.namespace and anchor.target.kind == "page"
+        if not split_namespace(anchor.target_title, site)[0]
     )
 
 
@@ -274,7 +276,7 @@ class PageComparer:
 
     def __init__(self, site: Site, *, with_lines: bool = False) -> None:
         self._html, self._wikitext = HtmlRunReader(site), WikitextParser(site)
-        self._with_lines = with_lines
+        self._site, self._with_lines = site, with_lines
 
     def compare(self, paired: PairedPage) -> PageComparison:
         """Returns the comparison of a page.
@@ -286,7 +288,7 @@ class PageComparer:
         page, runs = self._html.parse(paired.html, title=title)
         own = self._wikitext.parse(paired.wikitext, title=title, timestamp=paired.timestamp)
         formulas = has_formulas(paired.html)
-        return compare_page(title, page, runs, own, has_formulas=formulas, with_lines=self._with_lines)
+        return compare_page(title, page, runs, own, site=self._site, has_formulas=formulas, with_lines=self._with_lines)
 
 
 def has_formulas(html: str) -> bool:

@@ -9,7 +9,6 @@ size are limited.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import urllib.parse
 from collections import Counter
@@ -18,6 +17,7 @@ from functools import lru_cache
 from html import unescape
 
 from lxml import etree
+from msgspec.structs import replace
 
 from kbsource.errors import RecordError
 from kbsource.html.elements import (
@@ -95,7 +95,7 @@ class HtmlReader:
                 return self._read(root, main, title, References(self._note_kind))
             except PAGE_FAULTS:
                 pass  # without its references, the page may be sound
-        return dataclasses.replace(self._read(root, main, title, None), references=FAILED_REFERENCES)
+        return replace(self._read(root, main, title, None), references=FAILED_REFERENCES)
 
     def _read(
         self, root: etree._Element, main: etree._Element, title: str, references: References | None
@@ -108,7 +108,7 @@ class HtmlReader:
             return content
         anchors = references.take_places(content.anchors, content.elements)
         rows = references.rows(content.elements, self._read_reference)
-        return dataclasses.replace(content, anchors=tuple(anchors), references=rows)
+        return replace(content, anchors=tuple(anchors), references=rows)
 
     def _target(self, href: str) -> tuple[Target, str] | None:
         """Returns the target of an internal link from its address, parsed and as written; None if it is not a page."""

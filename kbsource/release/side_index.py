@@ -20,6 +20,7 @@ import duckdb
 from kbsource.errors import SetupError, named_faults
 from kbsource.files import Folder
 from kbsource.release.sql import connected, identifier, quoted
+from kbsource.runtime.database import ORDER_MB
 from kbsource.temporary import TemporaryFolder
 
 OnProgress = Callable[[int, int], None]
@@ -36,8 +37,6 @@ def cache_folder(sha256: str) -> Path:
 
 
 _FILE, _SHA256 = "rows.parquet", "index.sha256"
-ORDER_MB = 200
-"""Memory for sorting an index, in MB; larger data is spilled to disk."""
 
 
 class OrderedRows:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 1 << 16
 MEMORY_MB = 1000
 """Default memory limit of a connection, in MB (10^6 bytes). Further data is spilled to disk."""
+ORDER_MB = 200
+"""Memory limit for sorting and joining the rows of an index, in MB. The process needs 100 MB more."""
 _PROTOCOL = "kbsource"
 """Scheme under which DuckDB opens files of a store: ``kbsource://s3://bucket/release/…``."""
 
@@ -164,6 +166,34 @@ def insert(db: DuckDBPyConnection, table: str, batches: Iterable[pa.RecordBatch]
         db.register("_given", pa.Table.from_batches([batch]))
         db.execute(f"insert into {name} from _given")
     db.unregister("_given")
+
+
+@contextmanager
+def streamed(db: DuckDBPyConnection, **tables: tuple[Iterable[pa.RecordBatch], pa.Schema]) -> Iterator[None]:
+    """Provides batches, each with their schema, as tables that can be read once, for the duration of the context.
+
+    Nothing is copied, so a query that only sorts or joins them needs no more disk than it spills. An exception of the
+    batches ends the query, and is raised unchanged at the end of the context.
+    """
+    failures: list[BaseException] = []
+
+    def watched(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    for name, (batches, schema) in tables.items():
+        db.register(name, pa.RecordBatchReader.from_batches(schema, watched(batches)))
+    try:
+        yield
+    except Exception:
+        if failures:
+            raise failures[0] from None  # DuckDB passes on only its message
+        raise
+    for name in tables:
+        db.unregister(name)
 
 
 def ordered_batches(

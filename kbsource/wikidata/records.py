@@ -106,9 +106,9 @@ class Statement(Row):
 
 
 class ClassPair(Row):
-    """For every class, all its superclasses over P279 (subclass of), sorted by number of the class, then of the
-    superclass. Deprecated statements are left out. To find out whether an item is a film, join its P31 values with
-    `class_id` where `superclass_id` is Q11424.
+    """One row per class and superclass, over any number of steps of P279 (subclass of); sorted by number of the
+    class, then of the superclass. Deprecated statements are left out. To find out whether an item is a film, join
+    its P31 values with `class_id` where `superclass_id` is Q11424.
     """
 
     class_id: Annotated[str, "item that is a class: it has P279, or is a value of P279 or P31"]

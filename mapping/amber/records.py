@@ -148,7 +148,7 @@ class PageRef(Row):
     """A page, as in the released files."""
 
     wikipedia_id: Annotated[str, "page id"]
-    title: Annotated[str, "its title"]
+    title: Annotated[str, "title of the page"]
 
 
 class FullValue(Row):
@@ -157,18 +157,21 @@ class FullValue(Row):
     type: Annotated[str, "wikibase-item | quantity"]
     qid: Annotated[str | None, "item; null for a quantity"] = None
     amount: Annotated[str | None, "amount of a quantity, with its sign"] = None
-    unit: Annotated[str | None, "its unit: 1, or the URL of an item"] = None
-    aliases: Annotated[tuple[str, ...], "label, then aliases; the amount without its sign"] = ()
-    additional_aliases: Annotated[tuple[str, ...], "names of those who practise or use it; a number in words"] = ()
+    unit: Annotated[str | None, "unit of the amount: 1, or the URL of an item"] = None
+    aliases: Annotated[tuple[str, ...], "label, then aliases; for a quantity, the amount without its sign"] = ()
+    additional_aliases: Annotated[
+        tuple[str, ...],
+        "names of the item's practitioners or users; for a quantity, the number in words",
+    ] = ()
     entity_types: Annotated[tuple[str, ...] | None, "values of P31 of an item"] = None
-    found_in_passage: Annotated[bool, "whether the first 350 tokens of a page contain an alias"] = False
+    found_in_passage: Annotated[bool, "true if the first 350 tokens of a page contain an alias"] = False
 
 
 class AmberTuple(Row):
     """A property of an entity in a set."""
 
     property_id: Annotated[str, "property that only this entity of the set has"]
-    property: Annotated[str, "its label"]
+    property: Annotated[str, "label of the property"]
     amber_id: Annotated[str, "id made from name, entity and property; unique in the collection"]
     provenance: Annotated[tuple[PageRef, ...], "pages that name a value"]
     values: Annotated[tuple[FullValue, ...], "values of the property"]
@@ -179,7 +182,7 @@ class NamedEntity(Row):
 
     qid: Annotated[str, "Wikidata item"]
     popularity: Annotated[float, "decimal logarithm of its page views"]
-    is_head: Annotated[bool, "whether it is the most popular"]
+    is_head: Annotated[bool, "true for the head, the most popular entity of the set"]
     aliases: Annotated[tuple[str, ...], "label, then aliases"]
     entity_types: Annotated[tuple[str, ...], "values of P31"]
     wikipedia: Annotated[tuple[PageRef, ...], "its pages in the knowledge source"]
@@ -196,28 +199,28 @@ class Signals(Row):
 
     bleu: Annotated[float | None, "BLEU of name, property and value against the span; null if there is no span"]
     start_element: Annotated[int | None, "number of the element where the span that best states the tuple starts"]
-    start_char: Annotated[int | None, "first code point of the span in that element"]
-    end_element: Annotated[int | None, "number of the element where it ends"]
-    end_char: Annotated[int | None, "one past the last code point of the span in that element"]
+    start_char: Annotated[int | None, "first code point of the span in the element's text"]
+    end_element: Annotated[int | None, "number of the element where the span ends"]
+    end_char: Annotated[int | None, "end of the span in the element's text, one past its last code point"]
     text: Annotated[str | None, "text of the span"]
     hypothesis: Annotated[str, "the tuple as a sentence, with a value that was found"]
-    entailment: Annotated[float | None, "probability of entailment; null: not judged"] = None
-    neutral: Annotated[float | None, "probability of neutral; null: not judged"] = None
-    contradiction: Annotated[float | None, "probability of contradiction; null: not judged"] = None
+    entailment: Annotated[float | None, "probability of entailment; null if not judged"] = None
+    neutral: Annotated[float | None, "probability of neutral; null if not judged"] = None
+    contradiction: Annotated[float | None, "probability of contradiction; null if not judged"] = None
 
 
 class SetRow(Row):
-    """Every AmbER set, one row each, by collection and name."""
+    """One row per AmbER set, sorted by collection and name."""
 
-    collection: Annotated[str, "collection of types, as human"]
+    collection: Annotated[str, "collection of types, such as human"]
     name: Annotated[str, "name that the entities share"]
     entities: Annotated[tuple[NamedEntity, ...], "entities that share the name"]
 
 
 class TupleRow(Row):
-    """Every distinguishing property of an entity of a set, one row each, in the order of the sets."""
+    """One row per distinguishing property of an entity of a set, in the order of the sets."""
 
-    collection: Annotated[str, "collection of types, as human"]
+    collection: Annotated[str, "collection of types, such as human"]
     name: Annotated[str, "name that the entities share"]
     qid: Annotated[str, "entity"]
     tuple: Annotated[AmberTuple, Columns()]
@@ -225,28 +228,28 @@ class TupleRow(Row):
 
 
 class SetQueryRow(Row):
-    """Every query about an entity of a set, one row each, in the order of the sets, by task."""
+    """One row per query about an entity of a set, by task, in the order of the sets."""
 
-    collection: Annotated[str, "collection of types, as human"]
+    collection: Annotated[str, "collection of types, such as human"]
     task: Annotated[str, "qa | sf | fc"]
     name: Annotated[str, "name that the entities share"]
     qid: Annotated[str, "entity that the query is about"]
-    property_id: Annotated[str, "property that it asks for"]
+    property_id: Annotated[str, "property that the query asks for"]
     query_id: Annotated[str, "id, unique in the task"]
     input: Annotated[str, "question, slot or claim"]
     answers: Annotated[tuple[str, ...], "names of the values; SUPPORTS or REFUTES for a claim"]
-    provenance: Annotated[tuple[PageRef, ...], "pages that answer it"]
+    provenance: Annotated[tuple[PageRef, ...], "pages that answer the query"]
 
 
 class NameRow(Row):
-    """Every name that several entities share, at least one of them in the collection, with its outcome; by collection
-    and name."""
+    """One row per name that several entities share, at least one of them in the collection; sorted by collection and
+    name."""
 
-    collection: Annotated[str, "collection of types, as human"]
+    collection: Annotated[str, "collection of types, such as human"]
     name: Annotated[str, "name of several entities, at least one of them in the collection"]
     outcome: Annotated[str, "set, or the reason why there is no set"]
-    n_bearers: Annotated[int, "entities that have it"]
-    n_members: Annotated[int, "entities of the collection that have it"]
+    n_bearers: Annotated[int, "number of entities that have the name"]
+    n_members: Annotated[int, "number of entities of the collection that have the name"]
 
 
 class AmberSet(NamedTuple):

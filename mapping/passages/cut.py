@@ -69,19 +69,19 @@ class PassageSpan(Row):
     """Part of an element: a half-open range of code points of its text."""
 
     element: Annotated[Int32, "number of the element in the page"]
-    start_char: Annotated[Int32, "first code point in that element's text"]
-    end_char: Annotated[Int32, "one past the last code point in that element's text"]
+    start_char: Annotated[Int32, "first code point of the span in the element's text"]
+    end_char: Annotated[Int32, "end of the span in the element's text, one past its last code point"]
 
 
 class Passage(Row):
-    """One row per passage, in the order of the release that it is cut from."""
+    """One row per passage, in the order of the release from which it is cut."""
 
     passage_id: Annotated[str, "page id, two underscores, number; unique"]
-    page_id: Annotated[int, "page of the knowledge source that the passage is cut from"]
-    title: Annotated[str, "title of that page"]
+    page_id: Annotated[int, "page from which the passage is cut"]
+    title: Annotated[str, "title of the page"]
     number: Annotated[Int32, "position among the passages of its page, from 0"]
     n_words: Annotated[Int32, "number of words in the passage; number of tokens with `--unit tokens-N`"]
-    text: Annotated[str, "the pieces in `spans`, joined, or rows of a table; see docs/passages.md"]
+    text: Annotated[str, "the texts of `spans`, joined; or rows of a table, see docs/passages.md"]
     spans: Annotated[
         tuple[PassageSpan, ...],
         "the location of the passage in the page, in order; at most one span per element, none for rows of a table",

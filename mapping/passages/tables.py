@@ -32,9 +32,9 @@ class PassageCell(Row):
 
     table: Annotated[Int32, "number of the table in the page, from 0"]
     row: Annotated[Int32 | None, "index in the table's rows; null for the caption and the header"]
-    cell: Annotated[Int32 | None, "index in that row, or in the header; null for the caption"]
-    start_char: Annotated[Int32, "first code point in the text of that cell"]
-    end_char: Annotated[Int32, "one past the last code point in the text of that cell"]
+    cell: Annotated[Int32 | None, "index in the row, or in the header; null for the caption"]
+    start_char: Annotated[Int32, "first code point in the text of the cell"]
+    end_char: Annotated[Int32, "end in the text of the cell, one past the last code point"]
     at: Annotated[Int32, "first code point in the text of the passage"]
 
     @property

@@ -83,7 +83,7 @@ class TfidfDocument(Row):
     document: Annotated[Int32, "number of the document in the index, from 0"]
     page_id: Annotated[int, "page of the document"]
     passage_number: Annotated[
-        Int32 | None, "number of the passage within its page, from 0; null where documents are pages"
+        Int32 | None, "number of the passage within its page, from 0; null if documents are pages"
     ]
     title: Annotated[str, "title of the page"]
 
@@ -93,7 +93,7 @@ class TfidfPosting(Row):
 
     bucket: Annotated[Int32, "MurmurHash3 of the n-gram, modulo 2²⁴"]
     document: Annotated[Int32, "number of the document"]
-    n_occurrences: Annotated[Int32, "how many n-grams of the document are in the bucket"]
+    n_occurrences: Annotated[Int32, "number of n-grams of the document in the bucket"]
 
 
 DOCUMENTS, POSTINGS = "documents", "postings"

@@ -63,7 +63,7 @@ class TrainingPassage(Row):
     role: Annotated[str, f"{', '.join(ROLES[:-1])} or {ROLES[-1]}"]
     passage_id: Annotated[str, "id of the passage in the corpus"]
     title: Annotated[str, "title of its page"]
-    text: Annotated[str, "its text"]
+    text: Annotated[str, "text of the passage"]
     score: Annotated[float | None, "score in the run; null if the run does not have the passage"]
 
 
@@ -73,11 +73,17 @@ class TrainingExample(Row):
     dataset: Annotated[str, "name of the dataset with its split"]
     number: Annotated[Int32, "number of the example in its dataset, from 0"]
     query_id: Annotated[str, "id of the question"]
-    input: Annotated[str, "input of the record, with its marks"]
-    answers: Annotated[tuple[str, ...], "its answers and their aliases"]
-    target: Annotated[str | None, "what a model should write, or the label; null for retrievers and for no answer"]
-    answer_start: Annotated[Int32 | None, "where the target starts in the passage, for extractive readers"]
-    passages: Annotated[tuple[TrainingPassage, ...], "its passages, positives first, each group best first"]
+    input: Annotated[str, "input of the record, with its tags such as [SEP]"]
+    answers: Annotated[tuple[str, ...], "answers of the record and their aliases"]
+    target: Annotated[
+        str | None,
+        "text that a model should write, or the label; null for retrievers, and if there is no answer",
+    ]
+    answer_start: Annotated[Int32 | None, "for extractive readers, position in the passage where the target starts"]
+    passages: Annotated[
+        tuple[TrainingPassage, ...],
+        "passages of the example: positives first, and in each group the best first",
+    ]
 
 
 class TrainingBatch(Row):
@@ -85,8 +91,8 @@ class TrainingBatch(Row):
 
     epoch: Annotated[Int32, "number of the epoch, from 0"]
     batch: Annotated[Int32, "number of the batch in its epoch, from 0"]
-    dataset: Annotated[str, "dataset that all of its examples are from"]
-    examples: Annotated[tuple[Int32, ...], "their numbers in the dataset"]
+    dataset: Annotated[str, "dataset of all examples of the batch"]
+    examples: Annotated[tuple[Int32, ...], "numbers of the examples in the dataset"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import msgspec
 
 from kbsource.diff.kind import RELEASE_DIFF
 from kbsource.pageviews import PAGEVIEWS_RELEASE, LineCounts, PageviewsManifest
 from kbsource.release.kind import Kind, ListingKind
-from kbsource.release.manifest import FileEntry, InputFile, canonical_json
+from kbsource.release.manifest import FileEntry, InputFile, SourceFacts, canonical_json
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.sql import with_counts
@@ -18,11 +22,10 @@ from kbsource.wikidata.records import EntityCounts
 from mapping.age import AGE, FATES
 from mapping.amber.kind import AMBER_SETS
 from mapping.amber.release import MEASURES
-from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, CROWD_TASKS
+from mapping.annotation.tasks import CROWD_TASKS
 from mapping.contexts.kind import CONTEXTS
 from mapping.entity_linking.kind import ENTITY_LINKING
 from mapping.entity_linking.records import SKIPPED, SPLITS
-from mapping.facts import FACTS
 from mapping.kinds import KINDS, OWN_TABLES
 from mapping.passages.kind import BEIR_DATASET, PASSAGES_CORPUS, PASSAGES_INDEX
 from mapping.qampari.kind import QAMPARI_RELEASE
@@ -84,11 +87,8 @@ FACTS_OF: dict[str, dict[str, Any]] = {
         "model": None,
     },
     CROWD_TASKS.format: {"qampari": SOURCE, "options": {"form": "jsonl"}, "counts": {"tasks": 0}},
-    CAMPAIGN_TASKS.format: {"options": {"per_question": 4}, "counts": {"tasks": 0}},
-    CAMPAIGN.format: {"tasks": SOURCE, "counts": {"rejected": 0, "judgements": 0}},
     CONTEXTS.format: {"qampari": SOURCE, "passages": SOURCE, "counts": {"questions": {"without_retrieved": 0}}},
     AMBER_SETS.format: {"collections": ["human"], "options": {"rules": {"lang": "en"}}, "model": None},
-    FACTS.format: {"old": SOURCE, "new": SOURCE},
     ENTITY_LINKING.format: {
         "options": {"train": 3, "dev": 2, "context_tokens": 8, "context_chars": 80, "max_tokens": 32},
         "counts": {
@@ -114,7 +114,7 @@ FACTS_OF: dict[str, dict[str, Any]] = {
     },
     OWN_TABLES.format: {"facts": {"mine": [1, {"a": None}]}},
 }
-"""What the manifests of kinds say, by format."""
+"""Values of manifests, by format; other kinds have examples of the types that they declare."""
 PAPER = {"records": 3675, "share": 0.2603}
 AVERAGES = {"spans": 1.1, "sets": 1.2, "pages": 1.1, "answers": None}
 GROUP = {
@@ -184,18 +184,8 @@ REPORTS_OF: dict[str, dict[str, Any]] = {
         },
         "entities": {"names": 100},
     },
-    FACTS.format: {
-        "properties": {
-            "P50": {
-                "label": "author",
-                "question": "Who wrote X?",
-                "old": {"statements": 5, "without_page": 1},
-                "new": {"statements": 6, "without_page": 1},
-            }
-        }
-    },
 }
-"""Their reports, by format."""
+"""Reports, likewise."""
 
 
 def write_every_kind(folder: Path) -> dict[str, Path]:
@@ -221,7 +211,7 @@ def _written(kind: Kind[Any], folder: Path, part: str | None = None) -> Path:
         if "." in name
     ]
     facts = {"release": SOURCE, "inputs": {"kb": [INPUT]}, "options": {}, "code": CODE}
-    facts |= FACTS_OF.get(kind.format, {})
+    facts |= FACTS_OF.get(kind.format) or ({} if kind.facts is None else example_of(kind.facts))
     if part is not None:
         inner = ALIGNMENT.read(str(_written(ALIGNMENT, folder / part)))
         facts["alignments"] = [{"folder": part, "manifest_sha256": inner.sha256}]
@@ -229,9 +219,37 @@ def _written(kind: Kind[Any], folder: Path, part: str | None = None) -> Path:
     return folder
 
 
+def report_of(kind: Kind[Any], name: str) -> Any:
+    """Returns the values of a document of a kind."""
+    return REPORTS_OF.get(kind.format) or example_of(kind.documents[name], n_named=1)
+
+
+def example_of(type_: Any, *, n_named: int = 0) -> Any:
+    """Returns a JSON value of a type: objects with any names have ``n_named`` values, lists have one value, and the
+    facts about another release are ``SOURCE``.
+    """
+    example = partial(example_of, n_named=n_named)
+    if type_ is SourceFacts:
+        return SOURCE
+    if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
+        return {own.name: example(own.type) for own in msgspec.structs.fields(type_)}
+    origin, inner = get_origin(type_), get_args(type_)
+    if origin is Annotated:
+        return example(inner[0])
+    if origin in (Union, UnionType):
+        return example(next(own for own in inner if own not in (NoneType, msgspec.UnsetType)))
+    if origin is Literal:
+        return inner[0]
+    if origin is dict:
+        return {f"name {number}": example(inner[1]) for number in range(n_named)}
+    if origin in (list, tuple):
+        return [example(inner[0])]
+    return {str: "x", bool: False, int: 1, float: 0.5, Any: None}[type_]
+
+
 def _content(kind: Kind[Any], name: str) -> bytes:
     """The content of a file that is no table: as small as it may be."""
-    return canonical_json(REPORTS_OF[kind.format]) if name in kind.documents else b"{}\n"
+    return canonical_json(report_of(kind, name)) if name in kind.documents else b"{}\n"
 
 
 def write_manifest(

@@ -10,14 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-os.environ["HF_HUB_OFFLINE"] = "1"  # read when datasets is imported
-
-import datasets
 import duckdb
-import mlcroissant
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
@@ -27,7 +21,6 @@ from mapping.kinds import KINDS
 from mapping.publish.configs import configs_of, records
 from mapping.publish.subject import Subject, read_parts
 
-datasets.disable_progress_bars()
 Rows = list[dict[str, Any]]
 
 
@@ -41,7 +34,7 @@ def plain(value: Any) -> Any:
         value = value.item()
     if isinstance(value, bytes):
         return value.decode(errors="surrogateescape")
-    if (isinstance(value, float) and math.isnan(value)) or value is pd.NaT:
+    if (isinstance(value, float) and math.isnan(value)) or type(value).__name__ == "NaTType":
         return None
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
@@ -74,16 +67,24 @@ def rows_of_duckdb(table: Path) -> Rows:
 
 
 def rows_of_polars(table: Path) -> Rows:
+    import polars as pl
+
     return [plain(row) for row in pl.scan_parquet(table / "*.parquet").collect().to_dicts()]
 
 
 def rows_of_pandas(table: Path) -> Rows:
+    import pandas as pd
+
     frame = pd.read_parquet(table, dtype_backend="pyarrow")
     return [plain(row) for row in pa.Table.from_pandas(frame, preserve_index=False).to_pylist()]
 
 
 def rows_of_datasets(folder: Path, config: str, cache: Path) -> dict[str, Rows]:
     """The rows of every split; streamed where there is none, which ``datasets`` loads in no other way."""
+    os.environ["HF_HUB_OFFLINE"] = "1"  # read when datasets is imported
+    import datasets
+
+    datasets.disable_progress_bars()
     (config_of,) = (
         configuration for configuration in card_metadata(folder)["configs"] if configuration["config_name"] == config
     )
@@ -98,6 +99,8 @@ def rows_of_datasets(folder: Path, config: str, cache: Path) -> dict[str, Rows]:
 
 def rows_of_croissant(folder: Path) -> dict[str, Rows]:
     """The records of every record set of a valid ``croissant.json``."""
+    import mlcroissant
+
     dataset = mlcroissant.Dataset(str(folder / "croissant.json"))
     assert not dataset.metadata.ctx.issues.errors
     return {

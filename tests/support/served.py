@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -21,6 +21,9 @@ from mapping.retrieval.systems import SearchSystem
 from mapping.serving.operations import Served
 from tests.support.passages import page
 from tests.support.releases import TitleRow, redirect_to, write_release
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
 
 CUT = CutOptions(max_words=8)
 SORN, TEY, YEAR = 3, 5, 9
@@ -93,3 +96,12 @@ def opened_served(release: str, corpus: str) -> Iterator[Served]:
         served.search_in(corpus, SearchSystem("bm25", PassageIndex(corpus, f"{corpus}-bm25")))
         served.finder.backlinks.wait()
         yield served
+
+
+def app_of(served: Served, *, longest_s: float = 10.0, has_tools: bool = False) -> Starlette:
+    """Returns the application that answers for a release by HTTP, with the tools of MCP or without."""
+    from mapping.serving.server import Answering, mcp_app, mcp_server, server_app  # the SDK of MCP takes 2 s to import
+
+    answering = Answering(served, longest_s=longest_s)
+    tools = mcp_app(mcp_server(served, answering)) if has_tools else None
+    return server_app(served, answering, tools=tools, hosts=["reader.local"])

@@ -7,7 +7,6 @@ from itertools import combinations
 from string import punctuation
 
 import pytest
-import spacy
 
 from kbsource.records import Element
 from mapping.records import OUTCOMES
@@ -45,6 +44,8 @@ COMPARED = re.findall(r"^\| (.+?) \| (.+?) \| ([01]\.\d{4}) \| ([01]\.\d{4}) \|$
 def released_score(evidence: str, page: str) -> float:
     """The score of KILT's released matcher for a page of one paragraph: the evidence loses its punctuation before it is
     cut into tokens, the page behind that; characters that stand in it score 1."""
+    import spacy
+
     bare = str.maketrans("", "", punctuation)
     cut = spacy.blank("en")
     plain = evidence.lower().translate(bare)

@@ -18,11 +18,11 @@ from mapping.entail.signal import ModelOptions, Pair
 from mapping.retrieval.encoder import open_encoder
 from mapping.retrieval.system_options import EncoderOptions, RerankerOptions
 from mapping.retrieval.systems import Reranker
+from tests.support.installed import skip_without
 from tests.support.tiny_encoder import tiny_encoder
 from tests.support.tiny_nli import LABELS, overlap_model, write_config
 
-for library in ("onnxruntime", "onnx", "transformers"):
-    pytest.importorskip(library, reason="needs kbsource[nli]")
+skip_without("onnxruntime", "onnx", "transformers", reason="needs kbsource[nli]")
 
 PAIRS = [Pair("Ada lives in Arlin.", "Ada lives in Arlin."), Pair("a", "b")]
 WRONG_VALUES = (None, -1, "x", [], {"a": 1}, 10**30)

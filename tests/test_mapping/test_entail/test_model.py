@@ -24,10 +24,10 @@ from mapping.entail.model import (
     open_model,
 )
 from mapping.entail.signal import REFUSALS, ModelLabels, ModelOptions, Pair, Refused, Verdict, read_labels
+from tests.support.installed import skip_without
 from tests.support.tiny_nli import facts, overlap_model, write_config, write_tokenizer
 
-for library in ("onnxruntime", "onnx", "transformers"):
-    pytest.importorskip(library, reason="needs kbsource[nli]")
+skip_without("onnxruntime", "onnx", "transformers", reason="needs kbsource[nli]")
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,10 @@ from mapping.entail.model import (
     open_model,
 )
 from mapping.entail.signal import Backend, ModelOptions, Pair, Verdict
+from tests.support.installed import skip_without
 from tests.support.tiny_nli import LABELS, config, facts, trained_model, write_tokenizer
 
-for library in ("torch", "transformers", "onnxruntime", "onnxscript"):
-    pytest.importorskip(library, reason="needs kbsource[nli] and onnxscript")
+skip_without("torch", "transformers", "onnxruntime", "onnxscript", reason="needs kbsource[nli] and onnxscript")
 
 TOLERANCE = 1e-5
 PAIRS = [pair for pair, _ in facts()]

@@ -19,8 +19,8 @@ from starlette.types import Receive, Scope, Send
 
 from mapping.inspector.connection import server_config
 from mapping.serving.operations import Search, Served
-from mapping.serving.server import Answering, mcp_app, mcp_server, server_app
 from tests.support.browser import served as served_by
+from tests.support.served import app_of
 
 LONGEST_S = 0.5
 HEAD = b"Host: 127.0.0.1\r\n"
@@ -28,9 +28,7 @@ HEAD = b"Host: 127.0.0.1\r\n"
 
 @pytest.fixture(scope="module")
 def url(served: Served) -> Iterator[str]:
-    answering = Answering(served)
-    app = server_app(served, answering, tools=mcp_app(mcp_server(served, answering)))
-    with served_by(app, longest_s=LONGEST_S, lifespan="on") as address:
+    with served_by(app_of(served, has_tools=True), longest_s=LONGEST_S, lifespan="on") as address:
         yield address
 
 

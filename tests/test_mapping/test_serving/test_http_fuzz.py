@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from mapping.inspector.app import inspector_app as inspector_of
 from mapping.inspector.opened import close_releases, open_releases
 from mapping.serving.operations import OPERATIONS, SHAPES, Served
-from mapping.serving.server import Answering, mcp_app, mcp_server, server_app
 from tests.support.browser import served as served_by
+from tests.support.served import app_of
 
 METHODS = (
     "GET",
@@ -222,8 +222,7 @@ def server(
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(empty)
         if request.param == "serve":
-            answering = Answering(served)
-            app = server_app(served, answering, tools=mcp_app(mcp_server(served, answering)))
+            app = app_of(served, has_tools=True)
             with served_by(app, longest_s=0.3, lifespan="on") as url:
                 yield url, folder
         else:

@@ -10,17 +10,19 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-pytest.importorskip("mcp")
-
-from mcp.client.client import Client
-
 from mapping.serving.operations import OPERATIONS, Cite, Search, Served
-from mapping.serving.server import Answering, mcp_server
+from tests.support.installed import skip_without
+
+skip_without("mcp")
 
 R = TypeVar("R")
 
 
 def _asked(served: Served, ask: Callable[[Any], Awaitable[R]]) -> R:
+    from mcp.client.client import Client
+
+    from mapping.serving.server import Answering, mcp_server
+
     async def run() -> R:
         async with Client(mcp_server(served, Answering(served))) as client:
             return await ask(client)

@@ -17,11 +17,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from starlette.testclient import TestClient
 
-from mapping.serving import server
+from mapping.inspector.frame import BODY_BYTES
 from mapping.serving.operations import LONGEST_QUERY, MOST, OPERATIONS, SHAPES, STATUS, Search, Served
-from mapping.serving.server import BODY_BYTES, THREADS, Answering, server_app
 from tests.support.browser import served as served_by
-from tests.support.served import SORN, TEY
+from tests.support.served import SORN, TEY, app_of
 
 ODD: tuple[Any, ...] = (
     *("", "Sorn", "Q7", "wikidata:", "-1", "9" * 30, "\x00", "\ud800", "𝔘", "a\nb", "http://", ":", "#", "x" * 3_000),
@@ -32,8 +31,7 @@ ODD: tuple[Any, ...] = (
 
 
 def _client(served: Served, *, host: str = "127.0.0.1", longest_s: float = 10.0) -> TestClient:
-    app = server_app(served, Answering(served, longest_s=longest_s), hosts=["reader.local"])
-    return TestClient(app, base_url=f"http://{host}:8766")
+    return TestClient(app_of(served, longest_s=longest_s), base_url=f"http://{host}:8766")
 
 
 @pytest.fixture(scope="module")
@@ -277,9 +275,10 @@ def test_a_long_request_does_not_keep_others_waiting_and_ends_when_it_is_given_u
         time.sleep(0.005)
         return []
 
+    from mapping.serving import server
+
     monkeypatch.setattr(Served, "hits", hits)
-    app = server_app(served, Answering(served, longest_s=2), hosts=["reader.local"])
-    with served_by(app) as url, ThreadPoolExecutor(60) as threads:
+    with served_by(app_of(served, longest_s=2)) as url, ThreadPoolExecutor(60) as threads:
 
         def ask(number: int) -> None:
             timeout = 0.3 if number % 2 else 30
@@ -297,7 +296,7 @@ def test_a_long_request_does_not_keep_others_waiting_and_ends_when_it_is_given_u
             request.result()
         n_begun = len(begun)
         time.sleep(0.3)
-        assert len(begun) <= n_begun + THREADS
+        assert len(begun) <= n_begun + server.THREADS
     assert begun.count("long") < 10_000
 
 
@@ -311,7 +310,7 @@ def test_what_takes_too_long_is_given_up_and_no_more_wait_than_may(
         return {}
 
     monkeypatch.setattr(Search, "answer", answer)
-    monkeypatch.setattr(server, "MOST_WAITING", 2)
+    monkeypatch.setattr("mapping.serving.server.MOST_WAITING", 2)
     with _client(served, longest_s=0.01) as client:
         told = [client.get("/search?query=a") for _ in range(3)]
         free.set()

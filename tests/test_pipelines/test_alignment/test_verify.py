@@ -19,10 +19,10 @@ from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options.map_dataset import VerifyOptions
 from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
 from tests.support.builds import open_release
+from tests.support.installed import skip_without
 from tests.support.tiny_nli import overlap_model
 
-for library in ("onnxruntime", "onnx", "transformers"):
-    pytest.importorskip(library, reason="needs kbsource[nli]")
+skip_without("onnxruntime", "onnx", "transformers", reason="needs kbsource[nli]")
 
 
 def asked(record_id: str, question: str, answer: str, text: str) -> dict[str, Any]:

@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-import pipelines.jobs.pageviews as job
 from kbsource.errors import DataError, SetupError
 from kbsource.pageviews import PAGEVIEWS_RELEASE, LineCounts, PageviewsManifest
 from kbsource.release.verify import verify
-from kbsource.runtime.chunks import rows_batch
 from pipelines.cli import main
 from pipelines.jobs.pageviews import check_views_files, make_pageviews
 from pipelines.jobs.shared_inputs import MadeRelease
@@ -133,26 +131,6 @@ def test_files_that_must_not_be_summed_are_refused() -> None:
     with pytest.raises(SetupError, match="a day of the month"):
         check_views_files(["pageviews-202601-user.bz2", "pageviews-20260102-user.bz2"])
     check_views_files(["pageviews-202512-user.bz2", "pageviews-20260101-user.bz2"])
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        [("B", 1, 5), ("A", 1, 3)],
-        [("A", 1, 5), ("A", 1, 3)],
-        [("A", 1, 3), ("A", None, 5)],
-        [("A", 1, -8), ("B", 1, 16)],
-        [("", 1, 8)],
-        [("A", 1, 7)],
-    ],
-)
-def test_verify_finds_rows_that_break_a_law(broken: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "views.txt").write_text("en.z A 8\n")
-    monkeypatch.setattr(
-        job, "ordered_batches", lambda _db, _query, schema, **_: [rows_batch([row], schema) for row in broken]
-    )
-    made = make(tmp_path / "views.txt", tmp_path / "views")
-    assert {finding.rule for finding in verify(made.output, [PAGEVIEWS_RELEASE]).findings} & {"views_law", "counts"}
 
 
 def test_lines_in_a_damaged_block_are_estimated_and_count_for_the_ceiling(tmp_path: Path) -> None:

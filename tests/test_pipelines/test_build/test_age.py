@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from kbsource.lookup import KnowledgeSource
-from kbsource.release.writer import write_rows
-from mapping.age import AGE, STANDING
+from mapping.age import STANDING
 from mapping.decide import with_outcome
 from mapping.inspector.opened import close_releases, open_releases
 from mapping.records import PageKey
@@ -23,7 +22,7 @@ from pipelines.cli import main
 from tests.support.diff_worlds import Changes, World, WorldPage, write_world
 from tests.support.inspected import client_of
 from tests.support.tables import read_table
-from tests.support.verified import seal, verified
+from tests.support.verified import verified
 
 pytestmark = pytest.mark.usefixtures("module_in_this_process")
 
@@ -134,27 +133,6 @@ def test_the_inspector_leads_from_evidence_to_its_place(made: Path, worlds: list
     place = f"{found['start_element']}%3A{found['start_char']}-{found['end_element']}%3A{found['end_char']}"
     assert f'href="/r/release-2/page/{found["page_id"]}?hl={place}' in listed
     close_releases(releases)
-
-
-@pytest.mark.parametrize(
-    ("change", "rule"),
-    [
-        (lambda rows: rows[0].update(fell=True), "fate_law"),
-        (lambda rows: rows[1].update(fate="lost"), "fate_law"),
-        (lambda rows: rows.reverse(), "fate_law"),
-        (lambda rows: rows.pop(), "evidence_unnamed"),
-    ],
-    ids=["fell-at-first", "unknown", "reversed", "missing"],
-)
-def test_what_was_changed_later_is_found(made: Path, rows: Rows, tmp_path: Path, change: Any, rule: str) -> None:
-    shutil.copytree(made, tmp_path / "age")
-    own = [dict(row) for row in rows]
-    change(own)
-    names = AGE.tables["fates"].names
-    values = [[row[name] for name in names] for row in own]
-    write_rows(values, "fates", AGE.tables["fates"], output=str(tmp_path / "age"))
-    seal(tmp_path / "age")
-    assert rule in {finding.rule for finding in verified(tmp_path / "age").findings}
 
 
 def test_two_datasets_of_one_name_are_refused(

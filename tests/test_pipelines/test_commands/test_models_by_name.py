@@ -14,12 +14,12 @@ import pytest
 
 from pipelines.cli import main
 from tests.support.fake_hub import COMMIT, FakeHub, fake_hub
+from tests.support.installed import skip_without
 from tests.support.real_data import ROOT
 from tests.support.tiny_encoder import tiny_encoder
 from tests.support.tiny_nli import overlap_model
 
-for library in ("onnxruntime", "onnx", "transformers", "huggingface_hub"):
-    pytest.importorskip(library, reason="needs kbsource[nli]")
+skip_without("onnxruntime", "onnx", "transformers", "huggingface_hub", reason="needs kbsource[nli]")
 
 PAIR = "--premise 'Ada was born in Arlin.' --hypothesis 'Ada was born.' --json"
 LINES = """

@@ -18,11 +18,11 @@ from mapping.entail.model import open_model
 from mapping.entail.signal import ModelOptions, Pair, Refused
 from pipelines.cli import main
 from pipelines.transforms.verify_entailment import VerifyEntailment
+from tests.support.installed import skip_without
 from tests.support.real_data import ROOT
 from tests.support.tiny_nli import facts, overlap_model, write_config
 
-for library in ("onnxruntime", "onnx", "transformers"):
-    pytest.importorskip(library, reason="needs kbsource[nli]")
+skip_without("onnxruntime", "onnx", "transformers", reason="needs kbsource[nli]")
 
 SAID = "Ada was born in Arlin."
 

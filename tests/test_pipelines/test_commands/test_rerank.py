@@ -7,10 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("tantivy")
-pytest.importorskip("onnxruntime")
-pytest.importorskip("transformers")
-
 from kbsource.errors import SetupError
 from kbsource.release.output import locked_output
 from mapping.passages.corpus import read_passages
@@ -18,8 +14,11 @@ from mapping.retrieval.systems import Reranker
 from pipelines.cli import main
 from pipelines.jobs import read as job
 from tests.support.alignments import read_lines, write_records
+from tests.support.installed import skip_without
 from tests.support.passages import cut_release, page, write_kb
 from tests.support.tiny_nli import overlap_model
+
+skip_without("tantivy", "onnxruntime", "transformers")
 
 KB = [
     page(3, "Sorn", "The Sorn is a river. It rises in Brack.", "Its fish are old."),

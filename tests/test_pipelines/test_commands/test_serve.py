@@ -14,14 +14,13 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-pytest.importorskip("mcp")
 pytest.importorskip("tantivy")
 
-from mcp import StdioServerParameters
-from mcp.client.client import Client
-
 from pipelines.cli import main
+from tests.support.installed import skip_without
 from tests.support.served import write_served
+
+skip_without("mcp")
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +30,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 async def _by_mcp(server: Any) -> tuple[list[str], dict[str, Any]]:
     """The tools of a server, and what it checks."""
+    from mcp.client.client import Client
+
     async with Client(server) as client:
         tools = [tool.name for tool in (await client.list_tools()).tools]
         checked = await client.call_tool("check", {"quote": "rises in Brack", "page": "Sorn", "element": 3})
@@ -38,6 +39,8 @@ async def _by_mcp(server: Any) -> tuple[list[str], dict[str, Any]]:
 
 
 def test_it_answers_programs_and_agents_and_ends_quietly(folders: tuple[str, str], tmp_path: Path) -> None:
+    from mcp import StdioServerParameters
+
     release, corpus = folders
     command = ["-m", "pipelines.cli", "serve", release, "--passages", corpus]
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}

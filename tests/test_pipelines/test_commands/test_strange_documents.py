@@ -15,7 +15,7 @@ from kbsource.release.kind import Kind
 from mapping.inspector.opened import close_releases, open_releases
 from mapping.kinds import KINDS
 from pipelines.cli import main
-from tests.support.every_kind import REPORTS_OF, write_every_kind
+from tests.support.every_kind import report_of, write_every_kind
 from tests.support.inspected import client_of
 from tests.support.strangers import Way, changed, entry_of_file, sealed, ways
 
@@ -47,7 +47,7 @@ def test_every_value_of_another_type_is_refused_or_shown(
     try:
         client = client_of(*opened)
         values = json.loads((own / name).read_bytes())
-        assert values == REPORTS_OF[kind.format]
+        assert values == report_of(kind, name)
         for way in ways(values):
             for changed_values in (changed(values, way, other) for other in OTHERS if way or other is not ...):
                 (own / name).write_bytes(json.dumps(changed_values).encode())

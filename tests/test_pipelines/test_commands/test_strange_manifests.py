@@ -11,6 +11,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -37,6 +38,7 @@ from mapping.retrieval.training import TrainingOptions
 from mapping.retrieval.training_kind import TRAINING_DATA
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS
 from mapping.write.kind import ALIGNMENT
+from pipelines.app import make_app
 from pipelines.cli import main
 from pipelines.commands import COMMANDS
 from tests.support.every_kind import write_every_kind
@@ -96,13 +98,10 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 ANY = "any kind"
 PAGES, PASSAGES, ALIGNED = PAGES_RELEASE.format, PASSAGES_CORPUS.format, ALIGNMENT.format
 LOOKS: dict[str, dict[str, tuple[str, ...]]] = {
-    "verify": {ANY: ("{own}",)},
     "info": {ANY: ("{own}", "{own} --json")},
     "show": {ANY: ("{own} T1",)},
     "report": {ANY: ("{own} --output {out}/r.html", "{own} --format markdown")},
-    "publish": {ANY: ("{own} --output {out}/published",)},
     "catalogue": {ANY: ("{own}",)},
-    "inspect": {ANY: ("{own}",)},
     "serve": {
         PAGES: ("{own}",),
         PASSAGES: ("{pages} --passages {own}",),
@@ -145,7 +144,9 @@ LOOKS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "diff": {PAGES: ("{pages} {own} --output {out}/diff",)},
 }
-"""What commands read of a release that end at once: by command and kind their arguments."""
+"""Arguments of commands that end at once, by command and by the kind of the release that they read. A command that no
+table names gets a release of any kind for each release that it needs.
+"""
 JOBS: dict[str, dict[str, tuple[str, ...]]] = {
     "passages": {PAGES: ("{own} --output {out}/made",)},
     "vectors": {PASSAGES: ("{own} --model {out} --output {out}/made",)},
@@ -182,13 +183,34 @@ def nothing_is_typed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
 
 
+@cache
+def looks() -> dict[str, dict[str, tuple[str, ...]]]:
+    """Returns ``LOOKS`` with the commands that are in none of the tables."""
+    others = COMMANDS.keys() - {*LOOKS, *JOBS} - WITHOUT
+    return {**LOOKS, **{name: {ANY: (required_line(name),)} for name in sorted(others)}}
+
+
+def required_line(name: str) -> str:
+    """Returns the required arguments of a command that needs only releases and an output."""
+    words = []
+    for argument in make_app()[name].assemble_argument_collection():
+        if argument.required and argument.name != "*":
+            is_release = argument.parameter.metavar == "RELEASE"
+            assert is_release or argument.name == "--output", f"give arguments of {name} in one of the tables"
+            words += ["{own}"] if is_release else ["--output", f"{{out}}/{name}"]
+    return " ".join(words)
+
+
 def test_every_command_that_reads_releases_is_tried() -> None:
-    assert {*LOOKS, *JOBS} | WITHOUT == COMMANDS.keys()
-    assert not {*LOOKS, *JOBS} & WITHOUT
+    assert {*looks(), *JOBS} | WITHOUT == COMMANDS.keys()
+    assert not {*looks(), *JOBS} & WITHOUT
+    assert looks()["publish"] == {ANY: ("{own} --output {out}/publish",)}
+    given = [lines for table in (looks(), JOBS) for by_kind in table.values() for lines in by_kind.values()]
+    assert all("{own}" in line for lines in given for line in lines)
 
 
 def test_a_release_of_every_kind_is_given_to_a_command() -> None:
-    assert {form for table in (LOOKS, JOBS) for lines in table.values() for form in lines} <= {ANY, *FORMATS}
+    assert {form for table in (looks(), JOBS) for lines in table.values() for form in lines} <= {ANY, *FORMATS}
 
 
 def arguments(table: dict[str, dict[str, tuple[str, ...]]], form: str, places: dict[str, str]) -> list[list[str]]:
@@ -215,7 +237,7 @@ def commands(form: str, own: str, releases: dict[str, Path], output: str, data: 
     }
     places = {name: str(releases[kind.format]) for name, kind in by_name.items()}
     places |= {"own": own, "out": output, "gold": str(gold)}
-    yield from arguments(LOOKS, form, places)
+    yield from arguments(looks(), form, places)
     if jobs := arguments(JOBS, form, places):
         yield data.draw(st.sampled_from(jobs))
     kind = next(kind for kind in KINDS if kind.format == form)

@@ -12,7 +12,7 @@ from mapping.qampari.release import data_path
 from pipelines.cli import main
 from tests.support.qampari import PAGES, questions_of_each_split, write_qampari
 from tests.support.releases import TitleRow, write_release
-from tests.support.tampered import drop, lines
+from tests.support.tampered.edits import drop, lines
 from tests.support.verified import broken, verified
 
 DEV = data_path("dev")

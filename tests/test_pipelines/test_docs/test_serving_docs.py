@@ -15,10 +15,9 @@ pytest.importorskip("tantivy")
 
 from mapping.retrieval.index import make_index
 from mapping.serving.operations import OPERATIONS, SHAPES
-from mapping.serving.server import MOST_WAITING, THREADS, Answering, server_app
 from tests.support.passages import cut_release
 from tests.support.real_data import ROOT
-from tests.support.served import opened_served
+from tests.support.served import app_of, opened_served
 
 PAGE = (ROOT / "docs" / "serving.md").read_text("utf-8")
 LINES = [line for line in PAGE.splitlines() if line.startswith("curl ")]
@@ -32,7 +31,7 @@ def client(release: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(corpus.parent))
         with opened_served(str(release), str(corpus)) as served:
-            yield TestClient(server_app(served, Answering(served)))
+            yield TestClient(app_of(served))
 
 
 def _sent(line: str) -> tuple[str, str, str]:
@@ -73,5 +72,7 @@ def test_every_line_is_answered(line: str, client: TestClient) -> None:
 
 
 def test_every_operation_is_shown_and_every_bound_is_that_of_the_code() -> None:
+    from mapping.serving.server import MOST_WAITING, THREADS
+
     assert {re.findall(r"8766/([\w/]+)", line)[0] for line in LINES} == {*OPERATIONS, *SHAPES}
     assert f"{MOST_WAITING - THREADS} more may wait" in PAGE

@@ -19,14 +19,14 @@ from mapping.qampari.selection import AnswerFilter
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.qampari import facts
 from tests.support.builds import contents, open_release, rows
+from tests.support.installed import skip_without
 from tests.support.qampari_oracle import Oracle, check, considered, undrawn_questions
 from tests.support.qampari_worlds import RELATIONS, Maker, World, options_for, random_maker, run_job
 from tests.support.tiny_nli import overlap_model
 
 pytestmark = pytest.mark.slow
 
-for library in ("onnxruntime", "onnx", "transformers"):
-    pytest.importorskip(library, reason="needs kbsource[nli]")
+skip_without("onnxruntime", "onnx", "transformers", reason="needs kbsource[nli]")
 
 STRICT = 0.5
 """Of the words of a hypothesis three quarters must be there: the names and the words between them."""

@@ -19,14 +19,14 @@ from tests.support.edited_wiki import write_edited
 from tests.support.entities import make
 from tests.support.fake_google import FakeGoogle
 from tests.support.fake_reader import FUSING, FakeGenerator
+from tests.support.installed import skip_without
 from tests.support.stores import options_of_stores, put, put_folder
 from tests.support.tiny_encoder import tiny_encoder
 from tests.support.tiny_nli import overlap_model
 
 pytestmark = pytest.mark.slow  # every job
 
-for library in ("onnxruntime", "onnx", "transformers", "tantivy"):
-    pytest.importorskip(library, reason="needs kbsource[nli] and kbsource[search]")
+skip_without("onnxruntime", "onnx", "transformers", "tantivy", reason="needs kbsource[nli] and kbsource[search]")
 
 MOST_TRANSFORMS = {
     "build": 57,

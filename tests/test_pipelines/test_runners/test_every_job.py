@@ -26,14 +26,14 @@ from tests.support import mini_wiki
 from tests.support.alignments import evidence, record, write_records
 from tests.support.builds import contents, open_release
 from tests.support.clusters import Cluster, FlinkCluster
+from tests.support.installed import skip_without
 from tests.support.killing import count_files, run_and_kill
 from tests.support.moved_builds import build_moved
 from tests.support.stores import put_folder, s3_server
 from tests.support.tiny_encoder import tiny_encoder
 from tests.support.tiny_nli import overlap_model
 
-for library in ("onnxruntime", "onnx", "transformers"):
-    pytest.importorskip(library, reason="needs kbsource[nli]")
+skip_without("onnxruntime", "onnx", "transformers", reason="needs kbsource[nli]")
 pytestmark = pytest.mark.slow
 
 PRISM = os.environ.get("KBSOURCE_PRISM")

@@ -13,11 +13,11 @@ import pytest
 
 from pipelines.cli import main
 from tests.support import mini_wiki
+from tests.support.installed import skip_without
 from tests.support.real_data import ROOT
 from tests.support.tiny_encoder import tiny_encoder
 
-for library in ("onnxruntime", "onnx", "usearch", "tantivy"):
-    pytest.importorskip(library, reason="needs kbsource[search]")
+skip_without("onnxruntime", "onnx", "usearch", "tantivy", reason="needs kbsource[search]")
 
 FEVER = ROOT / "kbsource" / "demo" / "datasets" / "fever"
 COMMANDS = {

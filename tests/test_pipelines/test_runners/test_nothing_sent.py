@@ -18,13 +18,13 @@ from pipelines.commands import COMMANDS
 from pipelines.commands.demo import STEPS, DemoStep, step_arguments
 from tests.support import mini_wiki, traced
 from tests.support.edited_wiki import DATE, write_edited
+from tests.support.installed import skip_without
 from tests.support.real_data import ROOT
 from tests.support.snapshots import paired, write_lines
 from tests.support.tiny_encoder import tiny_encoder
 from tests.support.tiny_nli import overlap_model
 
-for library in ("onnxruntime", "onnx", "transformers", "tantivy", "mcp"):
-    pytest.importorskip(library, reason="needs kbsource[nli,search,serve]")
+skip_without("onnxruntime", "onnx", "transformers", "tantivy", "mcp", reason="needs kbsource[nli,search,serve]")
 
 MULTI = "--workers 2"
 REJECTS = f"--max-rejects {mini_wiki.MAX_REJECTS}"

@@ -156,6 +156,12 @@ def test_what_guarded_processes_load_is_without_beam_which_would_cost_each_two_s
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.parametrize("module", ["kbsource.pages.articles", "kbsource.wikidata.parts"])
+def test_processes_that_parse_load_no_database(module: str) -> None:
+    code = f"import sys, {module}; sys.exit('duckdb' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 @pytest.mark.parametrize("transform", [lambda kb: ParseWikitext(Site()), lambda kb: CutPassages(), AlignSpans])
 def test_what_guarded_processes_are_given_is_without_beam(
     transform: Callable[[str], object], release: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,0 +1,44 @@
+"""Ways to tamper with the age of a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mapping.age import AGE
+from tests.support.derived_releases import write_age, write_pages_release
+from tests.support.pages import synthetic_pages
+from tests.support.tampered.edits import COUNTED, Group, Place, Released, Tampered, at, drop, reverse, rows
+
+FATES = "fates/fates-00000-of-00001.parquet"
+
+
+def _age(folder: Path, release: Path) -> Released:
+    made_from = write_pages_release(folder, [*synthetic_pages(2)])
+    return Released(write_age(folder / "age", ["a", "b", "c"], made_from=made_from), {})
+
+
+def _fate(
+    what: str, law: str, text: str, *edits: Callable[[list[Any]], object], also: tuple[Place, ...] = ()
+) -> Tampered:
+    """Returns a changed table of fates."""
+    return Tampered(what, rows(FATES, *edits), law, text, also=also)
+
+
+_AGE = (
+    _fate(
+        "evidence falls in the first release",
+        "fate_law",
+        "record a, release 0: exact, which others contradict",
+        at(0, fell=True),
+        also=((FATES, "fate_law 2"),),
+    ),
+    _fate("a fate is unknown", "fate_law", "record a, release 1: lost", at(1, fate="lost"), also=COUNTED),
+    _fate("a page that was searched is none", "fate_law", "record a, release 1: weak", at(1, page_id=None)),
+    _fate("rows are in another order", "fate_law 2", "record a, release 0: out of order, or a wrong fall", reverse),
+    _fate("a fall is not marked", "fate_law 2", "record a, release 1: out of order", at(1, fell=False)),
+    _fate("the last row is missing", "evidence_unnamed", "record c, evidence 0, 0", drop(-1), also=COUNTED),
+)
+
+GROUPS = {"age": Group(AGE, _age, _AGE)}
