@@ -111,7 +111,7 @@ class RecordError(Exception):
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
         self.reason = reason  #: slug from a closed set (lower case, underscores); rejects are counted by it
-        self.detail = detail  #: what exactly was found, for people
+        self.detail = detail  #: description of what was found, for people
 
 
 def shown_value(value: object) -> str:

@@ -45,7 +45,7 @@ class ExportOptions:
     text: TextForm | None = None  #: None means plain for text, Markdown for JSON Lines; other formats ignore it
     without: tuple[str, ...] = ()  #: parts to leave out, see ``kbsource.parts.Without``
     has_links: bool = False  #: write links; for Markdown and HTML, and JSON Lines with Markdown
-    by: By = "page"  #: what a line of JSON Lines contains
+    by: By = "page"  #: content of a line of JSON Lines
     max_tokens: int | None = None  #: largest chunk of a page or section in JSON Lines; words and signs are tokens
 
     def __post_init__(self) -> None:

@@ -264,7 +264,7 @@ class Folder:
 
     def write_json(self, value: object, name: str = "") -> None:
         """Writes JSON with sorted keys."""
-        import orjson  # takes a while to load, and few readers need it
+        import orjson  # importing it is slow, and few readers need it
 
         self.write(orjson.dumps(value, option=orjson.OPT_SORT_KEYS), name)
 

@@ -91,7 +91,7 @@ _SECTION = re.compile(r"^\[([^\]\n]+)\]\n", re.MULTILINE)
 @cache
 def _sections() -> dict[str, str]:
     """Returns the source of every section. Parsing all of them would cost each process a tenth of a second."""
-    from importlib import resources  # takes a while to import, as ``tomllib`` does
+    from importlib import resources  # importing it is slow, as for ``tomllib``
 
     pieces = _SECTION.split(resources.files("kbsource").joinpath("languages.toml").read_text("utf-8"))
     return dict(zip(pieces[1::2], pieces[2::2], strict=True))

@@ -32,14 +32,14 @@ class OutputFate(NamedTuple):
     """The decision about one output."""
 
     form: Literal["whole", "answer_only", "dropped"]  # ``whole``, ``answer_only`` or ``dropped``
-    reason: str | None  # why it is not written whole; None if it is
+    reason: str | None  # why the output is not written whole; None if it is
     kept: tuple[int, ...]  # indexes of the evidence that is written
 
 
 class Decision(NamedTuple):
     """The decision about a record."""
 
-    reason: str | None  # why it is dropped; None if it is written
+    reason: str | None  # why the record is dropped; None if it is written
     outputs: tuple[OutputFate, ...]  # one per output
     partial: tuple[int, ...] = ()
     """Indexes of the partial evidence that is written: all that has a position and is not weak."""

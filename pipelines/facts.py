@@ -390,7 +390,7 @@ class _Subject(NamedTuple):
     """The subject of a fact in a release."""
 
     name: Name
-    position: int  # of its page, or -1
+    position: int  # position of its page, or -1
 
 
 def _subject(row: Sequence[Any], plan: FactsPlan) -> _Subject:

@@ -151,7 +151,7 @@ def _text(fields: _Fields, name: str) -> str | None:
     elements = fields.get(name)
     if elements is None:
         return None
-    if len(elements) > 1:  # of two pages, or revisions, with missing tags between them
+    if len(elements) > 1:  # data of two pages, or revisions, with missing tags between them
         raise RecordError("malformed_xml", f"more than one <{name}>")
     (element,) = elements
     if len(element):

@@ -36,7 +36,7 @@ BROKEN_ENDS = {
 separately.
 """
 _NUMBERS = re.compile(r"(\d+)")
-# Files that are published beside dumps and match the same patterns.
+# Files that are published with dumps and match the same patterns.
 _COMPANION = re.compile(
     r"-multistream-index\d*\.txt|sums\.txt\Z|\A(?:SHA\d+SUMS|_SUCCESS)\Z|\.(?:txt|json|html|sql|md5|sha1|sha256|asc|sig)"
     r"(?:\.(?:gz|bz2|zst|xz))?\Z|\.tmp\Z|\.part\Z",

@@ -41,7 +41,7 @@ _HEAD_BYTES = 1 << 16
 _ESCAPE = re.compile(rb"\\(.)|''", re.DOTALL)
 # Source: table "Special Character Escape Sequences" of https://dev.mysql.com/doc/refman/8.0/en/string-literals.html
 _ESCAPES = {b"0": b"\0", b"b": b"\b", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"Z": b"\x1a"}
-# Where a row may begin again after a broken one.
+# Where a row may begin after a broken row.
 _NEXT_ROW = re.compile(rb"\)\s*(?:,\s*(?=\()|;\s*$)", re.MULTILINE)
 
 

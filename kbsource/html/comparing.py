@@ -94,13 +94,13 @@ class PageComparison:
 
     title: str
     words: int  #: words of the page
-    found: int  #: of them, in the text made of the wikitext, in the same order
+    found: int  #: words of the page that the text from the wikitext contains, in the same order
     own_words: int  #: words of that text
     undefined_words: int  #: words of the page that come from templates without a definition
     undefined_found: int  #: of them, found
     links: int  #: links of the page
     links_found: int
-    own_links: int  #: links of the text made of the wikitext
+    own_links: int  #: links in the text from the wikitext
     missing: tuple[Missing, ...] = ()  #: in order
     lines: tuple[LinePair, ...] = ()  #: both texts, if requested
 

@@ -25,7 +25,7 @@ _BEFORE, _AFTER = "Xqzv", "vzqX"
 _BATCH_ROWS = 10_000
 _ROWS = pa.schema(
     [
-        pa.field("use_id", pa.int64()),  # in the order of the snapshot
+        pa.field("use_id", pa.int64()),  # ordered as in the snapshot
         pa.field("page", pa.string()),
         *(pa.field(name, pa.string()) for name in ("template", "outcome", "call", "shown", "own")),
         pa.field("is_same", pa.bool_()),
@@ -40,7 +40,7 @@ class CallPair(NamedTuple):
     outcome: str  #: of the use by the rules
     call: str  #: the use as written
     shown: str  #: what readers see, on one line
-    own: str  #: the text made of the use, on one line
+    own: str  #: the text that the rules produce for the use, on one line
     is_same: bool  #: both have the same words
 
 

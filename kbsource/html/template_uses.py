@@ -19,7 +19,7 @@ _NOT_SEEN = ("style", "script", "annotation", "template")
 class _Group(NamedTuple):
     """The elements that one piece of wikitext made: a template, or several that cannot be separated."""
 
-    names: tuple[str, ...]  # of templates, in normal form
+    names: tuple[str, ...]  # names of templates, in normal form
     is_box: bool
     first: etree._Element
 

@@ -98,7 +98,7 @@ def plan_shards(
     groups: list[list[tuple[ChunkKey, BatchRef]]] = [[] for _ in range(n_shards)]
     done = 0
     for key, stored in chunks:
-        # By the chunk's middle, so that a chunk at an edge goes where most of it belongs.
+        # A chunk belongs to the shard that contains its middle, and so most of it.
         middle = 2 * done + stored.n_bytes
         groups[min(middle * n_shards // (2 * total) if total else 0, n_shards - 1)].append((key, stored))
         done += stored.n_bytes

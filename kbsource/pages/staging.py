@@ -73,7 +73,7 @@ class StagedArticle(Row):
 class Selection:
     """Selects articles of a dump."""
 
-    max_pages: int | None = None  #: stop after that many pages and damaged parts of any kind; None for all
+    max_pages: int | None = None  #: stop after this number of pages and damaged parts of any kind; None for all
     #: normalised titles. Articles and redirects with other titles are left out, except redirects that point to one of
     #: these titles. None for all
     titles: frozenset[str] | None = None
@@ -93,7 +93,7 @@ class ScanReport:
     n_redirects: int
     n_other: int  #: pages of other namespaces
     n_definitions: int  #: templates and modules among them that are staged
-    n_unselected: int  #: left out by the selection, or without a revision before the time that was asked for
+    n_unselected: int  #: pages left out by the selection, or without a revision before the requested time
     rejected: dict[str, int]  #: pages and places of damage, by reason
     days: dict[str, int]  #: pages by the day of their revision, ``2019-07-19``
     #: ``n_bytes``, ``damaged_bytes``: stored bytes of the range, and those that cannot be read

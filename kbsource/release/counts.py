@@ -40,7 +40,7 @@ class TableCount:
     names: Collection[str | Path] | None = None
     """For several numbers: the names that the manifest always contains, with 0 for names without rows; empty if it
     contains only names that occur. None for a single number."""
-    summary: str = ""  #: what ``verify`` calls the number when it reports how much was checked
+    summary: str = ""  #: name of the number when ``verify`` reports how much was checked
 
     @property
     def fields(self) -> Path:

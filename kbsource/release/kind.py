@@ -48,7 +48,7 @@ class MadeFrom(NamedTuple):
 class Kind(Generic[M]):
     """A kind of release: its format, its tables, its other files, and its invariants."""
 
-    name: str  #: what such a release is called in messages
+    name: str  #: name of such a release in messages
     format: str  #: format of its manifests, with the version after the last hyphen
     made_by: str  #: command that makes such a release
     manifest: type[M]

@@ -45,7 +45,7 @@ class Law:
     """
 
     slug: str
-    meaning: str  #: what a violation means
+    meaning: str  #: meaning of a violation
     broken: str = ""
     """A query that returns one row per violation: the file, and what violates the invariant there. If ``of`` names a
     table, ``broken`` is instead an expression over one row of it: a list of the violations in the row, or null. Empty

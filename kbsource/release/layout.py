@@ -88,14 +88,14 @@ def no_release(output: str) -> str:
     """Returns why a folder without a manifest is not a finished release, and what to do."""
     if Folder.of(join(output, BUILDING)).exists():
         return (
-            "not a finished release, because the run that wrote it did not finish; run the same command again to "
+            "there is no finished release: the run that was writing it did not finish. Run the same command again to "
             "resume it"
         )
     if is_local(output) and os.path.exists(output) and not os.path.isdir(output):
         return "not a folder; name the folder of a release"
     if not stored_files(output):
-        return "no such folder, or an empty folder; check the path"
-    return f"no {MANIFEST}, so this is not a finished release; name another folder, or make the release"
+        return "no such folder, or an empty folder, so there is no finished release; check the path"
+    return f"no {MANIFEST}, so there is no finished release; name another folder, or make the release"
 
 
 def stored_files(output: str) -> list[str]:

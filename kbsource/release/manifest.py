@@ -347,7 +347,7 @@ _DISTRIBUTIONS = ("pyarrow", "mwparserfromhell", "lupa")
 @functools.cache
 def _code_facts() -> dict[str, str]:
     import platform
-    from importlib import metadata  # takes a while to import, and readers do not need it
+    from importlib import metadata  # importing it is slow, and readers do not need it
 
     found = {}
     for distribution in _DISTRIBUTIONS:

@@ -73,7 +73,7 @@ class Measure:
     """Column whose values become columns, in order of first occurrence. The next column contains their values. The
     columns before it identify the row; the cells of a row must be consecutive rows of the result.
     """
-    by: str = ""  #: column whose values each get a section of their own
+    by: str = ""  #: column; each of its values gets a separate section
     compared: tuple[str, str] | None = None  #: columns of an old and a new text, whose differing words are marked
     optional: tuple[str, ...] = ()  #: columns that are left out if no row has a value
     needs: tuple[str, ...] = ()

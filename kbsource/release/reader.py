@@ -33,7 +33,7 @@ def parquet_file(source: Any, **options: Any) -> pq.ParquetFile:
     Args:
         source: a path, or an open file.
     """
-    # Takes a while to import, and is not needed if only titles are looked up.
+    # Importing it is slow, and looking up titles does not need it.
     from kbsource.release.parquet_bounds import BoundedParquetFile
 
     return BoundedParquetFile(source, page_checksum_verification=True, **options)
@@ -174,7 +174,7 @@ def _rows(group: pa.Table) -> Iterator[dict[str, Any]]:
 
 def groups_with(file: pq.ParquetFile, column: str, value: str | int) -> Iterator[pa.Table]:
     """Reads the rows with a value from each row group. Row groups whose statistics exclude the value are not read."""
-    import pyarrow.compute as pc  # takes a while to import, and few readers need it
+    import pyarrow.compute as pc  # importing it is slow, and few readers need it
 
     number = [leaf.path for leaf in file.schema].index(column)
     for group in range(file.metadata.num_row_groups):

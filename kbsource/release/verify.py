@@ -131,7 +131,7 @@ def _check_laws(
     import duckdb
 
     found = files.found
-    # A second thread takes a third more CPU for the same rows, and holds row groups of its own.
+    # A second thread needs a third more CPU for the same rows, and keeps row groups of its own in memory.
     with connected(reads=[files.path, *sources.values()], memory_mb=memory_mb, threads=1) as db:
         whole = files.add_views(kind, db)
         checking = Checking(files.path, kind.name, manifest, sources, found, db, whole, files.entries, files.sound)

@@ -46,7 +46,7 @@ class BatchRef(NamedTuple):
     first_batch: int  #: ``first_batch``, ``n_batches``: the batches
     n_batches: int
     n_rows: int  #: number of rows in them
-    n_bytes: int  #: weight of the rows: their bytes in memory, or what the writer counts, such as bytes of text
+    n_bytes: int  #: weight of the rows: bytes in memory, or another measure of the writer, such as bytes of text
 
 
 @dataclass(slots=True)

@@ -47,7 +47,7 @@ MEASURES = (
     ),
     Measure(
         "Page views of the entities of the sets, by rank",
-        # No page has as many views as the bounds allow; a table from elsewhere may hold any number.
+        # No page has as many views as the upper bound, but a table from another source may contain any number.
         f"""with views as (
             select collection, round(power(10, greatest(least(max(entity.popularity), 18), 0)))::bigint as views
             from (select collection, unnest(entities) as entity from sets)

@@ -124,7 +124,7 @@ class AmberValue(NamedTuple):
 
     kind: str  # ``ITEM`` or ``QUANTITY``
     value: str  # id of the item, or amount with its sign
-    unit: str | None = None  # of a quantity: ``1`` or the URL of an item; None for items
+    unit: str | None = None  # unit of a quantity: ``1`` or the URL of an item; None for items
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class AmberEntity:
     """An item of Wikidata with a page and page views."""
 
     qid: str
-    views: int  # of its page; at least 1
+    views: int  # views of its page; at least 1
     aliases: tuple[str, ...]  # label first, then aliases, as in the dump
     types: tuple[str, ...]  # values of P31, as in the dump
     #: values that are items or quantities, as in the dump, by property; includes properties without such values

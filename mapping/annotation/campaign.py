@@ -80,7 +80,7 @@ class FoundPassage(NamedTuple):
     """A passage found by a system."""
 
     page_id: str  # empty if the run does not name it
-    title: str  # of its page; empty if the run does not name it
+    title: str  # title of its page; empty if the run does not name it
     paragraphs: tuple[int, int] | None  # first and last, in KILT's numbering; None if unknown
     text: str
 
@@ -96,7 +96,7 @@ class CandidatePassage(NamedTuple):
     passage_id: str  # made from question, page and text; does not reveal its origin
     passage: FoundPassage
     systems: tuple[int, ...]  # that found it, by number; empty if none did
-    is_gold: bool  # whether it is the gold provenance
+    is_gold: bool  # true if it is the gold provenance
     overlap: float  # share of the tokens of a gold answer that it contains
 
 

@@ -105,7 +105,7 @@ class ValidationTask(NamedTuple):
     question: Question
     answer: QuestionAnswer  # the answer shown
     aid: str  # id of the answer in its own question, which may be another one
-    is_wrong: bool  # whether it is from another question
+    is_wrong: bool  # true if it is an answer to another question
 
 
 def candidate_of(drawn: Question) -> PoolQuestion:

@@ -86,12 +86,12 @@ TASKS, PASSAGES, KEY, JUDGEMENTS = "tasks", "passages.jsonl", "key.jsonl", "judg
 _PASSAGE = shape("passage", passage_id=str, wikipedia_id=str, wikipedia_title=str, text=str)
 _KEY_LINE = shape(
     "key",
-    # of a passage of a campaign
+    # for a passage of a campaign
     question_id=str,
     passage_id=str,
     answers=list[str],
     is_gold=bool,
-    # of a query of a study
+    # for a query of a study
     query_id=str,
     page_ids=Annotated[list[str], msgspec.Meta(min_length=N_PAGES, max_length=N_PAGES)],
     gold=Annotated[int, msgspec.Meta(ge=0, lt=N_PAGES)],
@@ -184,7 +184,7 @@ ANSWER_COLUMNS = ("worker_id", "label", "highlight", "free_text")
 class TaskSheet:
     """The fields that annotators see, and the answers that they can give."""
 
-    name: str  # of the file, without its suffix
+    name: str  # name of the file, without its suffix
     question: str  # the question to annotators
     shown: Sequence[str]  # fields shown above the text
     text: str  # field whose text they may highlight

@@ -160,7 +160,7 @@ def _check_verdict(tasks: dict[str, Task], record: Json) -> None:
 class Paraphrase(NamedTuple):
     """An annotator's paraphrase of a question."""
 
-    text: str  # with single spaces
+    text: str  # the paraphrase, with single spaces
     worker: str  # empty if unnamed
 
 
@@ -240,15 +240,15 @@ def _renamed(record: Json) -> Json:
 class Answers(NamedTuple):
     """The tasks of a release, with the annotators' answers."""
 
-    manifest: ListingManifest  # of the release
+    manifest: ListingManifest  # manifest of the release
     form: Form
-    own: ListingManifest  # of the tasks
+    own: ListingManifest  # manifest of the tasks
     key: dict[str, Json]  # hidden part of the tasks, by task id
     tasks: dict[str, Task]
     asked: dict[str, Json]  # questions to be paraphrased, by qid
     refused: frozenset[str]  # excluded annotators
     judged: Judged
-    paraphrases: dict[str, Paraphrase]  # of all annotators
+    paraphrases: dict[str, Paraphrase]  # paraphrases of all annotators
 
 
 def read_answers(

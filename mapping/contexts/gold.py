@@ -54,7 +54,7 @@ class ProofPlace(NamedTuple):
 
     pid: str
     qid: str
-    page_id: int | None  # of the page; for a published proof that was not found: no page id, and the URL as title
+    page_id: int | None  # page id and title; a published proof that was not found has no page id, and the URL as title
     title: str
     element: int | None  # number of the element; None if the sentence was not found
     start_char: int | None  # the sentence: half-open code points of the element's text; None if it was not found

@@ -137,7 +137,7 @@ class ModelOptions(PlacedModel):
     """Labels of the model's outputs, in their order, if its config does not name them. Each is entailment, neutral,
     contradiction or not_entailment.
     """
-    max_tokens: Annotated[int, Parameter(parse=False)] = MAX_TOKENS  # of a pair
+    max_tokens: Annotated[int, Parameter(parse=False)] = MAX_TOKENS  # maximum number of tokens of a pair
     batch_pairs: Annotated[int, Parameter(parse=False)] = BATCH_PAIRS  # pairs per batch
 
     def __post_init__(self) -> None:

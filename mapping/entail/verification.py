@@ -34,8 +34,8 @@ _OPEN = frozenset(("not enough info", "not_enough_info", "nei"))
 class Hypothesis(NamedTuple):
     """A sentence to be judged."""
 
-    text: str  # of the sentence
-    kind: HypothesisKind  # what it was made from; "evidence" if the requested kind is not available
+    text: str  # text of the sentence
+    kind: HypothesisKind  # source of the sentence; "evidence" if the requested source is not available
     expects: Literal["entailment", "contradiction"] = "entailment"
     """The dataset's verdict: ``entailment``, or ``contradiction`` for a refuted claim."""
 
@@ -190,7 +190,7 @@ def entailment_questions(aligned: Alignment, search: PageSearch, *, n_sentences:
     if n_sentences and aligned.hypothesis is not None:
         likely = likely_sentences(search.page, aligned.hypothesis, elements=search.elements, n_most=n_sentences)
         for number, start, end, text in likely:
-            # By itself, so that its neighbours are not judged; pronouns on a page usually refer to its title.
+            # The sentence is judged without its neighbours; pronouns on a page usually refer to its title.
             head = f"{ended(search.page.title)} "
             span = Span(number, start, number, end, search.score(aligned.evidence_text or "", text), RESCUED)
             yield EntailmentQuestion(head + text, len(head), len(head) + len(text), **search.location_columns(span))

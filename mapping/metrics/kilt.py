@@ -55,14 +55,14 @@ class GoldRecord(NamedTuple):
 
     text: str  # its input, or empty
     answers: tuple[str, ...]  # stripped, non-empty, distinct
-    titles: tuple[str, ...]  # of its provenance, likewise
+    titles: tuple[str, ...]  # titles of its provenance, also stripped, non-empty and distinct
     outputs: tuple[Provenance, ...]  # provenance of each output that has one
 
 
 class KiltPrediction(NamedTuple):
     """A system's prediction for a record."""
 
-    answer: str | None  # of its only output; None if that output has no answer, or if there are several outputs
+    answer: str | None  # answer of its only output; None if that output has no answer, or if there are several outputs
     provenance: Provenance | None  # locations, best first; None if several outputs have provenance
 
 
@@ -140,7 +140,7 @@ def grouped(names: Iterable[str]) -> dict[str, list[str]]:
 class KiltScores(Scores):
     """The scores of a system; a record without a prediction, or without a gold answer, scores 0."""
 
-    has_pages: list[bool] = field(default_factory=list)  # whether a record has a gold page
+    has_pages: list[bool] = field(default_factory=list)  # true for each record with a gold page
     without_prediction: int = 0
     without_answers: int = 0
     moved: Counter[str] = field(default_factory=Counter)  # predicted locations by outcome, with a crosswalk

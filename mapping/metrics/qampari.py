@@ -232,7 +232,9 @@ class QampariScores(Scores):
 
     has_predictions: bool = False
     ks: tuple[int, ...] = ()  # ranks for passages; empty without retrieved passages
-    n_questions: Counter[str] = field(default_factory=Counter)  # by part; "" is all questions
+    n_questions: Counter[str] = field(
+        default_factory=Counter
+    )  # number of questions by part; the part "" has all questions
     n_single: int = 0  # questions that ask for one answer
     n_added: list[int] = field(default_factory=list)  # number of further answers of each question that may have some
     without_predictions: int = 0

@@ -21,7 +21,7 @@ class RetrievedPassage(NamedTuple):
     """A retrieved passage, or a passage that is evidence for an answer."""
 
     passage_id: str  # identifies it within its corpus; empty if it has no id
-    title: str  # of its page
+    title: str  # title of its page
     text: str  # the passage
 
 

@@ -32,7 +32,7 @@ class Difference(NamedTuple):
     """The second system's mean minus the first's, over the items that count for both."""
 
     mean: float
-    interval: Interval  # of the mean, by the bootstrap
+    interval: Interval  # bootstrap interval of the mean
     #: Two-sided p-value of a randomisation test: how often the difference is as large when the two systems' values of
     #: each item are swapped at random; the observed assignment is included.
     p: float

@@ -73,7 +73,7 @@ class LineForm:
     folder: str
     suffix: str
     line: Line  # returns the line of a passage, with its newline; empty bytes if the passage has no line
-    name: str = "passages"  # of the file; a number is added if there is one file per file of the table
+    name: str = "passages"  # name of the file; a number is added if there is one file per file of the table
     is_joined: bool = True  # all lines are in one file, because its readers take one file
     head: bytes = b""  # start and end of a joined file
     tail: bytes = b""

@@ -91,8 +91,8 @@ def _counts(batch: pa.RecordBatch) -> pa.Array:
 class ClassTypes:
     """The types of every class; 24 bytes per class."""
 
-    labels: tuple[str, ...]  # of the types; a type is identified by its position
-    numbers: Numbers  # of the classes that have a type, ascending
+    labels: tuple[str, ...]  # labels of the types; a type is identified by its position
+    numbers: Numbers  # numbers of the classes that have a type, ascending
     masks: Masks  # two words of bits per class: bit i of word w represents type 64 w + i
 
     def of_classes(self, numbers: Numbers) -> Masks:

@@ -79,7 +79,7 @@ class JoinRules(NamedTuple):
 
     keep: AnswerFilter
     most_subjects: int  # properties and values with more subjects are skipped
-    takes_all: bool  # compositions are made of all simple queries, not only of those that are questions
+    takes_all: bool  # compositions are made from all simple queries, not only from those that became questions
 
     def sql(self, text: str) -> str:
         """Returns one of the texts of this module with these options."""
@@ -457,12 +457,12 @@ class AnswerRow(Row):
     second: int  # the second query of an intersection, the property of a composition, or 0
     n_answers: int  # all answers of the question; pairs for a composition
     entity: Annotated[Name, Columns("entity_")]
-    other: Annotated[Name | None, Columns("other_")]  # what the second query is about
+    other: Annotated[Name | None, Columns("other_")]  # subject of the second query
     subject: Annotated[Name, Columns("subject_")]
     value: Annotated[Name | None, Columns("value_")]  # for a composition
-    key: str | None  # what equal values have in common
+    key: str | None  # key that equal values share
     proof: Annotated[ProofText, Columns("proof_")]
-    further: Annotated[ProofText | None, Columns("further_")]  # of the second query, or of the value
+    further: Annotated[ProofText | None, Columns("further_")]  # proof for the second query, or for the value
 
 
 _SQL_TYPES = {

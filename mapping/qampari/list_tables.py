@@ -70,14 +70,14 @@ class ListRow(NamedTuple):
 class ListTable(NamedTuple):
     """The tables of a list page that have the same header, joined into one."""
 
-    page_id: int  # of the list page
-    title: str  # of the list page
-    name: str  # what is listed: the title after "List of"
+    page_id: int  # page id of the list page
+    title: str  # title of the list page
+    name: str  # subject of the list: the title after "List of"
     numbers: tuple[int, ...]  # positions of the joined tables in the page, from 0; the first identifies the table
     columns: tuple[str, ...]  # names, as in the header
     key_column: int  # number of the column that names the listed things
-    value_columns: tuple[int, ...]  # numbers of the columns that can be asked about
-    rows: tuple[ListRow, ...]  # in page order; without rows of header cells and rows with a single cell
+    value_columns: tuple[int, ...]  # numbers of the columns that questions can be about
+    rows: tuple[ListRow, ...]  # rows in page order, without rows of header cells and rows with a single cell
 
     @property
     def number(self) -> int:

@@ -43,7 +43,7 @@ class SimpleRelation:
     #: labels of the classes used as types of answers, tried in this order; each makes a separate question. Empty for
     #: untyped relations
     types: tuple[str, ...] = ()
-    is_enabled: bool = True  # whether questions are made from it
+    is_enabled: bool = True  # true if questions are made from it
     #: the predicate for several answers, with ``{entity}``; None if it only differs in is, was or has at its beginning
     of_many: str | None = None
 
@@ -61,7 +61,7 @@ class CompositionRelation:
     ask: str  # Who or What
     link: str  # the word between noun and subjects, such as ``of``
     sentence: str  # the hypothesis, with ``{entity}`` for the subject and ``{value}``
-    is_enabled: bool = True  # whether questions are made from it
+    is_enabled: bool = True  # true if questions are made from it
 
     def hypothesis(self, value: str, entity: str) -> str:
         """Returns the sentence stating that an entity has this value."""
@@ -73,8 +73,8 @@ class CompositionRelation:
 class Relations:
     """All relations, by property and in file order."""
 
-    simple: Mapping[str, SimpleRelation]  # relations whose subjects are asked for
-    composition: Mapping[str, CompositionRelation]  # relations whose values are asked for
+    simple: Mapping[str, SimpleRelation]  # relations for questions about subjects
+    composition: Mapping[str, CompositionRelation]  # relations for questions about values
     wanted_types: tuple[str, ...]  # labels of the classes that may serve as types of answers
     #: the word for a class in questions, if it is not its label
     type_words: Mapping[str, str] = field(default_factory=dict)

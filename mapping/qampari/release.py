@@ -85,7 +85,7 @@ def page_url(host: str, title: str) -> str:
 class Form(NamedTuple):
     """The format of the records of a release; recorded in its manifest under ``form``."""
 
-    host: str  # of the wiki, for page URLs
+    host: str  # host of the wiki, for page URLs
     with_meta: bool  # records have ``meta``
     is_released_case: bool  # proofs are written in ``evidence.released_case``
     seed: str

@@ -157,7 +157,7 @@ class SampleSizes:
 class PoolQuestion(NamedTuple):
     """A question that can be drawn."""
 
-    key: str  # of its query; unique within the subset
+    key: str  # key of its query; unique within the subset
     subset: str  # one of ``SUBSETS``
     property_ids: tuple[str, ...] = ()  # the relations that it depends on; empty for tables
     place: int = 0  # its position among all questions, which identifies it to the caller

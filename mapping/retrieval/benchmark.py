@@ -181,7 +181,7 @@ class PublishedScore(NamedTuple):
     system: str
     value: float
     source: str
-    is_further: bool = False  # whether it is shown only if there is no other
+    is_further: bool = False  # true if it is shown only when there is no other figure
     row: int = 0  # number of the system in the table, from 0
 
 
@@ -225,7 +225,7 @@ class ScoreRow(NamedTuple):
     dataset: str
     metric: str
     n: str  # number of values of the means
-    scores: tuple[Score | None, ...]  # of the systems, in order
+    scores: tuple[Score | None, ...]  # scores of the systems, in order
     published: Sequence[PublishedScore]
 
     def texts(self) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ class Layout(NamedTuple):
     """The layout of a table in a paper."""
 
     title: str
-    source: str  # of the paper's figures shown below; empty without such figures
+    source: str  # source of the paper's figures that are shown below; empty without such figures
     columns: tuple[MetricColumn, ...]
 
 

@@ -69,13 +69,13 @@ class Query(Row):
     """A query."""
 
     query_id: str
-    input: str  # as in its record, with the markers around an entity and between subject and relation
+    input: str  # the input of its record, with the markers around an entity and between subject and relation
     answers: tuple[str, ...] = ()  # names of its gold answers; empty if they are not given
     pages: tuple[str, ...] = ()  # ids of the pages of its gold provenance
     titles: tuple[str, ...] = ()  # titles of pages with its proofs, in the form of ``title_form``
     benchmark: str = "kilt"  # the format of its record, see ``Benchmark``
     subject: str = ""  # the words between markers, or empty
-    is_mention: bool = False  # whether these are to be linked: the answer is the title of their page
+    is_mention: bool = False  # true if answers are to be linked to the page with the answer as title
     contexts: tuple[Hit, ...] = ()  # passages for a model to read, best first
     template_question: str = ""  # question to put to a model instead of subject and relation, if any
 

@@ -173,8 +173,8 @@ WeightedTexts = tuple[tuple[str, ...], tuple[float, ...]]
 class WritingModel(Protocol):
     """A model that generates answers."""
 
-    max_tokens: int  # of a prompt
-    can_fuse: bool  # whether it has an encoder, which fid and RAG require
+    max_tokens: int  # maximum number of tokens of a prompt
+    can_fuse: bool  # true if it has an encoder, which fid and RAG require
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Returns the number of tokens of each text, including special tokens."""
@@ -217,7 +217,7 @@ class _Plan(NamedTuple):
     asked: Query
     contexts: tuple[Hit, ...]  # those that are read
     prompts: list[tuple[str, ...]]
-    refused: RecordError | None = None  # why the question is not answered
+    refused: RecordError | None = None  # why the question was not answered
 
 
 def answer_questions(
@@ -292,7 +292,7 @@ def _line(plan: _Plan, written: Sequence[Written], form: ReadForm, find_page: Fi
         forms = [answer_form(own[0]) if own else "" for own in found]
         counts = Counter(filter(None, forms))
         best = max(counts, key=counts.__getitem__, default="")  # the first of equal ones
-        # Passages that give the answer come first.
+        # Passages for which the model gives the answer come first.
         order = sorted(range(len(forms)), key=lambda number: forms[number] != best)
         found, contexts = [found[number] for number in order], tuple(contexts[number] for number in order)
     return answer_line(asked, contexts, [answer for own in found for answer in own], find_page)

@@ -65,7 +65,7 @@ class _Window(NamedTuple):
 
     place: int  # number of the pair
     tokens: dict[str, list[int]]
-    spans: list[tuple[int, int] | None]  # of each token in the passage; None for other tokens
+    spans: list[tuple[int, int] | None]  # span of each token in the passage; None for other tokens
 
 
 class SpanReader:

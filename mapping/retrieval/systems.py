@@ -234,7 +234,7 @@ class Reranker:
     """
 
     def __init__(self, options: RerankerOptions) -> None:
-        from mapping.entail.model import open_pair_model  # takes a while to import
+        from mapping.entail.model import open_pair_model  # importing it is slow
 
         self.depth = options.depth
         self._model, names = open_pair_model(options.model_options())
@@ -342,7 +342,7 @@ def open_system(
             reranker = Reranker(RerankerOptions(options.reranker, depth=depth))
         finder: MentionFinder | None = None
         if options.mention_model is not None:
-            from mapping.retrieval.mentions import open_mention_finder  # takes a while to import
+            from mapping.retrieval.mentions import open_mention_finder  # importing it is slow
 
             if "aliases" not in name and vectors is not None and not vectors.reads_mentions:
                 raise SetupError(
@@ -386,7 +386,7 @@ def _tfidf(passages: str, folder: str | None, level: Level, note: Callable[[str]
 
 
 def _vectors(passages: str, options: SystemOptions, note: Callable[[str], None] | None) -> VectorIndex:
-    from mapping.retrieval.vectors import Neighbours, VectorIndex, make_neighbours  # takes a while to import
+    from mapping.retrieval.vectors import Neighbours, VectorIndex, make_neighbours  # importing it is slow
 
     vectors = options.vectors or f"{passages.rstrip('/')}-vectors"
     has_two = "query_encoder" in PASSAGE_VECTORS.read(vectors).facts

@@ -107,7 +107,7 @@ class _Dataset(NamedTuple):
     folder: str
     manifest_sha256: str
     questions: Callable[[], Iterator[_TrainingQuestion]]
-    is_aligned: bool = True  # whether the evidence follows from the table ``alignments``
+    is_aligned: bool = True  # true if the evidence follows from the table ``alignments``
 
 
 @dataclass(slots=True)

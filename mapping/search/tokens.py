@@ -37,7 +37,7 @@ _SPACY_LANG = {
 }
 _FALLBACK_LANG = "xx"
 
-# Scripts written without spaces: every letter is a token of its own, with the marks that follow it.
+# Scripts written without spaces: every letter is a separate token, together with its combining marks.
 _UNSPACED = (
     (0x0E00, 0x0FFF),  # Thai, Lao, Tibetan
     (0x1000, 0x109F),  # Myanmar

@@ -51,7 +51,7 @@ class HotpotQa(RecordSource[HotpotOptions]):
     """
 
     name = "hotpotqa"
-    summary = "HotpotQA: questions that take sentences of two pages"
+    summary = "HotpotQA: questions that need sentences from two pages"
     form = "questions of HotpotQA, one JSON array of objects with {keys}"
     keys, answer_keys = frozenset({"_id", "question"}), frozenset({"answer", "supporting_facts"})
     options_type = HotpotOptions

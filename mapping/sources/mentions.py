@@ -116,7 +116,7 @@ class Mention:
     """A mention with its page."""
 
     doc_id: str
-    number: int  # in the document, from 0, counting mentions that have a page
+    number: int  # position among the mentions of the document that have a page, from 0
     text: str
     page: PageKey
     left: Sequence[str]  # tokens of the whole document before it; an empty line is an empty token

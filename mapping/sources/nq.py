@@ -68,7 +68,7 @@ class NaturalQuestions(CampaignSource[NqOptions]):
     """
 
     name = "nq"
-    summary = "Natural Questions: what people asked a search engine"
+    summary = "Natural Questions: questions that people typed into a search engine"
     form = (
         "Natural Questions, one JSON object a line with example_id, question_text, document_url, document_text or"
         " document_tokens, and annotations"

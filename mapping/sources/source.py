@@ -74,7 +74,7 @@ class Tally:
 
     records: int = 0  # seen in the inputs: lines, array elements or mentions of the split
     examples: int = 0
-    excluded: Counter[str] = field(default_factory=Counter)  # by the dataset's rules
+    excluded: Counter[str] = field(default_factory=Counter)  # number of excluded records, by rule of the dataset
     rejected: Counter[str] = field(default_factory=Counter)  # unusable records
     merged: int = 0  # joined with another record, which is counted as the example
     evidences: int = 0  # pieces of evidence of the examples

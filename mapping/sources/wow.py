@@ -54,7 +54,7 @@ class WizardOfWikipedia(Source[WizardOptions]):
     """
 
     name = "wow"
-    summary = "Wizard of Wikipedia: turns of a dialogue, with what they rest on"
+    summary = "Wizard of Wikipedia: turns of a dialogue, with the sentences that they are based on"
     options_type = WizardOptions
     metric = "f1"
     published = PublishedFigures(

@@ -145,7 +145,7 @@ class ZeroShot(Source[ZeroShotOptions]):
                     paths += found
             elif named and named[1] not in wanted:
                 raise SetupError(
-                    f"{given} is of the split {named[1]}, not of {self.split}: give {self.split}.{named[2]}."
+                    f"{given} belongs to the split {named[1]}, not to {self.split}: give {self.split}.{named[2]}."
                 )
             else:
                 paths.append(given)

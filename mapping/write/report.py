@@ -88,7 +88,7 @@ class ReportRow(NamedTuple):
     depth: int  # depth of nesting in the report, from 0
     name: str
     n: int
-    total: int | None = None  # the total that it is a share of
+    total: int | None = None  # the total that the share refers to
     meaning: str = ""
     query: Mapping[str, str] = {}  # columns of ``records`` that select the counted rows
     paper: float | None = None  # share that the KILT paper reports, or the number if there is no total

@@ -62,7 +62,7 @@ class Validation:
     """The counts of the checked records, and the findings."""
 
     is_empty: bool = False  # the file has no line; only its manifest shows whether that is correct
-    # how many were checked
+    # number of checked records
     records: int = 0
     outputs: int = 0
     spans: int = 0

@@ -54,7 +54,7 @@ class ReadRecord(Row):
 class EvidenceFiles:
     """A dataset in its original format, or one split of it."""
 
-    dataset: str  # of ``mapping.sources.all_sources``
+    dataset: str  # name in ``mapping.sources.all_sources``
     # paths, see ``mapping.sources.source.Inputs``
     inputs: tuple[str, ...]
     split: Split = "dev"  # ``train``, ``dev`` or ``test``

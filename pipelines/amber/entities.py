@@ -42,7 +42,7 @@ class AmberPlan(PagesPlan):
     """Settings shared by all steps."""
 
     options: AmberJobOptions
-    collections: tuple[Collection, ...]  # with labels of their properties
+    collections: tuple[Collection, ...]  # collections with the labels of their properties
     site: str  # database name of its wiki, as in sitelinks
     #: pages that claim the item of another page, by item; empty unless they are also gold pages
     further_pages: Mapping[str, tuple[int, ...]]

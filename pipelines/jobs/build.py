@@ -91,8 +91,8 @@ class BuildInputs:
     """The inputs of a build."""
 
     site: Site  # facts of the wiki
-    schema_version: str  # of the dump's XML; empty if it is not stated
-    content: str  # what pages are made from: wikitext or html
+    schema_version: str  # schema version of the dump's XML; empty if it is not stated
+    content: str  # source of the pages: wikitext or html
     ranges: tuple[DumpRange, ...]  # the ranges of the dump
     titles: frozenset[str] | None  # normalised titles of the requested pages; None for all
     files: tuple[InputFile, ...]  # all input files for the manifest, the dump's first

@@ -45,7 +45,7 @@ def sample_build(
         return None
     samples = _samples(ranges)
     cost, n_bytes = _cost(build, samples), sum(map(_size, ranges))
-    if len(samples) > 1:  # what does not grow with the dump is in both
+    if len(samples) > 1:  # the part that does not grow with the dump is in both
         fixed = _cost(build, samples[:1])
         factor = (n_bytes - _size(samples[0])) / sum(map(_size, samples[1:]))
         cost = [least + factor * max(0, most - least) for least, most in zip(fixed, cost, strict=True)]

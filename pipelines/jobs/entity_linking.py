@@ -117,7 +117,7 @@ class Range(NamedTuple):
 class LinkingPlan(PagesPlan):
     """Settings shared by all steps."""
 
-    files: tuple[FileEntry, ...]  # of the pages
+    files: tuple[FileEntry, ...]  # files of the table of pages
     sampling: Sampling  # decides which links become records
     excluded: tuple[int, ...]  # ids of pages whose links are not used
 

@@ -32,8 +32,8 @@ SPARK_JAVA = (11, 17)
 FLINK_JAVA = (11, 17, 21)
 # Packages that Spark and Beam access and that Java 17 closes; Beam opens them only for its job server.
 _OPENED = ("sun.nio.ch", "java.nio", "java.util", "java.lang.invoke", "java.lang")
-# After its Python worker has died, an executor gives it more tasks for a while, and Spark gives up after four failures.
-# So a failed task is moved to another executor.
+# After an executor's Python worker has died, the executor still gives it tasks for a while, and Spark gives up after
+# four failures. A failed task is therefore moved to another executor.
 _TRY_ELSEWHERE = "-Dspark.excludeOnFailure.enabled=true"
 # If a task has failed on all executors, the job ends instead of waiting two minutes for another one.
 _GIVE_UP = "-Dspark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout=1s"

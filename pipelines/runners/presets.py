@@ -28,7 +28,8 @@ _LOCAL = ("--runner=FnApiRunner",)
 LOCAL = "local"
 PRESETS = (LOCAL, "spark", "flink", "dataflow")
 _BYTES_OF_A_WORKER = 2 << 30
-# Beam imports them if they are installed, for stores and databases of its own. They take as long as the rest of Beam.
+# Beam imports these packages if they are installed, for its own stores and databases. They take as long to import as
+# the rest of Beam.
 _NOT_LOCAL = (
     "apache_beam.io.gcp.bigquery",
     "boto3",

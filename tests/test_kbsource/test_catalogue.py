@@ -56,7 +56,7 @@ def test_the_command_names_the_folders(folder: Path, capsys: pytest.CaptureFixtu
     assert lines[2][-1] == "kb"
     assert lines[3][-3:] == ["gone,", "not", "here"]
     assert main(["catalogue", str(folder / "made" / "passages" / "empty")]) == 2
-    assert "no release in it" in capsys.readouterr().err
+    assert "no release was found" in capsys.readouterr().err
 
 
 def test_releases_are_found_by_their_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,7 @@ def test_tables_come_as_batches_as_arrow_and_as_polars(source: KnowledgeSource) 
     ("table", "arguments", "message"),
     [
         ("pages", {"columns": ["text"]}, "pages has no column 'text'; it has page_id"),
-        ("pages", {"files": [2]}, "pages has no file 2, but 0 to 1"),
+        ("pages", {"files": [2]}, "pages has no file 2; its files are numbered 0 to 1"),
         (
             "pages",
             {"columns": ["title"], "where": pc.field("qid") == "Q1"},

@@ -266,7 +266,7 @@ def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[DecodedBlock | Da
             if covering_end is not None:
                 while (skipped := window.magic(0)) and skipped.bit < covering_end:
                     window.advance(1)
-                # The reader of that block also reports what comes after it.
+                # The reader of that block also reports everything after it.
                 continue
         is_synced = True
         owner = magic.byte

@@ -67,7 +67,7 @@ class ZstdFrame(FrameDecoder):
         "decompression needs more than 128 MiB of memory; recompress the file with zstd -dc --long=31 FILE | bzip2 > "
         "FILE.bz2",
     )
-    _window_bytes = 1 << 27  # as much as zstd takes without --long
+    _window_bytes = 1 << 27  # the memory that zstd uses without --long
 
     def __init__(self) -> None:
         try:
@@ -95,7 +95,7 @@ class XzFrame(FrameDecoder):
         "Memory usage limit",
         "decompression needs more than 192 MiB of memory; recompress the file with xz -dc FILE | bzip2 > FILE.bz2",
     )
-    _memory_bytes = 192 << 20  # what xz -9 wrote takes 65 MiB
+    _memory_bytes = 192 << 20  # decompressing files from xz -9 needs 65 MiB
 
     def __init__(self) -> None:
         super().__init__(lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=self._memory_bytes), lzma.LZMAError)
@@ -117,7 +117,7 @@ def decode_frames(file: BinaryIO, form: type[ZstdFrame] | type[XzFrame]) -> Iter
     frame: FrameDecoder | None = None
     n_magic = max(map(len, form.magics))
     garbage = BrokenStreamError(TRAILING_GARBAGE, f"the bytes after the data are not {form.name} data")
-    begin = b""  # of the next frame, while it is shorter than a magic
+    begin = b""  # bytes of the next frame, until there are enough for its magic
     while data := file.read(form.step_bytes):
         while data:
             if frame is None:

@@ -161,7 +161,7 @@ def _streamed(decode: Callable[[BinaryIO], Iterator[bytes]], file: BinaryIO, sta
         n_bytes = 0
         try:
             while n_bytes < _PIECE_BYTES and (part := next(decoded, None)) is not None:
-                if part:  # nothing comes of frames that are skipped, however long
+                if part:  # frames that are skipped produce no output, however long they are
                     parts.append(part)
                     n_bytes += len(part)
         except BrokenStreamError as error:

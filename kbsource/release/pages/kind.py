@@ -87,7 +87,7 @@ class Dump:
     date: str | None
     export_version: str
     site: dict[str, Any]
-    content: str = "wikitext"  #: what the pages were made from: ``wikitext`` or ``html``
+    content: str = "wikitext"  #: source of the pages: ``wikitext`` or ``html``
 
 
 @dataclass(frozen=True, slots=True)

@@ -325,7 +325,7 @@ def test_a_small_file_that_decodes_to_much_takes_little_memory(compression: Comp
 )
 def test_a_file_that_claims_much_memory_is_told_how_to_be_written_anew(data: bytes, remedy: str) -> None:
     stored({"a.xml": data})
-    with pytest.raises(SetupError, match=f"a.xml .* recompress it with {remedy}"):
+    with pytest.raises(SetupError, match=f"a.xml .* recompress the file with {remedy}"):
         read_header("a.xml")
 
 

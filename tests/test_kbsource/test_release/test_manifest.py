@@ -56,7 +56,7 @@ def test_a_foreign_or_changed_manifest_is_refused(tmp_path: Path, spoil, fault: 
 
 def test_why_there_is_no_release_is_said(tmp_path: Path) -> None:
     for content, said in (
-        ("", "an empty one"),
+        ("", "an empty folder"),
         ("notes.txt", "no manifest.json"),
         (BUILDING, "did not finish"),
     ):

@@ -81,7 +81,7 @@ def test_a_second_run_is_refused_and_a_dead_one_is_not_in_the_way(tmp_path: Path
     )
     assert holder.stdout is not None
     assert holder.stdout.readline() == "locked\n"
-    with pytest.raises(SetupError, match="another run is writing it"), output(tmp_path):
+    with pytest.raises(SetupError, match="another run is writing to this output"), output(tmp_path):
         pass
     holder.kill()
     holder.wait()
@@ -123,7 +123,7 @@ def _left_by(bucket: Folder, **mark: object) -> None:
 
 
 def test_in_a_store_a_second_run_is_refused_and_one_that_ended_is_taken_up(bucket: Folder) -> None:
-    with _locked(bucket), pytest.raises(SetupError, match="another run is writing it"), _locked(bucket):
+    with _locked(bucket), pytest.raises(SetupError, match="another run is writing to this output"), _locked(bucket):
         pass
     with _locked(bucket) as out:
         assert out.is_resumed
@@ -151,7 +151,7 @@ def test_in_a_store_a_run_elsewhere_is_dead_once_it_is_silent(bucket: Folder, mo
     renewed = threading.Timer(0.1, lambda: bucket.write(bucket.read("BUILDING"), "BUILDING"))
     renewed.start()
 
-    with pytest.raises(SetupError, match="another run is writing it"), _locked(bucket):
+    with pytest.raises(SetupError, match="another run is writing to this output"), _locked(bucket):
         pass
     renewed.join()
     with _locked(bucket) as out:
@@ -192,7 +192,7 @@ def test_folders_that_are_finished_by_themselves_stay_and_the_others_are_cleared
             str(tmp_path), kind=PAGES_RELEASE, job={"a": job}, further=["nq/test/report.json"], kept=["nq/dev"]
         )
 
-    with pytest.raises(SetupError, match=r"neither empty.*nq/test/report\.json"), locked(1):
+    with pytest.raises(SetupError, match=r"the folder is not empty.*nq/test/report\.json"), locked(1):
         pass
     (tmp_path / "nq/test/report.json").unlink()
     with locked(1):
@@ -202,7 +202,7 @@ def test_folders_that_are_finished_by_themselves_stay_and_the_others_are_cleared
     with locked(2):
         assert files(tmp_path) == ["BUILDING", "nq/dev/report.json"]
     (tmp_path / "nq/test/mine.txt").write_text("years of work")
-    with pytest.raises(SetupError, match=r"neither empty.*nq/test/mine\.txt"), locked(3):
+    with pytest.raises(SetupError, match=r"the folder is not empty.*nq/test/mine\.txt"), locked(3):
         pass
 
 
@@ -215,7 +215,7 @@ def test_a_file_has_one_run_at_a_time_and_nothing_beside_it_at_the_end(tmp_path:
     path = tmp_path / "new" / "lines.jsonl"
     with outputs.output_file(str(path)) as file:
         file.write(b"first\n")
-        with pytest.raises(SetupError, match=r"lines\.jsonl: another run is writing it"):
+        with pytest.raises(SetupError, match=r"lines\.jsonl: another run is writing to this output"):
             write_a_line(path)
     assert path.read_bytes() == b"first\n"
     assert files(tmp_path) == ["new/lines.jsonl"]
@@ -233,7 +233,7 @@ def test_a_file_has_one_run_at_a_time_and_nothing_beside_it_at_the_end(tmp_path:
 def test_a_file_that_is_locked_for_long_is_written_by_its_run_alone(tmp_path: Path) -> None:
     path = tmp_path / "lines.jsonl"
     with outputs.locked_output(str(path)):
-        with pytest.raises(SetupError, match="another run is writing it"), outputs.locked_output(str(path)):
+        with pytest.raises(SetupError, match="another run is writing to this output"), outputs.locked_output(str(path)):
             pass
         with Folder.of(str(path)).create() as file:
             file.write(b"whole\n")
@@ -267,7 +267,7 @@ def test_a_file_in_a_store_has_one_run_at_a_time_too() -> None:
     place = Folder.of(f"memory://{uuid.uuid4().hex}/out/lines.jsonl")
     with outputs.locked_output(str(place)):
         second = outputs.locked_output(str(place))
-        with pytest.raises(SetupError, match=r"lines\.jsonl: another run is writing it"), second:
+        with pytest.raises(SetupError, match=r"lines\.jsonl: another run is writing to this output"), second:
             pass
         place.write(b"whole")
     assert place.parent.files() == ["lines.jsonl"]

@@ -97,7 +97,7 @@ def test_the_likeliest_label_is_named(verdict: Verdict, label: str) -> None:
         ({"device": "cpu:1"}, "--device is cpu:1"),
         ({"device": "cuda:x"}, "--device is cuda:x"),
         ({"precision": "float16"}, "--precision is float16. Choose one of float32, bfloat16."),
-        ({"precision": "bfloat16", "backend": "onnx"}, "--precision bfloat16 is for --backend torch"),
+        ({"precision": "bfloat16", "backend": "onnx"}, "--precision bfloat16 works only with --backend torch"),
         ({"max_tokens": 7}, "--max-tokens is 7"),
         ({"batch_pairs": 0}, "--batch-pairs is 0"),
     ],

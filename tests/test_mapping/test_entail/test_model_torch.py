@@ -329,5 +329,5 @@ def test_a_model_without_what_judges_is_refused(tmp_path: Path, folder: Path) ->
     tensors = load_file(other / "model.safetensors")
     kept = {name: tensor for name, tensor in tensors.items() if not name.startswith("classifier")}
     save_file(kept, other / "model.safetensors", {"format": "pt"})
-    with pytest.raises(SetupError, match=r"lacks 2 of its weights, such as classifier\.bias; get it again"):
+    with pytest.raises(SetupError, match=r"lacks 2 of its weights, such as classifier\.bias; download the model again"):
         open_model(ModelOptions(str(other), device="cpu"))

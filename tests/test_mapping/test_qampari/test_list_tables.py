@@ -328,8 +328,8 @@ def test_a_packed_file_is_read(tmp_path: Path) -> None:
         (_line(table="1"), r"line 2: Expected `int`.*`\$\.table`"),
         (_line(table=True), r"line 2: Expected `int`.*`\$\.table`"),
         (_line(table=1, column=1.0), r"line 2: Expected `int`.*`\$\.column`"),
-        (_line(table=-1), "line 2: .*from 0 on"),
-        (_line(table=1, column=-2), "line 2: .*from 0 on"),
+        (_line(table=-1), "line 2: .*both numbers start at 0"),
+        (_line(table=1, column=-2), "line 2: .*both numbers start at 0"),
         (_line(column=2), "line 2: table 0 of 'List of lakes' is listed twice"),
     ],
 )

@@ -124,7 +124,7 @@ def test_a_gguf_file_that_is_cut_off_is_one_line(tmp_path: Path, share: float) -
     content = path.read_bytes()
     path.write_bytes(content[: max(int(len(content) * share), 5)])
     with pytest.raises(
-        SetupError, match=r"model\.gguf: it cannot be opened as a reader \(.*Get the model again"
+        SetupError, match=r"model\.gguf: it cannot be opened as a reader \(.*Download the model again"
     ) as told:
         Generator(ReaderOptions(str(path)))
     assert "\n" not in str(told.value)

@@ -153,7 +153,7 @@ def test_a_pipeline_of_spacy_with_a_damaged_file_is_told_in_a_line(tmp_path: Pat
         (folder / name).unlink()
         if content is not None:
             (folder / name).write_bytes(content)
-        with pytest.raises(SetupError, match=r"et the model again|name a pipeline with ner") as caught:
+        with pytest.raises(SetupError, match=r"ownload the model again|name a pipeline with ner") as caught:
             open_mention_finder(str(folder))
         assert "\n" not in str(caught.value)
         assert str(folder) in str(caught.value)

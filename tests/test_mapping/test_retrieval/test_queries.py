@@ -129,5 +129,5 @@ def test_files_are_read_whole_or_not_at_all(tmp_path: Path) -> None:
     path.write_text(f"{json.dumps(SET)}\n{json.dumps(QUESTION)}\n")
     assert [query.query_id for query in read_queries(str(path))] == ["a=1", "b=1", "b=2", "4__wikidata_simple__dev"]
     path.write_text("\n")
-    with pytest.raises(SetupError, match="nothing to ask"):
+    with pytest.raises(SetupError, match="there are no questions"):
         list(read_queries(str(path)))

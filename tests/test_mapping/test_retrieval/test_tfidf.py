@@ -227,7 +227,7 @@ def test_an_index_of_something_else_is_refused(tmp_path: Path, corpus: Path, mad
     other = write_corpus(tmp_path / "other", [passage(1, 0, "Ferry", "A ferry.")])
     with pytest.raises(SetupError, match="was not made from"):
         TfidfIndex(str(other), str(made("page")), "page")
-    with pytest.raises(SetupError, match="its documents are pages, and passages are searched"):
+    with pytest.raises(SetupError, match="this index contains pages, but the search is for passages"):
         TfidfIndex(str(corpus), str(made("page")), "passage")
     with pytest.raises(SetupError, match=re.escape("--system tfidf --level page to make it")):
         TfidfIndex(str(corpus), str(tmp_path / "nowhere"), "page")

@@ -221,7 +221,10 @@ def test_without_passages_there_is_no_search(folders: tuple[str, str]) -> None:
 
 def test_passages_of_another_release_are_refused(tmp_path: Path, folders: tuple[str, str]) -> None:
     other = write_kb(tmp_path, [page(1, "Other", "Text.")])
-    with pytest.raises(SetupError, match="another release"), opened_served(str(other), folders[1]):
+    with (
+        pytest.raises(SetupError, match="was not made from the release that is served"),
+        opened_served(str(other), folders[1]),
+    ):
         pass
 
 

@@ -83,7 +83,7 @@ def test_the_mobile_site_of_old_files_counts_where_it_is_asked_for(views: Path, 
     assert ("Abraham Lincoln", None, 152) in [tuple(row.values()) for row in rows(tmp_path / "views", "pageviews")]
     assert every.manifest.options["all_access"]
     (tmp_path / "pagecounts-201910").write_text("en Abraham_Lincoln 3 100\n")
-    with pytest.raises(DataError, match="--all-access takes"):
+    with pytest.raises(DataError, match="--all-access also reads"):
         make(tmp_path / "pagecounts-201910", tmp_path / "none")
 
 

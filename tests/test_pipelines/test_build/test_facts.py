@@ -323,7 +323,7 @@ def test_releases_in_the_wrong_order_are_refused(
     kb, later, wikidata, later_wikidata = (str(worlds / name) for name in ("kb", "later", "wikidata", "later-wikidata"))
     for given, said in (
         ([later, kb, "--wikidata", wikidata, later_wikidata], "name the older release first"),
-        ([kb, kb, "--wikidata", wikidata, later_wikidata], "of the same day, 20260101"),
+        ([kb, kb, "--wikidata", wikidata, later_wikidata], "have the same date, 20260101"),
         ([kb, later, "--wikidata", later_wikidata, wikidata], "is newer than"),
         ([kb, later, "--wikidata", wikidata], "--wikidata"),
     ):

@@ -268,6 +268,6 @@ def test_the_command_says_what_it_made(tmp_path: Path, kb: Path, capsys: pytest.
     assert main([*flags, str(tmp_path / "t"), "--unit", "tokens-8"]) == 0
     assert re.search(r"^tokens +\d+$", capsys.readouterr().out, re.MULTILINE)
     assert main([*flags, str(tmp_path / "c"), "--format", "dpr", "--format", "dpr"]) == 2
-    assert "give each form once" in capsys.readouterr().err
+    assert "give each format only once" in capsys.readouterr().err
     assert main([*flags, str(tmp_path / "c"), "--worker-memory", "5"]) == 2
     assert "--worker-memory is 5. A worker needs at least 256 MB" in capsys.readouterr().err

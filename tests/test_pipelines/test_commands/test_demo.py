@@ -48,7 +48,7 @@ def test_all_steps_are_taken_and_the_last_line_opens_the_inspector(
 
     text = capsys.readouterr().out
     assert len(taken) == len(STEPS)
-    assert "Left out" not in text
+    assert "Skipped" not in text
     names = ("release", "aligned", "amber", "qampari", "passages", "benchmark")
     assert text.splitlines()[-1].endswith(" ".join(["kbsource inspect", *(f"{tmp_path}/out/{name}" for name in names)]))
     assert text.count("$ kbsource ") == len(STEPS)

@@ -49,7 +49,7 @@ def test_where_nobody_can_listen_is_told(
 def test_a_port_that_is_taken_is_told(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["inspect", str(release), "--port", str(taken.getsockname()[1])]) == 2
-    assert "name another port" in capsys.readouterr().err
+    assert "choose another port" in capsys.readouterr().err
 
 
 def test_answers_do_not_wait_for_the_clients_word_on_their_first_piece() -> None:

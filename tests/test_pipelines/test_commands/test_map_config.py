@@ -66,8 +66,12 @@ def test_what_is_not_said_is_left_to_the_options(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ("datasets:\n  fever:\n    treshold: 1\n", 3, ("no 'treshold'", "threshold", "splits")),
-        ("datasets:\n  fever:\n    splits:\n      dev:\n        window: x\n", 5, ("'window' is for aidayago2",)),
+        ("datasets:\n  fever:\n    treshold: 1\n", 3, ("there is no option 'treshold'", "threshold", "splits")),
+        (
+            "datasets:\n  fever:\n    splits:\n      dev:\n        window: x\n",
+            5,
+            ("'window' works only for aidayago2",),
+        ),
         ("datasets:\n  fever:\n    splits:\n      dev: {input: x, threshold: high}\n", 4, ("threshold", "high")),
         ("datasets:\n  fever:\n    splits:\n      validation: {input: x}\n", 4, ("'validation'", "train, dev, test")),
         ("datasets:\n  fevr:\n    splits: {dev: {input: x}}\n", 2, ("'fevr'", "fever, ")),
@@ -82,10 +86,14 @@ def test_what_is_not_said_is_left_to_the_options(tmp_path: Path) -> None:
         ("datasets:\n  fever:\n    splits:\n      dev: {input: x, stem: [a, b]}\n", 4, ("'stem'", "value")),
         ("datasets:\n  fever:\n    splits:\n      dev: {input: }\n", 4, ("'input'", "value")),
         ("datasets:\n  fever:\n    splits: dev\n", 3, ("name: value",)),
-        ("options:\n  threshold: 0.5\n  kb: x\ndatasets: {jsonl: {splits: {dev: {input: x}}}}\n", 3, ("no 'kb'",)),
-        ("data: {}\n", 1, ("no 'data'", "options, datasets")),
-        ("options: {threshold: 0.5}\n", 1, ("no 'datasets'",)),
-        ("datasets: {}\n", 1, ("names none",)),
+        (
+            "options:\n  threshold: 0.5\n  kb: x\ndatasets: {jsonl: {splits: {dev: {input: x}}}}\n",
+            3,
+            ("there is no key 'kb'",),
+        ),
+        ("data: {}\n", 1, ("there is no key 'data'", "options, datasets")),
+        ("options: {threshold: 0.5}\n", 1, ("the key 'datasets' is missing",)),
+        ("datasets: {}\n", 1, ("'datasets' is empty",)),
         ("- fever\n", 1, ("name: value",)),
     ],
 )
@@ -134,7 +142,7 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 def test_a_choice_of_another_dataset_is_refused_and_a_wrong_one_named(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=r"line 1: split 'dev': 'window' is for aidayago2, wned, cweb, not for fever"):
+    with pytest.raises(SetupError, match=r"line 1: split 'dev': 'window' works only for aidayago2, wned, cweb, not"):
         _read(tmp_path / "c.yaml", "datasets: {fever: {splits: {dev: {input: a, window: released}}}}")
     with pytest.raises(SetupError, match=r"line 1: --window is left. Choose one of right, "):
         _read(tmp_path / "c.yaml", "datasets: {wned: {splits: {dev: {input: a, window: left}}}}")

@@ -124,7 +124,10 @@ def test_one_of_several_values_is_checked() -> None:
         (["verify"], "RELEASE is needed. See kbsource verify --help."),
         (["map", "fever", "kb", "--input", "x"], "--output is needed. See kbsource map fever --help."),
         (["map", "fever", "kb", "--input", "x", "--output", "y", "--device", "cpu"], "--model is needed."),
-        (["map", "fever", "kb", "--input", "x", "--output", "y", "--window", "z"], "--window is for aidayago2, "),
+        (
+            ["map", "fever", "kb", "--input", "x", "--output", "y", "--window", "z"],
+            "--window works only for aidayago2, ",
+        ),
         (
             ["build", "x", "--output", "y", "--limit-page", "3"],
             "option --limit-page. See the command's --help, and the "
@@ -134,13 +137,13 @@ def test_one_of_several_values_is_checked() -> None:
         (["map", "all", "kb", "--config", "c", "--output", "y", "--threshold", "0.5"], "--threshold belongs in c,"),
         (["map", "all", "kb", "--output", "y"], "--config is needed"),
         (["map", "fever", "kb", "--input", "x", "--output", "y", "--config", "c"], "has an option --config"),
-        (["info", "x", "y"], "y: kbsource info takes RELEASE only. "),
+        (["info", "x", "y"], "y: kbsource info accepts only RELEASE. "),
         (
             ["evaluate", "qampari", "GOLD", "a b", "c"],
-            "'a b' c: kbsource evaluate qampari takes GOLD only. Give other ",
+            "'a b' c: kbsource evaluate qampari accepts only GOLD. Give other ",
         ),
-        (["show", "r", "Alan", "Turing"], "Turing: kbsource show takes RELEASE and PAGE only. "),
-        (["demo", "x"], "x: kbsource demo takes options only. "),
+        (["show", "r", "Alan", "Turing"], "Turing: kbsource show accepts only RELEASE and PAGE. "),
+        (["demo", "x"], "x: kbsource demo accepts only options. "),
         (
             ["search", "p", "--top", "3", "--top", "4"],
             "--top is given twice; give it only once. See kbsource search --help.",

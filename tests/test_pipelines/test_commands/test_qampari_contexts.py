@@ -150,7 +150,7 @@ def test_release_and_passages_are_of_one_knowledge_source(tmp_path: Path, qampar
     other = structs.replace(PAGES[0], title="Renamed")
     cut_release(tmp_path / "passages", write_kb(tmp_path, [other]))
     files = ContextsFiles(str(qampari), str(tmp_path / "passages"))
-    with pytest.raises(SetupError, match="Make passages from the first one"):
+    with pytest.raises(SetupError, match="Make passages from the first release"):
         export_contexts(files, str(tmp_path / "contexts"), ContextsOptions())
     assert not (tmp_path / "contexts").exists()
 

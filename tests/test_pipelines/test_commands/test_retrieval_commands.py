@@ -168,13 +168,13 @@ def test_blinks_path_is_the_same_by_one_worker_and_by_two(tmp_path: Path, corpus
         ([" "], "QUERY is empty;"),
         (["--queries", "y"], "with --output FILE"),
         (["x", "--system", "aliases+bm25"], "--system aliases+bm25 needs --linking"),
-        (["x", "--linking", "y"], "for --system aliases, not for bm25"),
-        (["x", "--min-count", "2"], "for --system aliases, not for bm25"),
+        (["x", "--linking", "y"], "works only with --system aliases, not with bm25"),
+        (["x", "--min-count", "2"], "works only with --system aliases, not with bm25"),
         (["x", "--system", "bm25+sparse"], "Write it like aliases+bm25 or"),
         (["x", "--system", "bm25,dense"], "--system bm25,dense needs --model"),
-        (["x", "--model", "y"], "for --system dense, not for bm25"),
+        (["x", "--model", "y"], "works only with --system dense, not with bm25"),
         (["x", "--system", "bm25:rerank"], "--system bm25:rerank needs --reranker"),
-        (["x", "--depth", "3"], "--depth: for systems that are fused or reranked, not for bm25"),
+        (["x", "--depth", "3"], "--depth works only with systems that are fused or reranked, not with bm25"),
         (["x", "--top", "0"], "--top is 0. Must be >= 1."),
     ],
 )
@@ -253,7 +253,7 @@ def test_an_empty_id_has_no_place_in_qrels(
     records = write_records(tmp_path / "own.jsonl", [record("", [evidence("It rises in Brack.", title="Sorn")])])
     map_mini(tmp_path / "aligned", kb, "jsonl", records)
     assert main(["beir", str(tmp_path / "aligned"), str(corpus), "--output", str(tmp_path / "beir")]) == 2
-    assert "an id is empty" in capsys.readouterr().err
+    assert "a record has an empty id" in capsys.readouterr().err
 
 
 def test_alignment_and_passages_are_of_one_release(

@@ -73,7 +73,7 @@ def test_it_answers_programs_and_agents_and_ends_quietly(folders: tuple[str, str
         (["{none}"], "no finished release"),
         (["{corpus}"], "not a release of pages"),
         (["{release}", "--passages", "{release}"], "not a corpus of passages"),
-        (["{release}", "--passages", "{corpus}", "--index", "{none}"], "QUERY makes its index"),
+        (["{release}", "--passages", "{corpus}", "--index", "{none}"], "QUERY to make it"),
         (["{release}", "--index", "{corpus}-bm25"], "--passages is missing"),
         (["{release}", "--passages", "{corpus}", "--system", "aliases"], "needs --linking"),
         (["{release}", "--port", "70000"], "--port is 70000"),

@@ -70,7 +70,7 @@ def test_every_value_of_another_type_is_refused_or_shown(
                 for view in ("", "measures"):
                     answer = client.get(opened[0].url(view))
                     assert answer.status_code in (200, 500), (way, answer.text)
-                    assert fault is not None or answer.status_code == 200 or "does not say" in answer.text, (way, fault)
+                    assert fault is not None or answer.status_code == 200 or "is missing" in answer.text, (way, fault)
     finally:
         close_releases(opened)
     assert refused

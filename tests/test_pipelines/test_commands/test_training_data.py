@@ -157,10 +157,10 @@ def test_lines_of_a_run_that_cannot_be_used_are_rejected(made: Path, tmp_path: P
     [
         ((("nq",), "dpr", ["--retrieved", "{0}/nq-run.jsonl", "{0}/nq-run.jsonl"]), "2 files for 1 datasets"),
         ((("nq",), "fid", []), "--for fid needs --retrieved"),
-        ((("nq",), "seq2seq", ["--top", "3"]), "--top: without --retrieved"),
-        ((("nq",), "dpr", ["--top", "3", "--retrieved", "{0}/nq-run.jsonl"]), "--top: --for dpr does not use it"),
-        ((("nq", "nq"), "seq2seq", []), "another dataset nq-train"),
-        ((("qampari",), "amber", ["--retrieved", "{0}/qampari-run.jsonl"]), "not for --for amber"),
+        ((("nq",), "seq2seq", ["--top", "3"]), "--top limits the passages of --retrieved"),
+        ((("nq",), "dpr", ["--top", "3", "--retrieved", "{0}/nq-run.jsonl"]), "--for dpr does not use --top"),
+        ((("nq", "nq"), "seq2seq", []), "the dataset nq-train is given twice"),
+        ((("qampari",), "amber", ["--retrieved", "{0}/qampari-run.jsonl"]), "--for amber does not accept"),
         ((("passages",), "seq2seq", []), "name another folder"),
     ],
 )

@@ -193,7 +193,7 @@ def test_a_worker_with_other_code_is_refused(cluster: Cluster, tmp_path: Path) -
     (other / "added.py").write_text("", "utf-8")
 
     with pytest.raises(
-        SetupError, match=r"The worker on \S+ has sha256 \w+, the driver \w+\. Install the same"
+        SetupError, match=r"The worker on \S+ has sha256 \w+, but the driver has \w+\. Install the same"
     ) as caught:
         run_build(tmp_path / "made", cluster.runner, cluster.flags(PYTHONPATH=str(other.parent)), **MINI)
 

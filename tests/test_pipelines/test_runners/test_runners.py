@@ -238,7 +238,7 @@ def test_javas_version_is_read(text: str, version: int, tmp_path: Path, monkeypa
 def test_a_missing_java_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
 
-    with pytest.raises(SetupError, match=r"No Java: /nowhere/bin/java .*openjdk"):
+    with pytest.raises(SetupError, match=r"Java was not found: /nowhere/bin/java .*openjdk"):
         check_java([17])
 
 
@@ -336,7 +336,7 @@ def test_beams_job_server_is_fetched_once_and_its_sum_compared_at_every_use(
             r"cannot be downloaded \(.*404.*\)\. Download the file on another machine and give its path with --x=PATH",
         ),
         (b"prOgram", None, f"The file from http.* has the SHA-256 .*, not {PROGRAM_SUM}"),
-        (b"prog", 7, r"The file from http.* has the SHA-256|cannot be fetched"),
+        (b"prog", 7, r"The file from http.* has the SHA-256|cannot be downloaded"),
     ],
 )
 def test_a_job_server_that_cannot_be_had_is_named_and_leaves_nothing(

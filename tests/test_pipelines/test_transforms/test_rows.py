@@ -91,7 +91,7 @@ def test_rows_in_order_have_the_same_bytes_however_they_come(release: Path) -> N
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(SetupError, match="Column at is of type uint16"):
+    with pytest.raises(SetupError, match="Column at has the type uint16"):
         row_type(pa.schema({"at": pa.uint16()}))
     with pytest.raises(SetupError, match="cannot be ordered by pages: the fields are page_id"):
         AsChunks(pa.schema({"page_id": pa.int64()}), order=["pages"])

@@ -163,7 +163,7 @@ def test_definitions_are_not_asked_for_by_default(tmp_path: Path) -> None:
 
 
 def test_definitions_need_an_index() -> None:
-    with pytest.raises(SetupError, match="together with an index"):
+    with pytest.raises(SetupError, match="need an index"):
         ParseWikitext(Site(), definitions=object())
 
 
