@@ -92,9 +92,9 @@ def page_texts(parsed: ParsedText) -> list[tuple[str, str, str]]:
     texts = [(f"element {i}", element.kind, element.text) for i, element in enumerate(parsed.elements)]
     for i, wiki_table in enumerate(parsed.tables):
         texts.append((f"table {i}", "caption", wiki_table.caption or ""))
-        texts.extend((f"table {i}", "cell", cell.content.text) for row in wiki_table.rows for cell in row)
+        texts.extend((f"table {i}", "cell", cell.text) for row in wiki_table.rows for cell in row)
     for i, box in enumerate(parsed.infoboxes):
-        texts.extend((f"infobox {i}", "field", value.text) for _, value in box.fields)
+        texts.extend((f"infobox {i}", "field", value.text) for value in box.fields)
     return texts
 
 

@@ -213,9 +213,19 @@ def main() -> None:
     parser.add_argument("output", type=Path, help="the .xml.bz2 to write")
     parser.add_argument("--mb", type=float, default=50, help="size of the XML in MB (10^6 bytes)")
     parser.add_argument("--single-stream", action="store_true", help="one bz2 stream and no index")
+    parser.add_argument(
+        "--like", choices=["enwiki"], help="draw sizes, redirects and links as the English Wikipedia has them"
+    )
     parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     args = parser.parse_args()
-    made = make_dump(args.output, root=data_root(args.data), n_mb=args.mb, multistream=not args.single_stream)
+    root, multistream = data_root(args.data), not args.single_stream
+    if args.like:
+        from benchmarks.like_enwiki import pages_like_enwiki
+
+        pages = pages_like_enwiki(base_pages(root, (S1,)), n_mb=args.mb)
+        made = write_dump(args.output, pages, multistream=multistream)
+    else:
+        made = make_dump(args.output, root=root, n_mb=args.mb, multistream=multistream)
     print(
         f"{made.path}: {made.n_pages} pages, {made.n_articles} articles, "
         f"{made.n_xml_bytes / 1e6:.1f} MB of XML in {made.n_bytes / 1e6:.1f} MB"

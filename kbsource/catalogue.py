@@ -1,6 +1,4 @@
-"""A folder of releases: which releases it contains, what each was made from, and which one ``enwiki@20261001``
-names.
-"""
+"""Lists the releases in a folder, finds what each was made from, and resolves names such as ``enwiki@20261001``."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import DAMAGED, CommonFacts, snapshot_of, sources_of
 
 FOLDER_VARIABLE = "KBSOURCE_RELEASES"
-"""Environment variable with the folder that is searched for releases by name."""
+"""Environment variable that names the folder in which releases are searched for by name."""
 _NAME = re.compile(r"(?:(?P<form>[a-z-]+):)?(?P<wiki>[a-z][a-z_]*)@(?P<date>[0-9]{8})")
 _DEEPEST = 3
 
@@ -39,7 +37,7 @@ class Entry:
 
     @property
     def name(self) -> str | None:
-        """The name that ``find_release`` accepts; None without wiki and date."""
+        """The name that ``find_release`` accepts; None if the release has no wiki or no date."""
         if self.wiki is None or self.date is None:
             return None
         return f"{self.wiki}@{self.date}" if self.form == "release" else f"{self.form}:{self.wiki}@{self.date}"
@@ -120,7 +118,7 @@ def find_release(path: str) -> str:
     'releases/enwiki-20261001'
 
     ``enwiki@20261001`` names the release of pages, and ``passages:enwiki@20261001`` a release made from it. Both are
-    looked up in the folder that the environment variable ``KBSOURCE_RELEASES`` names.
+    looked up in the folder in the environment variable ``KBSOURCE_RELEASES``.
 
     Raises:
         SetupError: there is no such release, there are several, or the variable is not set.
@@ -130,12 +128,17 @@ def find_release(path: str) -> str:
         return path
     root = os.environ.get(FOLDER_VARIABLE)
     if not root:
-        raise SetupError(f"{path}: no such folder. To name releases like this set {FOLDER_VARIABLE} to their folder.")
+        raise SetupError(
+            f"{path}: there is no such folder. To name releases like this, set {FOLDER_VARIABLE} to the "
+            f"folder that contains them."
+        )
     entries = list(entries_in(root))
     found = [entry.path for entry in entries if path in (entry.name, f"release:{entry.name}")]
     if not found:
-        names = ", ".join(entry.name for entry in entries if entry.name) or "none with wiki and date"
-        raise SetupError(f"{path}: not in {root}, where these are: {names}.")
+        names = ", ".join(entry.name for entry in entries if entry.name) or "none that has a wiki and a date"
+        raise SetupError(f"{path}: there is no such release in {root}. It contains: {names}.")
     if len(found) > 1:
-        raise SetupError(f"{path}: several in {root}: {', '.join(found)}. Name one by its folder.")
+        raise SetupError(
+            f"{path}: several releases in {root} match: {', '.join(found)}. Give the folder of one of them."
+        )
     return join(root, found[0])

@@ -74,8 +74,8 @@ _Fields = tuple[_Column | _Group, ...]
 
 @cache
 def schema_of(row: type[Row]) -> pa.Schema:
-    """Returns the Arrow schema of a table of such rows; the metadata ``description`` of the table and of each column is
-    its meaning.
+    """Returns the Arrow schema of a table of such rows. The meanings of the table and of its columns are in the
+    metadata ``description``.
     """
     return pa.schema(_arrow_fields(_fields(row)), {"description": " ".join((row.__doc__ or "").split())})
 
@@ -95,10 +95,10 @@ def batch_of(rows: Iterable[R], row: type[R]) -> pa.RecordBatch:
 
 
 def rows_of(batch: pa.RecordBatch | pa.Table, row: type[R]) -> list[R]:
-    """Returns the rows of a batch or table whose schema is ``schema_of(row)``, or has only some of its columns.
+    """Returns the rows of a batch or table. Its schema is ``schema_of(row)``, or some of the columns of that schema.
 
-    If columns are missing, the rows belong to a class of their own. It has the fields whose columns are there (a field
-    that is several columns needs all of them) and the methods of ``row``. Such rows cannot be pickled.
+    If columns are missing, the rows belong to a new class. It has the methods of ``row`` and the fields whose columns
+    are present; a field that consists of several columns needs all of them. Such rows cannot be pickled.
 
     Raises:
         ValueError: a column has another type.
@@ -177,12 +177,12 @@ def rebatched(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.Rec
 
 
 def required(*names: str, of: pa.DataType | None = None) -> list[pa.Field]:
-    """Returns columns without nulls, of integers if no type is given."""
+    """Returns columns without nulls; their type is integer if no type is given."""
     return [pa.field(name, of or pa.int64(), nullable=False) for name in names]
 
 
 def value_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    """Yields the values of rows, in column order. Memory holds one batch."""
+    """Yields the values of rows, in column order. Memory: one batch."""
     for batch in batches:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 

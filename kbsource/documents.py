@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_BYTES = 32 << 20
-"""The largest file that is read as a whole. The manifest of a release of the English Wikipedia has about 1 MB."""
+"""The largest file that is read into memory. The manifest of a release of the English Wikipedia has about 1 MB."""
 _DEEPEST = 16
 """Maximum nesting depth of the values in a file."""
 _UNPAIRED = re.compile("[\ud800-\udfff]")
@@ -80,7 +80,7 @@ def read_yaml(path: str, *, remedy: str) -> Any:
 
 
 def compose_yaml(path: str, *, remedy: str) -> yaml.Node | None:
-    """Returns the YAML file as PyYAML nodes, which know their position in the file; None for an empty file.
+    """Returns the YAML file as PyYAML nodes, which contain their positions in the file; None for an empty file.
 
     Raises:
         SetupError: as for ``read_yaml``.
@@ -120,7 +120,7 @@ def bounded_content(file: Folder, *, remedy: str, fault: type[SetupError] = Data
     """Returns the content of a file.
 
     Raises:
-        SetupError: it is larger than ``MOST_BYTES``.
+        SetupError: the file is larger than ``MOST_BYTES``.
     """
     with file.open() as opened:
         return _checked_size(opened.read(MOST_BYTES + 1), file.url, remedy, fault)
@@ -144,7 +144,7 @@ def _checked_size(content: bytes, where: str, remedy: str, fault: type[SetupErro
 
 
 def parsed_json(content: bytes, where: str, *, remedy: str, fault: type[SetupError] = DataError) -> Any:
-    """Returns the values of JSON text; ``where`` names it in errors.
+    """Parses JSON text, and returns its values. ``where`` names the text in errors.
 
     Raises:
         SetupError: it is not JSON, is nested too deeply, or has half a surrogate pair in a text.
@@ -162,7 +162,7 @@ def typed_value(value: Any, wanted: type[T], where: str, *, remedy: str, fault: 
     """Returns a JSON value converted to the annotated type; ``where`` names it in errors. Unknown fields are ignored.
 
     Raises:
-        SetupError: a field is missing or of another type, or the type itself refuses the values.
+        SetupError: a field is missing or has another type, or the type rejects the values.
     """
     try:
         return msgspec.convert(value, wanted, str_keys=True)

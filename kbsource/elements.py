@@ -1,5 +1,5 @@
-"""The content of a page: elements of running text with their links, tables and infoboxes. ``kbsource.records`` exports
-these rows too.
+"""The content of a page: elements of running text with their links, tables and infoboxes. ``kbsource.records`` also
+exports these rows.
 
 All spans are half-open, ``[start, end)``, in Unicode code points of the stored element's text.
 """
@@ -19,7 +19,10 @@ class Element(Row):
     level: Annotated[Int8, "1 title, 1-6 heading, 0 paragraph, depth from 1 for items"]
     ordinal: Annotated[Int32 | None, "number of a numbered item"]
     marker: Annotated[str, "list prefix as written, else empty"]  #: ``*``, ``#``, ``;``, ``:`` and combinations
-    section: Annotated[tuple[str, ...], "headings above it, outermost first; a heading's own text ends its path"]
+    section: Annotated[
+        tuple[str, ...],
+        "headings above the element, outermost first; for a heading, its own text is last",
+    ]
     text: Annotated[str, "the text, without newlines"]
 
 
@@ -28,9 +31,9 @@ class Anchor(Row):
 
     element: Annotated[Int32, "index into elements"]
     start: Annotated[Int32, "first code point in elements[element].text"]
-    end: Annotated[Int32, "one past its last code point"]
+    end: Annotated[Int32, "end of the span, one past its last code point"]
     text: Annotated[str, "elements[element].text[start:end], exactly"]
-    target_title: Annotated[str, "title after redirects; if nothing resolves, the normalised title as written"]
+    target_title: Annotated[str, "title after redirects; if the link does not resolve, the normalised title as written"]
     target_fragment: Annotated[str | None, "section of the target, from the link or the redirect"]
     target_page_id: Annotated[int | None, "page id of the article; null when the dump has no such article"]
     written_target: Annotated[str, "target as written, fragment included"]  #: without leading and trailing spaces
@@ -41,8 +44,8 @@ class CellLink(Row):
     """An internal link in a table cell or infobox value."""
 
     start: Annotated[Int32, "first code point of the link in the text"]
-    end: Annotated[Int32, "one past its last code point"]
-    target_title: Annotated[str, "title after redirects; if nothing resolves, the normalised title as written"]
+    end: Annotated[Int32, "end of the span, one past its last code point"]
+    target_title: Annotated[str, "title after redirects; if the link does not resolve, the normalised title as written"]
     target_fragment: Annotated[str | None, "section of the target"]
     target_page_id: Annotated[int | None, "page id of the article; null when the dump has no such article"]
 
@@ -60,7 +63,7 @@ class Cell(Row):
 class Table(Row):
     """A wikitext table."""
 
-    element: Annotated[Int32, "index of the element the table follows"]
+    element: Annotated[Int32, "index of the element before the table"]
     caption: Annotated[str | None, "caption, or null"]
     header: Annotated[tuple[str, ...], "texts of the first row if all its cells are header cells, else empty"]
     rows: Annotated[tuple[tuple[Cell, ...], ...], "remaining rows"]
@@ -77,13 +80,13 @@ class InfoboxField(Row):
 class Infobox(Row):
     """An infobox template."""
 
-    element: Annotated[Int32, "index of the element the infobox follows"]
+    element: Annotated[Int32, "index of the element before the infobox"]
     name: Annotated[str, "template name"]
     fields: Annotated[tuple[InfoboxField, ...], "named, non-empty parameters in order"]
 
 
 class PageContent(Protocol):
-    """The columns of a page that a text of it is made from."""
+    """The columns of a page from which its text can be rendered."""
 
     @property
     def url(self) -> str: ...

@@ -17,7 +17,7 @@ REASONS: dict[str, str] = {
     "damaged_gzip": "a gzip file that cannot be decoded from this point on",
     "damaged_zstd": "a Zstandard file that cannot be decoded from this point on",
     "damaged_xz": "an xz file that cannot be decoded from this point on",
-    "duplicate_entity": "another line has the same entity, in a newer revision or earlier",
+    "duplicate_entity": "another line has the same entity and is kept: its revision is newer, or it comes first",
     "duplicate_page_id": "another page has the same id; the newest revision is kept",
     "entity_crash": "the process crashed or reached its memory limit while reading the entity",
     "entity_error": "the process ended with an error while reading the entity",
@@ -39,7 +39,7 @@ REASONS: dict[str, str] = {
     "missing_field": "a page without title, id or revision, an entity without id or type, a property without datatype",
     "offset_law": "a span that does not match its text",
     "page_crash": "both the parser and the fallback crashed on the page",
-    "page_cut": "the page has no beginning, or no end: the file, or a readable part of it, ends first",
+    "page_cut": "the page has no beginning or no end, because the file, or a readable part of it, ends there",
     "page_error": "both the parser and the fallback failed on the page",
     "page_law": "a page that breaks an invariant of pages",
     "page_timeout": "neither the parser nor the fallback finished within the time limit for a page",
@@ -54,9 +54,9 @@ REASONS: dict[str, str] = {
 
 FALLBACKS: dict[str, str] = {
     "ok": "parsed",
-    "fallback_error": "the parser raised an error; extracted in the simplest way",
-    "fallback_timeout": "the parser took longer than --page-timeout; extracted in the simplest way",
-    "fallback_crash": "the parser's process crashed or met its memory limit; extracted in the simplest way",
+    "fallback_error": "the parser raised an error; a simpler method extracted the page",
+    "fallback_timeout": "the parser took longer than --page-timeout; a simpler method extracted the page",
+    "fallback_crash": "the parser's process crashed or met its memory limit; a simpler method extracted the page",
 }
 """Value of ``parse_status`` -> meaning."""
 
@@ -81,6 +81,8 @@ _REMEDIES = {
 # As worded by the C library and by SQLite: https://sqlite.org/rescode.html#full.
 _SAID_OF: dict[int, tuple[str, ...]] = {code: (os.strerror(code),) for code in (errno.EDQUOT, errno.EFBIG, errno.EROFS)}
 _SAID_OF[errno.ENOSPC] = (os.strerror(errno.ENOSPC), "database or disk is full")
+# As worded by DuckDB, which spills rows to the disk: https://duckdb.org/docs/current/guides/performance/how_to_tune_workloads.
+_OUT_OF_MEMORY = "Out of Memory Error: "
 _OF_DATA, _OF_SETUP = "data", "set-up"
 # Arrow's functions that read, such as Reader.open and read_table.
 _READS = re.compile(r"Reader|Dataset|Fragment|\bread|\bopen_")
@@ -100,7 +102,7 @@ class DataError(SetupError):
 
 
 class StoreError(OSError):
-    """A store, or the connection to it, still fails after all retries."""
+    """A store, or the connection to it, still failed after all retries."""
 
 
 class RecordError(Exception):
@@ -157,10 +159,10 @@ def told_fault(values: Mapping[str, str]) -> SetupError:
 
 @contextmanager
 def named_faults() -> Iterator[None]:
-    """Turns faults of the machine and damaged tables into errors that name the remedy.
+    """Converts faults of the machine and damaged tables into errors that name the remedy.
 
     Raises:
-        SetupError: instead of an error that has a ``lasting_fault``. Other errors propagate unchanged.
+        SetupError: for an error that has a ``lasting_fault``. Other errors propagate unchanged.
     """
     try:
         yield
@@ -174,12 +176,14 @@ def named_faults() -> Iterator[None]:
 
 
 def lasting_fault(error: Exception) -> SetupError | None:
-    """Returns what is wrong with the machine, or with a table (a DataError), and how to mend it.
+    """Returns an error that describes a fault of the machine, or of a table (a DataError), and its remedy.
 
-    None for other faults, including those that may pass on a retry.
+    Returns None for other faults, including faults that may disappear after a retry.
     """
     if isinstance(error, StoreError):
         return SetupError(f"{error}. Make sure that the store answers {_AGAIN}")
+    if getattr(error, "errno", None) is None and (fault := disk_fault(str(error))) is not None:
+        return fault  # also if it was met while reading, as DuckDB sorts when its rows are read
     if _is_damage(error):
         return DataError(
             f"A table has changed since it was written ({error}). Check the inputs: kbsource verify reports the file."
@@ -190,7 +194,7 @@ def lasting_fault(error: Exception) -> SetupError | None:
             "the damaged tables; get that release again."
         )
     remedy = _REMEDIES.get(error.errno or 0) if isinstance(error, OSError) else None
-    return disk_fault(str(error)) if remedy is None else SetupError(f"{error}. {remedy}")
+    return None if remedy is None else SetupError(f"{error}. {remedy}")
 
 
 def value_fault(error: Exception) -> str:
@@ -205,10 +209,12 @@ def _is_of_values(error: Exception) -> bool:
 
 
 def disk_fault(report: str) -> SetupError | None:
-    """Returns the error for a full or unwritable disk reported by a library or another process; None if the report
-    is about something else.
+    """Returns the error for a full or unwritable disk, from the report of a library or another process; None if the
+    report is about something else.
     """
     for line in report.split("\n"):
+        if _OUT_OF_MEMORY in line:
+            return SetupError(f"{line.strip()}. Make room on the disk for temporary files {_AGAIN}")
         for code, said in _SAID_OF.items():
             if any(words in line for words in said):
                 return SetupError(f"{line.strip()}. {_REMEDIES[code]}")

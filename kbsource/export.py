@@ -51,9 +51,11 @@ class ExportOptions:
     def __post_init__(self) -> None:
         """Raises SetupError for an option that the format does not support."""
         if self.format != "jsonl" and (self.by != "page" or self.max_tokens is not None):
-            raise SetupError("sections and pieces are lines of JSON: give --format jsonl with --by and --max-tokens.")
+            raise SetupError(
+                "only JSON Lines can contain sections and chunks: give --format jsonl with --by and --max-tokens."
+            )
         if self.text is not None and self.format not in ("text", "jsonl"):
-            raise SetupError(f"--text is for --format text and jsonl, not {self.format}: leave it out.")
+            raise SetupError(f"--text works only with --format text and jsonl, not with {self.format}: leave it out.")
         if self.format == "text" and self.text == "markdown":
             raise SetupError("--format text has no Markdown: give --format markdown, or --text plain or body.")
         if self.has_links and self.form != "markdown":
@@ -61,12 +63,12 @@ class ExportOptions:
 
     @property
     def form(self) -> TextForm:
-        """The form of the text. For HTML it is the Markdown form, because both have the same parts."""
+        """The form of the text. For HTML, it is the Markdown form, because both include the same parts."""
         return self.text or ("plain" if self.format == "text" else "markdown")
 
     @property
     def columns(self) -> list[str]:
-        """The columns of the pages that are read."""
+        """The columns of the pages that must be read."""
         columns = ["page_id", "title", "url", "elements"]
         if self.form != "plain":
             columns.append("tables")
@@ -98,7 +100,7 @@ class PageWriter:
     """Writes pages according to the options.
 
     Args:
-        options: what to write of each page.
+        options: which parts of each page are written, and in what format.
     """
 
     def __init__(self, options: ExportOptions) -> None:
@@ -107,7 +109,7 @@ class PageWriter:
 
     @property
     def without(self) -> Without:
-        """The parts that are left out, with counts over the pages so far."""
+        """The parts that are left out, with counts for the pages written so far."""
         return self._form.without
 
     def records(self, page: Page) -> Iterator[dict[str, Any]]:
@@ -135,7 +137,7 @@ class PageWriter:
             yield {"id": f"{page.page_id}-{number}", **facts, "section": section, "text": join_blocks(run)}
 
     def encoded(self, page: Page) -> tuple[bytes, int]:
-        """Returns the bytes written for a page, and the number of records in them. Texts end with empty lines."""
+        """Returns the bytes to write for a page, and the number of records in them. Each text ends with empty lines."""
         if self.options.format == "jsonl":
             lines = [orjson.dumps(record) + b"\n" for record in self.records(page)]
             return b"".join(lines), len(lines)
@@ -148,8 +150,8 @@ class PageWriter:
 def cut_blocks(blocks: Iterable[Block], max_tokens: int) -> Iterator[list[Block]]:
     """Groups blocks into runs of at most ``max_tokens`` tokens.
 
-    A longer block is cut after a line or a sentence, otherwise between two words. A heading stays with what is below
-    it.
+    A block that is too long is cut after a line or a sentence if possible, otherwise between two words. A heading stays
+    with the text below it.
     """
     run: list[Block] = []
     sizes: list[int] = []
@@ -202,9 +204,9 @@ def export_pages(
     Memory: one row group of pages.
 
     Args:
-        output: file, or ``-`` for the standard output. Its ending ``.gz``, ``.zst`` or ``.bz2`` selects the
-            compression. If the name contains a ``*``, one file is written for each file of pages, with its number in
-            place of the ``*``.
+        output: file, or ``-`` for the standard output. The ending ``.gz``, ``.zst`` or ``.bz2`` of the name selects the
+            compression. If the name contains a ``*``, one file is written for each file of pages, with its number
+            instead of the ``*``.
         titles: titles, page ids, addresses or items of the pages; all pages if empty.
 
     Raises:
@@ -214,7 +216,9 @@ def export_pages(
     n_files = len(source.manifest.tables["pages"])
     if "*" in base_name(output):
         if titles:
-            raise SetupError("named pages are written to one file: leave out the * in --output.")
+            raise SetupError(
+                "pages that are named on the command line are written to one file: leave out the * in --output."
+            )
         number_of = (str(number).zfill(5) for number in range(n_files))
         files = {output[::-1].replace("*", number[::-1], 1)[::-1]: (n,) for n, number in enumerate(number_of)}
         parts = [(file, source.pages(columns=columns, files=own)) for file, own in files.items()]
@@ -243,7 +247,7 @@ def export_pages(
 def _page_named(source: KnowledgeSource, name: str) -> Page:
     page = source.get(name) or source.by_qid(name)
     if page is None:
-        raise SetupError(f"{name}: the release has no such page; kbsource show says why, and names similar titles.")
+        raise SetupError(f"{name}: the release has no such page; kbsource show prints the reason and similar titles.")
     return page
 
 

@@ -32,12 +32,12 @@ _WILDCARD = re.compile(r"[*?[]")
 
 
 def use_options(options: Mapping[str, str]) -> None:
-    """Sets options of stores for this process and its child processes; every later ``Folder.of`` uses them.
+    """Sets storage options for this process and its child processes. Every later ``Folder.of`` uses them.
 
     Options are named like environment variables, in lower case (``aws_endpoint_url``), and take precedence over them.
 
     Raises:
-        SetupError: no store has an option of that name.
+        SetupError: no store has an option with that name.
     """
     if options:
         from kbsource.stores import check_store_options
@@ -56,8 +56,8 @@ class Folder:
     """A folder or a file: a local path or a URL of ``s3``, ``gs``, ``az``, ``http(s)``, ``hdfs`` or ``memory``, with
     the options for reaching it. It can be pickled, because it holds no connection.
 
-    Every method accepts a name below the folder. Without a name, the method applies to the folder's own path, which is
-    then a file:
+    Every method accepts a name below the folder. Without a name, the method applies to the folder's path, which is then
+    the path of a file:
 
     >>> Folder.of("/releases") / "kb" / "pages"
     Folder(url='/releases/kb/pages')
@@ -76,7 +76,7 @@ class Folder:
 
     @classmethod
     def of(cls, path: str | os.PathLike[str] | Folder, options: Mapping[str, str] | None = None) -> Folder:
-        """Returns the folder of a path, with the given options of its store, or else the options in use."""
+        """Returns the folder of a path, with the given storage options, or else with the options in use."""
         if isinstance(path, Folder):
             return path
         url = os.fspath(path)
@@ -109,7 +109,7 @@ class Folder:
         return is_local(self.url)
 
     def absolute(self) -> Folder:
-        """Returns the folder with an absolute path, for workers that run in folders of their own."""
+        """Returns the folder with an absolute path, for workers that run in other folders."""
         return replace(self, url=os.path.abspath(self.url)) if self.is_local else self
 
     def _store(self, name: str) -> tuple[Store, str]:
@@ -119,10 +119,10 @@ class Folder:
         return store_of(root, self.options), key
 
     def reached(self) -> Folder:
-        """Returns the folder itself after its store has answered; use it before long work that needs the store later.
+        """Checks that the store answers, and returns the folder. Call it before long work that needs the store later.
 
         Raises:
-            SetupError: the store does not answer, has no such bucket or refuses the keys.
+            SetupError: the store does not answer, the bucket does not exist, or the credentials are rejected.
         """
         if not self.is_local:
             self._store("")
@@ -142,7 +142,7 @@ class Folder:
         return open(path, "rb")
 
     def open_ranges(self, name: str = "") -> BinaryIO:
-        """Opens a file as ``open`` does, for random access: it reads little ahead."""
+        """Opens a file as ``open`` does, but for random access: it reads only a little ahead."""
         if self.is_local:
             return self.open(name)
         store, key = self._store(name)
@@ -164,7 +164,7 @@ class Folder:
         return store.size(key)
 
     def exists(self, name: str = "") -> bool:
-        """Returns whether a file exists, or a folder of that name contains something."""
+        """Returns whether a file or a non-empty folder of that name exists."""
         if self.is_local:
             return os.path.exists(join(self.url, name) if name else self.url)
         store, key = self._store(name)
@@ -192,7 +192,8 @@ class Folder:
 
     @contextmanager
     def create(self, name: str = "") -> Iterator[BinaryIO]:
-        """Opens a file for writing; it replaces an older file of that name once the context ends without an error.
+        """Opens a file for writing. When the context ends without an error, the file replaces an older file of that
+        name.
 
         A pipe or a device is written to directly.
         """
@@ -244,7 +245,7 @@ class Folder:
             store.move(key, target._store("")[1])
 
     def delete(self, name: str = "") -> None:
-        """Removes a file, or a folder with everything in it; a missing one is not an error."""
+        """Removes a file, or a folder with everything in it. A missing file or folder is not an error."""
         if not self.is_local:
             store, key = self._store(name)
             store.delete(key)
@@ -275,13 +276,16 @@ class Folder:
 
 
 Files = Callable[[str], Folder]
-"""Returns the file at a path: ``Folder.of``, or a function whose files are checked against their hashes."""
+"""A function that returns the file at a path: ``Folder.of``, or a function that returns files with checks of their
+hashes.
+"""
 
 
 @contextmanager
 def completed_file(path: str) -> Iterator[str]:
-    """Returns the temporary name of a local file, which gets its own name once the context has ended well, and is
-    removed otherwise."""
+    """Yields the temporary name of a local file. The file gets its final name when the context ends without an error,
+    and is removed otherwise.
+    """
     temporary = f"{path}{TEMPORARY}"
     try:
         yield temporary
@@ -323,8 +327,8 @@ def _pattern(pattern: str) -> re.Pattern[str]:
 
 
 def is_special(path: str) -> bool:
-    """Returns whether a local path is a pipe, a device or the like, or an open file of a process, so that no file
-    can replace it.
+    """Returns whether a local path is a pipe, a device or the like, or an open file of a process, which a new file
+    cannot replace.
     """
     folder = os.path.realpath(os.path.dirname(path) or ".")
     if folder == "/dev" or folder.startswith("/proc/"):
@@ -345,7 +349,7 @@ def check_regular(path: str) -> None:
     if stat.S_ISSOCK(mode):
         raise SetupError(f"{path} is a socket; name a file.")
     if stat.S_ISFIFO(mode):
-        raise SetupError(f"{path} is a pipe; write what comes out of it to a file, and name that.")
+        raise SetupError(f"{path} is a pipe; write its output to a file, and name that file.")
 
 
 def is_local(path: str) -> bool:
@@ -354,7 +358,7 @@ def is_local(path: str) -> bool:
 
 
 def absolute(path: str) -> str:
-    """Returns a local path as an absolute path, for workers that run in folders of their own; other paths unchanged."""
+    """Returns a local path as an absolute path, for workers that run in other folders; other paths are unchanged."""
     return os.path.abspath(path) if is_local(path) else path
 
 

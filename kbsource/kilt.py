@@ -24,7 +24,7 @@ LEAD = "Section::::Abstract."
 
 
 def section_name(path: Sequence[str]) -> str:
-    """Returns the text of the heading element that KILT has for a path of headings, without a newline.
+    """Returns the text of KILT's heading element for a path of headings, without a newline.
 
     Args:
         path: headings, outermost first, as in ``Element.section``; empty for the lead.
@@ -82,7 +82,7 @@ def kilt_texts(page: Page) -> tuple[list[str], dict[int, tuple[int, int]]]:
 
 
 def is_in_kilt(text: str, marker: str) -> bool:
-    """Returns whether a paragraph or list item has a paragraph in KILT's format."""
+    """Returns whether a paragraph or list item is a paragraph in KILT's format."""
     if marker.endswith(":") or text.startswith(("{", "|", "}")) or _ONLY_MARKS.fullmatch(text):
         return False
     return not (text.startswith("(") and text.endswith(")") and text.count("(") == 1)

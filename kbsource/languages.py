@@ -1,6 +1,6 @@
 """Per-language facts of MediaWiki that dumps do not contain: link trails, magic words, aliases, prefixes.
 
-The data is in ``languages.toml`` beside this module; its header names the sources and their date.
+The data is in ``languages.toml`` in the same folder; its header names the sources and their date.
 """
 
 from __future__ import annotations

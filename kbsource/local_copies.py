@@ -41,8 +41,8 @@ def shared_copy(folder: Folder, names: Sequence[str], *, version: str = "") -> s
     ``release_copies``.
 
     Args:
-        version: distinguishes the files from others stored under the same names, for example a hash from their
-            manifest; if empty, their sizes do.
+        version: distinguishes files that were stored under the same names at different times, for example a hash from
+            their manifest. If empty, the sizes of the files are used.
 
     Raises:
         DataError: a file is missing, or changed while it was copied.
@@ -76,7 +76,7 @@ def _size(file: Folder) -> int:
     try:
         return file.size()
     except FileNotFoundError as error:
-        raise DataError(f"{file} is missing; fetch or make the release again.") from error
+        raise DataError(f"{file} is missing; download or build the release again.") from error
 
 
 def _copy(source: Folder, target: str) -> None:
@@ -86,4 +86,7 @@ def _copy(source: Folder, target: str) -> None:
         with source.open() as file, open(temporary, "wb") as sink:
             shutil.copyfileobj(file, sink, CHUNK_BYTES)
         if (n_copied := os.path.getsize(temporary)) != n_bytes:
-            raise DataError(f"{source} had {n_bytes} bytes, and {n_copied} when it was copied; is it being written?")
+            raise DataError(
+                f"{source} had {n_bytes} bytes, but {n_copied} bytes were copied; wait until nothing "
+                f"writes to it, and run the command again."
+            )

@@ -86,7 +86,7 @@ class KnowledgeSource:
         self.close()
 
     def close(self) -> None:
-        """Closes the files. The source can still be used; it opens them again."""
+        """Closes the files. You can still use the source afterwards; it opens them again."""
         self._reader.close()
         with self._turn:
             if self._inlinks is not None:
@@ -94,10 +94,11 @@ class KnowledgeSource:
                 self._inlinks = None
 
     def linking(self, page_id: int) -> list[int]:
-        """Returns the ids of the pages that link to a page, ascending; none for a page that the release does not have.
+        """Returns the ids of the pages that link to a page, in ascending order. A page that the release does not
+        contain has none.
 
-        The first call reads all links and makes an index in the cache folder (``XDG_CACHE_HOME``), which later calls
-        and the inspector use too. Needs pip install 'kbsource[verify]'.
+        The first call reads all links and writes an index to the cache folder (``XDG_CACHE_HOME``). Later calls and the
+        inspector use this index. Needs pip install 'kbsource[verify]'.
 
         Raises:
             SetupError: the index cannot be written, or a file of the release is damaged.
@@ -152,19 +153,21 @@ class KnowledgeSource:
         where: Expression | None = None,
         files: Sequence[int] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Reads a table of the release as record batches in its order, with one row group in memory. Arguments are as
-        for ``pages``.
+        """Reads a table of the release in its order, as record batches. Memory: one row group. The arguments are the
+        same as for ``pages``.
         """
         entries = self.manifest.tables.get(table)
         if entries is None:
             raise SetupError(f"the release has no table {table!r}; it has {', '.join(self.manifest.tables)}.")
         if columns is not None and not columns:
-            raise SetupError("columns is empty; name some, or leave it out for all.")
+            raise SetupError(
+                "columns is empty; name at least one column, or leave the argument out to get all columns."
+            )
         schema = (TABLES | OPTIONAL_TABLES)[table]
         if unknown := [name for name in columns or () if name not in schema.names]:
             raise SetupError(f"{table} has no column {unknown[0]!r}; it has {', '.join(schema.names)}.")
         if unheld := [number for number in files or () if not 0 <= number < len(entries)]:
-            raise SetupError(f"{table} has no file {unheld[0]}, but 0 to {len(entries) - 1}.")
+            raise SetupError(f"{table} has no file {unheld[0]}; its files are numbered 0 to {len(entries) - 1}.")
         if where is not None:
             empty = schema.empty_table()
             try:
@@ -187,7 +190,7 @@ class KnowledgeSource:
     def to_arrow(
         self, table: str = "pages", *, columns: Sequence[str] | None = None, where: Expression | None = None
     ) -> pa.Table:
-        """Returns a table of the release, or part of it, in memory. Arguments are as for ``pages``."""
+        """Returns a table of the release, or a part of it, in memory. The arguments are the same as for ``pages``."""
         schema = (TABLES | OPTIONAL_TABLES).get(table, pa.schema([]))
         batches = list(self.batches(table, columns=columns, where=where))
         own = schema if columns is None else pa.schema([schema.field(name) for name in columns])
@@ -196,7 +199,8 @@ class KnowledgeSource:
     def to_polars(
         self, table: str = "pages", *, columns: Sequence[str] | None = None, where: Expression | None = None
     ) -> DataFrame:
-        """Returns a table of the release, or part of it, as a Polars data frame. Arguments are as for ``to_arrow``.
+        """Returns a table of the release, or a part of it, as a Polars data frame. The arguments are the same as for
+        ``to_arrow``.
 
         Raises:
             SetupError: Polars is not installed.
@@ -206,7 +210,7 @@ class KnowledgeSource:
         except ModuleNotFoundError as error:
             if error.name != "polars":
                 raise
-            raise SetupError("Polars is not installed: pip install polars, or use to_arrow.") from error
+            raise SetupError("Polars is not installed: run pip install polars, or use to_arrow.") from error
 
         frame = polars.from_arrow(self.to_arrow(table, columns=columns, where=where))
         assert isinstance(frame, polars.DataFrame)
@@ -240,8 +244,8 @@ class KnowledgeSource:
         if location is not None and (page is None or page.page_id != page_id):
             file = self.manifest.tables["pages"][location[0]].file
             raise DataError(
-                f"{file}: row {location[1]} contains another page than {page_id}, so this is not the file that the "
-                "index was made for. kbsource verify reports the differences; get the release again."
+                f"{file}: row {location[1]} does not contain page {page_id}, so the index was made for a different "
+                f"file. kbsource verify reports the differences; download the release again."
             )
         return page
 

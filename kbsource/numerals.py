@@ -1,4 +1,6 @@
-"""Reads whole numbers and character references as people write them. Overlong ones are not read as numbers."""
+"""Reads whole numbers and character references as people write them. A number with too many digits is not read as a
+number.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ _REFERENCE = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[0-9A-Za-z]+);")
 
 
 def read_int(text: str, max_digits: int = MAX_DIGITS) -> int | None:
-    """Returns the whole number that a text is, with or without a minus sign; None if it is not a number or has more
-    digits.
+    """Returns the whole number in a text, with or without a minus sign; None if the text is not a number or has too
+    many digits.
 
     >>> read_int("1066"), read_int("-5"), read_int("1e3"), read_int("9" * 5000)
     (1066, -5, None, None)

@@ -144,8 +144,8 @@ class PageViews(NamedTuple):
 def projects_of(edition: str, *, all_access: bool = False) -> frozenset[str]:
     """Returns the names that the files use for the Wikipedia of a language edition.
 
-    Merged pagecounts use ``en.z``, and the authors of AmbER use only that. With ``all_access``, the names of the mobile
-    site and of hourly files are included.
+    Merged pagecounts use ``en.z``, and the authors of AmbER use only this name. ``all_access`` adds the names of the
+    mobile site and of hourly files.
 
     >>> sorted(projects_of("en"))
     ['en.wikipedia', 'en.z']
@@ -165,8 +165,8 @@ def read_views(
 ) -> Iterator[PageViews | BadRecord]:
     """Reads the views of the pages of some projects, in the order of the file.
 
-    A line in none of the known forms is yielded as a BadRecord (stage ``read``, reason ``malformed_line``). Other lines
-    are rejected for the reasons of ``kbsource.dump.lines.read_lines``, which also documents ``on_damage``. Lines cut by
+    A line in an unknown form is yielded as a BadRecord (stage ``read``, reason ``malformed_line``). Other lines are
+    rejected for the reasons of ``kbsource.dump.lines.read_lines``, which also documents ``on_damage``. Lines cut off by
     damage are skipped. Memory use is constant.
     """
     wanted = frozenset(project.encode() for project in projects)

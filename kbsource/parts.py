@@ -1,4 +1,4 @@
-"""Selects the parts of a page that a text leaves out: infoboxes, tables, lists, headings, and sections by heading."""
+"""Selects the parts of a page to leave out of a text: infoboxes, tables, lists, headings, and sections by heading."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Parts(NamedTuple):
 
 
 class Without:
-    """Selects what a text shows of each page, and counts the sections that are left out.
+    """Selects the parts of each page that a text contains, and counts the sections that are left out.
 
     A section is left out with its subsections and everything in them. If anything is left out, headings with nothing
     below them are left out too. If a table or infobox follows an element that is left out because of its kind, it
@@ -41,7 +41,7 @@ class Without:
 
     Args:
         names: names from ``KINDS``, or headings of sections in the wiki's language. Case and spaces do not matter. A
-            string is split at its commas, see ``split_names``.
+            string is split at its commas as in ``split_names``.
         kinds: further names from ``KINDS``.
 
     Raises:

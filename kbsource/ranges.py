@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
 
 RANGE_BYTES = 1 << 16
-"""Number of bytes requested at a time for a file in a store that is read at random positions."""
+"""Number of bytes per request when a file in a bucket is read at random positions."""
 
 
 class RangesFile(io.RawIOBase):
     """A file of ``n_bytes`` bytes that is read by ranges.
 
     Args:
-        read_range: returns the bytes from a start up to an end, or only the first of them.
-        n_kept: number of recently read short ranges kept in memory, for a reader that reads the headers of a file's
+        read_range: returns the bytes from a start to an end, or only the first of them.
+        n_kept: number of recently read short ranges that are kept in memory. Readers often read the headers of a file's
             parts before the parts.
     """
 

@@ -74,8 +74,8 @@ class TemplateUse(Row, order=True):
 class Loss(Row, order=True):
     """How many items of a kind (``comment``, ``ref``, ``gallery``, ``file``, …) were not carried over."""
 
-    kind: Annotated[str, "kind of item, see docs/tables.md"]
-    pieces: Annotated[Int32, "number of items not carried over"]
+    kind: Annotated[str, "kind of content"]
+    pieces: Annotated[Int32, "number of occurrences that were not carried over"]
 
 
 class Page(Row):
@@ -86,16 +86,22 @@ class Page(Row):
     page_id: Annotated[int, "MediaWiki page id; unique"]
     title: Annotated[str, "title with spaces"]
     qid: Annotated[str | None, "Wikidata item, unique; null for a page without an item"]
-    is_disambiguation: Annotated[bool, "true if page_props, __DISAMBIG__ or a disambiguation template says so"]
-    revision_id: Annotated[int, "revision the text was taken from"]
-    parent_revision_id: Annotated[int | None, "revision before that one"]
-    timestamp: Annotated[datetime, "when that revision was saved"]
+    is_disambiguation: Annotated[
+        bool,
+        "true if page_props, __DISAMBIG__ or a template marks a disambiguation page",
+    ]
+    revision_id: Annotated[int, "id of the revision from which the text was taken"]
+    parent_revision_id: Annotated[int | None, "id of the revision before it"]
+    timestamp: Annotated[datetime, "time when the revision was saved"]
     url: Annotated[str, "permanent link to the revision"]
     elements: Annotated[tuple[Element, ...], "title, headings, paragraphs and list items in order", Numbered()]
     anchors: Annotated[tuple[Anchor, ...], "internal links, ordered by element and start", Numbered()]
     categories: Annotated[tuple[str, ...], "category names without prefix, in order of first use"]
     template_categories: Annotated[tuple[str, ...], "the categories that only templates add, in the same order"]
-    category_sort_keys: Annotated[tuple[str, ...], "the sort key of each category; empty for one without its own"]
+    category_sort_keys: Annotated[
+        tuple[str, ...],
+        "the sort key of each category; empty for a category without a sort key",
+    ]
     redirects: Annotated[tuple[str, ...], "titles that redirect to this page, sorted"]
     tables: Annotated[tuple[Table, ...], "tables in order"]
     infoboxes: Annotated[tuple[Infobox, ...], "infoboxes in order"]
@@ -139,7 +145,7 @@ class Page(Row):
         return text_form("markdown", without, has_links=links).text(self)
 
     def html(self, *, links: bool = False, without: str | Iterable[str] = ()) -> str:
-        """Returns the page as HTML, title included. Takes the same arguments as ``markdown``."""
+        """Returns the page as HTML, title included. The arguments are the same as for ``markdown``."""
         return HtmlPage(self, Without(without), has_links=links).text()
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,31 +160,32 @@ class Page(Row):
 class RedirectRow(Row):
     """One row per redirect page of the main namespace, sorted by title in code-point order."""
 
-    page_id: Annotated[int | None, "page id of the redirect; null for one that a snapshot of HTML only lists"]
+    page_id: Annotated[int | None, "page id of the redirect; null for a redirect that a snapshot of HTML only lists"]
     title: Annotated[str, "title of the redirect"]
     target_title: Annotated[str, "target as written, normalised"]
-    fragment: Annotated[str | None, "section of the target; null if none is named"]
+    fragment: Annotated[str | None, "section of the target; null if the redirect names no section"]
     final_title: Annotated[str | None, "title of the article at the end of the chain"]
-    final_page_id: Annotated[int | None, "page id of that article"]
+    final_page_id: Annotated[int | None, "page id of this article"]
     hops: Annotated[Int32, "number of redirects followed, this one included"]
     status: Annotated[str, "ok | double | loop | missing_target | cross_namespace"]
 
 
 class TemplateRow(Row):
-    """How often each template is used, by outcome, and how much text it shows and loses; sorted by name. By a rule, a
-    use is `rendered` or `dropped`. By its definition, it is `expanded`, or `invoked` if a Lua module took part. It is
-    `bound` if it went over a limit, and `unknown` if it has no definition; both are left out."""
+    """One row per template and outcome, with the number of uses and the amount of text shown and lost; sorted by name.
+    A use is `rendered` or `dropped` if there is a rule for it. It is `expanded` if it was rendered from the template's
+    definition, and `invoked` if this definition called a Lua module. It is `bound` if it exceeded a limit, and
+    `unknown` if the template has neither a rule nor a definition; the text of both is missing."""
 
     name: Annotated[str, "normalised template name"]
     outcome: Annotated[str, "rendered | dropped | expanded | invoked | bound | unknown"]
     uses: Annotated[int, "number of uses in all articles"]
-    pages: Annotated[int, "number of articles that use it"]
+    pages: Annotated[int, "number of articles that use the template"]
     shown_chars: Annotated[int, "visible characters shown by its uses outside other templates"]
     lost_chars: Annotated[
         int, "visible characters of its arguments, or in HTML of its output, that were not carried over"
     ]
     example_title: Annotated[str | None, "first article that loses characters"]
-    example: Annotated[str | None, "the use in that article, shortened"]
+    example: Annotated[str | None, "the use in this article, shortened"]
 
 
 class ShownUse(Row):
@@ -199,8 +206,8 @@ class ReferenceCount(Row):
 
 
 class PageDependencies(Row):
-    """Only with `--record-dependencies`. The inputs that the page at the same position in `pages` was made from, for
-    `build --base`.
+    """Only with `--record-dependencies`. One row per page, in the order of `pages`: the inputs from which the
+    page was made. `build --base` reads this table.
     """
 
     page_id: Annotated[int, "page id"]
@@ -211,8 +218,14 @@ class PageDependencies(Row):
     name_hashes: Annotated[
         tuple[int, ...], "hashes of the names of its other dependencies (definitions and titles), sorted"
     ]
-    uses: Annotated[tuple[ShownUse, ...], "for each of the page's templates, how much it shows and loses"]
-    reference_counts: Annotated[tuple[ReferenceCount, ...], "counts of its references that are in no table, by name"]
+    uses: Annotated[
+        tuple[ShownUse, ...],
+        "for each of the page's templates, the amount of text that it shows and loses",
+    ]
+    reference_counts: Annotated[
+        tuple[ReferenceCount, ...],
+        "counts of the page's references that are in no table, by name",
+    ]
 
 
 class DefinitionHash(Row):
@@ -228,7 +241,7 @@ class PageItem(Row):
     """Only with `--wikidata`. One row per page with an item from a sitelink or page_props, sorted by page id."""
 
     page_id: Annotated[int, "page id; unique"]
-    qid: Annotated[str | None, "its item, as in pages; null if another page has that item"]
+    qid: Annotated[str | None, "Wikidata item of the page, as in pages; null if another page has this item"]
     wikidata_qid: Annotated[str | None, "item whose sitelink points to the page"]
     page_props_qid: Annotated[str | None, "item that page_props assigns to the page"]
     agreement: Annotated[str, "same | differ | only_wikidata | only_page_props"]

@@ -302,7 +302,7 @@ class HtmlPage:
         return "\n".join(self.blocks(pieces))
 
     def blocks(self, pieces: Iterable[ElementPiece]) -> Iterator[str]:
-        """Renders these segments as HTML, which must be in order."""
+        """Renders these segments as HTML. The segments must be in order."""
         lists: list[str] = []  # tags of the open lists
         for piece in pieces:
             element = self.page.elements[piece.element]

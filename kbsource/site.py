@@ -84,8 +84,8 @@ class Site:
     def namespace_by_name(self) -> dict[str, int]:
         """The number of every namespace by its case-folded names: local, canonical, and the language's aliases.
 
-        If a name means several namespaces, the canonical name wins, then the dump, then the language's data. If
-        siteinfo lists the namespaces, names of other namespaces are ignored. Source: Language::getNsIndex and
+        If a name belongs to several namespaces, the canonical name has precedence, then the dump, then the language's
+        data. If siteinfo lists the namespaces, names of other namespaces are ignored. Source: Language::getNsIndex and
         getNamespaceAliases of MediaWiki.
         """
         names: dict[str, int] = {}

@@ -55,9 +55,9 @@ _PREFIXES = {
 }
 """Prefix of the option names of each scheme."""
 _REMEDIES = {
-    "aws_": "Check the bucket, AWS_ENDPOINT_URL where the store is not Amazon's own, and the keys.",
+    "aws_": "Check the bucket and the keys, and AWS_ENDPOINT_URL if the store is not Amazon's.",
     "google_": "Check the bucket, the network and the credentials (gcloud auth application-default login).",
-    "azure_": "Check account and container, AZURE_STORAGE_ENDPOINT where there is one, and the credentials.",
+    "azure_": "Check the account, the container and the credentials, and AZURE_STORAGE_ENDPOINT if it is set.",
     "": "Check the address and the network.",
 }
 
@@ -114,8 +114,8 @@ def check_store_options(options: Mapping[str, str]) -> None:
     for name in options:
         if name not in CLIENT_OPTIONS and not name.startswith(tuple(prefixes)):
             raise SetupError(
-                f"--storage {name}: the names of options of stores begin with {', '.join(prefixes)}, as the variables "
-                f"of the environment do (aws_endpoint_url is AWS_ENDPOINT_URL), or are one of "
+                f"--storage {name}: there is no such option. The name is that of an environment variable in lower "
+                f"case (aws_endpoint_url for AWS_ENDPOINT_URL) and begins with {', '.join(prefixes)}, or it is one of "
                 f"{', '.join(sorted(CLIENT_OPTIONS))}."
             )
 
@@ -136,7 +136,7 @@ def options_for(url: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def split(url: str) -> tuple[str, str]:
-    """Splits a URL into its root, which is a store, and the key in that store.
+    """Splits a URL into its root, which identifies the store, and the key in that store.
 
     >>> split("s3://wiki/kb/pages"), split("https://dumps.wikimedia.org/x.bz2"), split("gs://wiki")
     (('s3://wiki', 'kb/pages'), ('https://dumps.wikimedia.org', 'x.bz2'), ('gs://wiki', ''))
@@ -148,11 +148,11 @@ def split(url: str) -> tuple[str, str]:
 
 @cache
 def store_of(root: str, options: tuple[tuple[str, str], ...]) -> Store:
-    """Returns the store with this root. It is probed once per process.
+    """Returns the store with this root. The connection is tested once per process.
 
     Raises:
-        SetupError: the store does not answer, has no such bucket or refuses the keys; or a package it needs is not
-            installed.
+        SetupError: the store does not answer, the bucket does not exist, the credentials are rejected, or a required
+            package is not installed.
     """
     given = options_for(root, dict(options))
     if root.startswith("hdfs://"):
@@ -162,7 +162,7 @@ def store_of(root: str, options: tuple[tuple[str, str], ...]) -> Store:
         from obstore import exceptions
     except ModuleNotFoundError as error:
         raise SetupError(
-            f"{root}: obstore, which reads and writes it, is not installed: pip install obstore."
+            f"{root}: reading and writing it requires the package obstore, which is not installed: pip install obstore."
         ) from error
     no_retries = {"max_retries": 0, "retry_timeout": timedelta(seconds=10)}
     try:
@@ -328,7 +328,7 @@ class _Hdfs:
             import hdfs
         except ModuleNotFoundError as error:
             raise SetupError(
-                f"{root}: hdfs, which reads it, is not installed: pip install 'kbsource[hadoop]'."
+                f"{root}: reading it requires the package hdfs, which is not installed: pip install 'kbsource[hadoop]'."
             ) from error
         parts = urlsplit(root)
         host = options.get("hdfs_host") or parts.hostname
@@ -337,7 +337,8 @@ class _Hdfs:
         check_reachable(
             f"{host}:{port}",
             what="name node of HDFS",
-            remedy="Give host and port of its WebHDFS with --storage hdfs_host=HOST and --storage hdfs_port=PORT "
+            remedy="Give the host and the port of its WebHDFS with --storage hdfs_host=HOST and --storage "
+            "hdfs_port=PORT "
             "(9870 by default).",
         )
         self._root = root
@@ -433,10 +434,10 @@ class _Hdfs:
 
 
 def check_reachable(address: str, *, what: str, remedy: str) -> None:
-    """Checks that a server listens at ``HOST:PORT``.
+    """Checks that a server answers at ``HOST:PORT``.
 
     Raises:
-        SetupError: nothing listens; names ``what`` and the remedy.
+        SetupError: no server answers; the message names ``what`` and the remedy.
     """
     parts = urlsplit(address if "//" in address else f"//{address}")
     try:

@@ -2,7 +2,7 @@
 
 ONNX Runtime reads its switch when it is imported. Without the switch, it stores a device id and events in the user's
 cache and a session file in the temporary folder, and sends them. Every command, worker and guarded process begins with
-``import kbsource``, so that import sets all switches at once, whatever their values were. Child processes inherit them.
+``import kbsource``, so this import sets all switches at once and replaces earlier values. Child processes inherit them.
 
 Sources: onnxruntime 1.31, ``core/platform/posix/telemetry_1ds.cc``; huggingface_hub 1.x, ``constants.py``; hf_xet 1.8;
 https://donottrack.sh, 2026-11-26.

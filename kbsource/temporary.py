@@ -1,4 +1,4 @@
-"""Temporary folders that can be recognised as abandoned once their process has ended, however it ended.
+"""Temporary folders that can be recognised as abandoned when their process has ended, in whatever way it ended.
 
 Each folder contains a file ``lock``; its users hold a shared lock on it; the system releases the locks of a process
 that ends. A process that gets an exclusive lock may remove the folder. Creating a temporary folder removes the folders
@@ -20,8 +20,8 @@ from kbsource.errors import SetupError
 
 _LOCK = "lock"
 SCRATCH_VARIABLE = "KBSOURCE_SCRATCH"
-"""Environment variable with the parent of the temporary folders of a process that is ended by a signal. The owner of
-that parent removes them with it.
+"""Environment variable that names the parent folder for temporary folders of a process that may be killed. The owner of
+the parent folder removes it with its contents.
 """
 
 
@@ -46,7 +46,7 @@ class TemporaryFolder(HeldFolder):
     when the object or the process ends.
 
     Args:
-        place: parent folder; None for the folder in ``SCRATCH_VARIABLE``, or the system's (``TMPDIR``).
+        place: parent folder; None for the folder that ``SCRATCH_VARIABLE`` names, or else the system's (``TMPDIR``).
     """
 
     def __init__(self, place: str | None = None) -> None:
@@ -120,7 +120,7 @@ def _check_owner(path: str) -> None:
     with suppress(FileNotFoundError):
         found = os.lstat(path)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
-            raise SetupError(f"{path} is not a folder that this user made; remove it, or set TMPDIR to another folder.")
+            raise SetupError(f"{path} is not a folder that you created; remove it, or set TMPDIR to another folder.")
 
 
 def _is_there(path: str, lock: int) -> bool:

@@ -68,8 +68,8 @@ class Target(NamedTuple):
 def upper_first(title: str, lang: str) -> str:
     """Returns the title with its first code point in title case, by MediaWiki's rules for the language.
 
-    Letters whose capital is longer than one code point (ß, ŉ, և) are unchanged, as are Georgian letters, which are
-    their own title case. The result is in NFC if the title was.
+    Letters whose capital is longer than one code point (ß, ŉ, և) are unchanged, as are Georgian letters, which have no
+    separate title case. The result is in NFC if the title was.
 
     Source: Language::ucfirst; UcfirstOverrides.php of Wikimedia's configuration.
     """
@@ -102,8 +102,8 @@ def clean_title(written: str) -> str:
 
 
 def normalise_title(written: str, site: Site) -> str:
-    """Returns the form for looking up a page: clean, with the local form of the prefix and the first letter
-    by the site's rule.
+    """Returns the title in the form for looking up a page: cleaned, with the local form of the prefix, and with the
+    first letter in the case that the site requires.
     """
     title = clean_title(written).lstrip(": ")
     namespace = 0
@@ -260,7 +260,7 @@ _BY_ID = re.compile(r"(?:permalink|permanentlink|redirect/(page|revision))/([0-9
 
 
 class PageAddress(NamedTuple):
-    """The page that an address of a wiki names; at least one of title, page id and revision id is set."""
+    """The page that an address of a wiki names. At least one of title, page id and revision id is set."""
 
     title: str | None  #: normal form with prefix; None if the address has an id instead
     fragment: str | None  #: section as readers see it (spaces, no escapes); None if absent

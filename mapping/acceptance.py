@@ -45,7 +45,7 @@ def read_rule(text: str) -> Rule:
     """Parses a rule.
 
     Raises:
-        SetupError: the text is not a rule; the message names the position, what was found there and what was expected.
+        SetupError: the text is not a rule. The message names the position, the text found there, and the expected text.
 
     >>> rule = read_rule("bleu>=0.7 or entailment>=0.9")
     >>> rule.holds({"bleu": 0.3, "entailment": 0.95}), rule.holds({"bleu": 0.3, "entailment": None})

@@ -62,35 +62,39 @@ class Fate(Row):
     """One row per piece of evidence and release, sorted by dataset, record, output, evidence and release."""
 
     dataset: Annotated[str, "file of the evidence, without its ending"]
-    ordinal: Annotated[int, "number of the record among the readable ones, from 0"]
+    ordinal: Annotated[int, "number of the record among the readable records, from 0"]
     example_id: Annotated[str, "id of the record"]
     question: Annotated[str | None, "the question of the record; null for a record without input"]
     output: Annotated[Int32, "number of the output in the record, from 0; -1 for partial evidence"]
     evidence: Annotated[Int32, "number of the evidence in its output, from 0"]
     release: Annotated[Int32, "number of the release, by date, from 0"]
-    dump_date: Annotated[str, "its date, yyyymmdd"]
+    dump_date: Annotated[str, "date of the release's dump, yyyymmdd"]
     fate: Annotated[str, " | ".join(FATES) + "; see docs/age.md"]
-    fell: Annotated[bool, "it was standing in the previous release and is not in this one"]
+    fell: Annotated[
+        bool,
+        "true if the evidence stood in the previous release and does not stand in this one; see docs/age.md",
+    ]
     page: Annotated[PageKey, Columns("page_")]
-    evidence_text: Annotated[str | None, "text that was searched for; null where only the page was"]
-    page_id: Annotated[int | None, "the page; null if it is missing"]
-    title: Annotated[str | None, "its title"]
+    evidence_text: Annotated[str | None, "text that was searched for; null if only the page was searched for"]
+    page_id: Annotated[int | None, "page id; null if the page is missing"]
+    title: Annotated[str | None, "title of the page"]
     last_title: Annotated[
-        str | None, "title in the latest release up to this one that has the page; null if no release has it"
+        str | None,
+        "title of the page in this release, or else in the latest earlier release that has it; null if none has it",
     ]
     section: Annotated[str | None, "KILT's name for the section"]
     span: Annotated[Span | None, Columns()]
     text: Annotated[str | None, "the text of the span"]
     infobox: Annotated[str | None, "first infobox of the page in the first release that has it; null without infobox"]
-    size: Annotated[str | None, "size class of the page in that release; null where no release has the page"]
-    is_searched: Annotated[bool, "false if the page is missing, or is the same as in an earlier one of these releases"]
+    size: Annotated[str | None, "size class of the page in the first release that has it; null if no release has it"]
+    is_searched: Annotated[bool, "false if the page is missing, or is the same as in an earlier release"]
 
 
-_STANDS = f"Evidence stands where it is {', '.join(name.replace('_', ' ') for name in STANDING)}."
+_STANDS = f"Evidence counts as present if its outcome is {', '.join(name.replace('_', ' ') for name in STANDING)}."
 _HOW_MUCH = "How much stands"
 MEASURES = (
     Measure(
-        "Evidence that stands, by release",
+        "Evidence still present, by release",
         f"""select dump_date as release, count_if(fate in {STANDING}) / count(*) as stands from fates
         group by fates.release, dump_date order by fates.release""",
         section=_HOW_MUCH,

@@ -24,7 +24,7 @@ _HEADS = {
 
 @cache
 def table_head(table: str) -> str:
-    """Returns what a row of a table is, and the order of rows; empty for a table that no kind of release has."""
+    """Returns a description of a table's rows and their order; an empty string if no kind of release has the table."""
     schemas = (kind.tables[table] for kind in KINDS if table in kind.tables)
     said = next((schema.metadata[b"description"].decode() for schema in schemas if schema.metadata), "")
     return _HEADS.get(table, said)

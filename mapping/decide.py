@@ -244,14 +244,16 @@ class Cuts(NamedTuple):
 
 
 def split_ends(passing: Iterable[int], n_records: int) -> Cuts:
-    """Returns where dev and test end, of ``n_records`` each. ``passing`` are the ordinals of the records that pass
-    their filter, ascending; only as many as needed are read. Raises SetupError if there are too few."""
+    """Returns the ends of dev and test, which have ``n_records`` records each. ``passing`` are the ordinals of the
+    records that pass the filter, in ascending order; only the necessary number of them is read. Raises SetupError if
+    there are too few.
+    """
     if not n_records:
         return Cuts(-1, -1)
     found = list(islice(passing, 2 * n_records))
     if len(found) == 2 * n_records:
         return Cuts(found[n_records - 1], found[-1])
     raise SetupError(
-        f"{len(found)} records pass the filter of dev and test, but {2 * n_records} must be drawn: give a smaller"
-        " --sample, or a larger --sample-pool if the dataset has more."
+        f"{len(found)} records pass the filter of dev and test, but {2 * n_records} are needed; give a smaller "
+        f"--sample, or a larger --sample-pool if the dataset has more."
     )

@@ -84,7 +84,7 @@ class TableSection:
 
     @property
     def is_narrow(self) -> bool:
-        """Returns whether the table fits beside another table: it has few columns, with short texts."""
+        """Returns whether the table fits next to another table: it has few columns, with short texts."""
         longest = (
             max(map(len, texts))
             for texts in zip(self.columns, *(map(cell_text, row) for row in self.rows), strict=True)

@@ -104,53 +104,56 @@ class FactProof(Row):
 
     text: Annotated[str, "the sentence that names the answer, preceded by the sentences before it"]
     page_id: Annotated[int, "page of the subject"]
-    title: Annotated[str, "its title in that release"]
-    revision_id: Annotated[int, "its revision there"]
+    title: Annotated[str, "title of the page in this release"]
+    revision_id: Annotated[int, "revision of the page in this release"]
     section: Annotated[str, "KILT's name of the section"]
     element: Annotated[Int32, "number of the element"]
-    start_char: Annotated[Int32, "first code point in that element's text"]
-    end_char: Annotated[Int32, "one past the last code point in that element's text"]
+    start_char: Annotated[Int32, "first code point of the span in the element's text"]
+    end_char: Annotated[Int32, "end of the span in the element's text, one past its last code point"]
     sentence_char: Annotated[Int32, "first code point of the sentence that names the answer, in the element's text"]
     paragraph_id: Annotated[Int32, "number of KILT's paragraph"]
-    paragraph_char: Annotated[Int32, "where the text begins in that paragraph"]
-    found: Annotated[str, "the answer as written there"]
+    paragraph_char: Annotated[Int32, "position in the paragraph where the text begins"]
+    found: Annotated[str, "the answer as written in the page"]
     hypothesis: Annotated[str, "the statement as a sentence"]
     bleu: Annotated[float, "score of the hypothesis on the sentence that names the answer"]
-    entailment: Annotated[float | None, "probability that the text says the hypothesis; null: not judged"]
+    entailment: Annotated[float | None, "probability that the text entails the hypothesis; null if not judged"]
 
 
 class FactAnswer(Row):
     """A value of a statement."""
 
-    value: Annotated[str, "what is compared: item, year, number or text; an item by its id in the newer release"]
+    value: Annotated[
+        str,
+        "the value that is compared: an item (its id in the newer release), a year, a number or a text",
+    ]
     item_id: Annotated[str | None, "Wikidata item in this release; null for years, numbers and texts"]
-    text: Annotated[str | None, "its name; null for a value without a name to look for"]
-    aliases: Annotated[tuple[str, ...], "all its names, text first"]
-    title: Annotated[str | None, "title of its page; null without one"]
-    is_common: Annotated[bool, "the other release of Wikidata has it too"] = False
-    n_found: Annotated[Int32, "sentences of the subject's page that name it"] = 0
-    proof: Annotated[FactProof | None, "span of the page that states it; null if there is no such span"] = None
+    text: Annotated[str | None, "name of the value; null if it has no name to search for"]
+    aliases: Annotated[tuple[str, ...], "all its names, starting with `text`"]
+    title: Annotated[str | None, "title of its page; null without a page"]
+    is_common: Annotated[bool, "true if the other release of Wikidata has the value too"] = False
+    n_found: Annotated[Int32, "number of sentences of the subject's page that name the value"] = 0
+    proof: Annotated[FactProof | None, "span of the page that states the value; null if there is no such span"] = None
 
 
 class Fact(Row):
-    """One row per subject and property, by their numbers."""
+    """One row per subject and property, sorted by their numbers."""
 
     item_id: Annotated[str, "subject, by its id in the newer release"]
-    old_item_id: Annotated[str, "the same by its id in the older release, which may have been merged"]
+    old_item_id: Annotated[str, "id of the subject in the older release; that item may have been merged since"]
     property_id: Annotated[str, "property"]
-    property: Annotated[str, "its English label"]
+    property: Annotated[str, "English label of the property"]
     entity: Annotated[
-        str, "what the question calls the subject: its label where that leads to its page, else the title"
+        str, "name of the subject in the question: its label if the label resolves to its page, else the title"
     ]
     question: Annotated[str, "the question"]
     outcome: Annotated[str, " | ".join(OUTCOMES)]
-    problem: Annotated[str | None, "reason why it is not a question; null if it is one"]
-    old_page_id: Annotated[int | None, "page of the subject in the older release; null without one"]
-    old_title: Annotated[str | None, "its title there"]
-    new_page_id: Annotated[int | None, "page in the newer release; null without one"]
-    new_title: Annotated[str | None, "its title there"]
+    problem: Annotated[str | None, "reason why the row is no question; null if it is a question"]
+    old_page_id: Annotated[int | None, "page of the subject in the older release; null without a page"]
+    old_title: Annotated[str | None, "title of the page in the older release"]
+    new_page_id: Annotated[int | None, "page of the subject in the newer release; null without a page"]
+    new_title: Annotated[str | None, "title of the page in the newer release"]
     old_answers: Annotated[tuple[FactAnswer, ...], "values in the older release of Wikidata"]
-    new_answers: Annotated[tuple[FactAnswer, ...], "values in the newer one"]
+    new_answers: Annotated[tuple[FactAnswer, ...], "values in the newer release of Wikidata"]
 
     def answers(self, side: Side) -> tuple[FactAnswer, ...]:
         """Returns the answers of a release."""
@@ -202,7 +205,7 @@ def compared(old: Sequence[FactAnswer], new: Sequence[FactAnswer]) -> str:
 def with_common(
     old: Sequence[FactAnswer], new: Sequence[FactAnswer]
 ) -> tuple[tuple[FactAnswer, ...], tuple[FactAnswer, ...]]:
-    """Returns the answers of two releases, each marked with whether both releases have it."""
+    """Returns the answers of two releases. Each answer has a flag that is true if both releases contain it."""
     common = {answer.value for answer in old} & {answer.value for answer in new}
     old, new = ([replace(answer, is_common=answer.value in common) for answer in answers] for answers in (old, new))
     return tuple(old), tuple(new)

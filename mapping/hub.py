@@ -1,8 +1,8 @@
 """Models by name: the files of a model on the Hugging Face hub, from its cache on this machine.
 
-Wherever a model is named, ``OWNER/NAME`` or ``OWNER/NAME@REVISION`` can stand for its folder. A connection is opened
-only after ``allow_downloads``, which the option ``--download`` calls in the process of the command; its workers read
-the cache. The hub is the one that ``HF_ENDPOINT`` names.
+Wherever a model is named, ``OWNER/NAME`` or ``OWNER/NAME@REVISION`` can be used instead of its folder. A connection is
+opened only after ``allow_downloads``, which the option ``--download`` calls in the process of the command; its workers
+read the cache. ``HF_ENDPOINT`` sets the hub.
 
 Source of the layout of the cache: https://huggingface.co/docs/huggingface_hub/guides/manage-cache (2026).
 """
@@ -23,12 +23,12 @@ from kbsource.files import is_local
 Backend = Literal["torch", "onnx"]
 
 CONFIG_FILES = ("*.json", "*token*", "*_tokenizer/*", "vocab.*", "merges.txt", "*.model", "1_Pooling/*")
-"""Patterns of what a model needs beside its weights."""
+"""Patterns of the files that a model needs in addition to its weights."""
 WEIGHTS: dict[Backend, tuple[str, ...]] = {
     "torch": ("*.safetensors", "*.safetensors.index.json"),
     "onnx": ("model.onnx*", "onnx/model.onnx*"),
 }
-"""Patterns of its weights. No others are fetched, since loading them can run code."""
+"""Patterns of weight files. Files in other formats are not downloaded, because loading them can run code."""
 ONNX_FILES = ("model.onnx", os.path.join("onnx", "model.onnx"))
 """Possible paths of an exported model in its folder; the first existing one is used."""
 
@@ -48,7 +48,8 @@ def allow_downloads(is_allowed: bool) -> None:
 
 
 def is_hub_name(model: str) -> bool:
-    """Returns whether a model is given by its name on the hub: it looks like one, and there is no such path.
+    """Returns whether a model is given by its name on the hub: it looks like such a name, and there is no path with
+    that name.
 
     >>> is_hub_name("cross-encoder/nli-deberta-v3-base@main"), is_hub_name("./nli"), is_hub_name("s3://models/nli")
     (True, False, False)
@@ -57,25 +58,25 @@ def is_hub_name(model: str) -> bool:
 
 
 def local_model(model: str, *backends: Backend) -> str:
-    """Returns the folder of a model that is given by name; anything else is returned as it is.
+    """Returns the folder of a model that is given by its name on the hub; any other value is returned unchanged.
 
     Args:
         model: a path, an address in a store, ``OWNER/NAME`` or ``OWNER/NAME@REVISION``.
-        backends: those that can run it, the preferred one first; its weights are downloaded.
+        backends: backends that can run the model, the preferred one first; its weights are downloaded.
 
     Raises:
-        SetupError: the model is not in the cache, and must not or cannot be downloaded.
+        SetupError: the model is not in the cache, and downloading is not allowed or fails.
     """
     return _folder_of(model, backends or ("onnx", "torch")) if is_hub_name(model) else model
 
 
 def model_name(model: str, folder: str) -> str:
-    """Returns what a manifest calls a model: ``OWNER/NAME@COMMIT`` if it comes from the hub, otherwise the last part of
-    its path.
+    """Returns the name of a model for manifests: ``OWNER/NAME@COMMIT`` if it comes from the hub, otherwise the last
+    part of its path.
 
     Args:
         model: as named by the user.
-        folder: of its files on this machine.
+        folder: folder of the model's files on this machine.
 
     >>> model_name("models/nli/", "models/nli/")
     'nli'
@@ -96,7 +97,8 @@ def _folder_of(model: str, backends: tuple[Backend, ...]) -> str:
         errors = importlib.import_module("huggingface_hub.errors")
     except ImportError as error:
         raise SetupError(
-            f"{model}: no such folder, and a model of the hub needs huggingface_hub ({error}). Install the extra: pip "
+            f"{model}: no such folder, and a model from the hub needs huggingface_hub ({error}). Install the extra: "
+            f"pip "
             "install 'kbsource[nli]'"
         ) from error
     if not _downloads_are_allowed:

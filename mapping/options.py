@@ -26,12 +26,13 @@ def _shown(value: Any) -> str | None:
 
 
 DEFAULTS = Parameter(negative=(), consume_multiple=True, show_default=_shown)
-"""Default for every flag: it has no negative form, and several values may follow one flag or be given with one flag
-each."""
+"""Defaults for every flag: it has no negative form, and several values may follow one flag or be given with one flag
+each.
+"""
 ON_BY_DEFAULT = Parameter(negative=None, negative_bool="no-")
 """For options that are on by default: ``--no-…`` turns them off."""
 FLAT = Parameter(name="*")
-"""For a field that is itself a dataclass of options: its fields appear beside the others."""
+"""Marks a field that is a dataclass of options: its fields become options at the same level as the other options."""
 
 
 def listed(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
@@ -76,7 +77,7 @@ def _texts(value: Any) -> Collection[str]:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """Checks that a text, or each of several, matches a pattern; the message shows an example."""
+    """Checks that a text, or each of several texts, matches a pattern; the message shows an example."""
 
     pattern: str
     example: str
@@ -89,7 +90,7 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """Checks that a text, or each of several, has at most so many characters and no NUL."""
+    """Checks that a text, or each of several texts, has at most this number of characters and no NUL."""
 
     most_chars: int
 
@@ -100,11 +101,11 @@ class Short:
             if "\0" in text:
                 raise ValueError("It contains the character NUL; remove it.")
         if len(_texts(value)) > MOST_PARTS:
-            raise ValueError(f"These are {len(_texts(value)):,}; give {MOST_PARTS:,} at most.")
+            raise ValueError(f"It has {len(_texts(value)):,} values; give {MOST_PARTS:,} at most.")
 
 
 def path_like(type_: Any, value: Any) -> None:
-    """Checks that a text, or each of several, can be a path: it is not empty and not longer than paths can be."""
+    """Checks that a text, or each of several texts, can be a path: it is not empty and not too long."""
     for text in _texts(value):
         if not text.strip():
             raise ValueError("Name a file or a folder.")
@@ -113,7 +114,7 @@ def path_like(type_: Any, value: Any) -> None:
         n_bytes = len(text.encode("utf-8", "replace"))
         longest = max(len(part.encode("utf-8", "replace")) for part in text.split("/"))
         if n_bytes > LONGEST_PATH or (longest > LONGEST_PART and "://" not in text):
-            raise ValueError(f"A path has at most {LONGEST_PATH:,} bytes, a name in it {LONGEST_PART}.")
+            raise ValueError(f"A path may have at most {LONGEST_PATH:,} bytes, and each name in it {LONGEST_PART}.")
 
 
 def name_like(type_: Any, value: str | None) -> None:
@@ -122,7 +123,7 @@ def name_like(type_: Any, value: str | None) -> None:
         return
     path_like(type_, value)
     if "/" in value or not value.strip(". ") or len(value.encode("utf-8", "replace")) > LONGEST_PART - 100:
-        raise ValueError(f"Give what a file's name may begin with: no slash, {LONGEST_PART - 100} bytes at most.")
+        raise ValueError(f"Give the beginning of a file name: no slash, {LONGEST_PART - 100} bytes at most.")
 
 
 LARGEST = 1 << 53
@@ -151,7 +152,7 @@ Model = Annotated[str, Parameter(metavar="MODEL", validator=path_like)]
 FileOrPipe = Annotated[File, Parameter(allow_leading_hyphen=True)]  # - for standard input or output
 FolderPath = Annotated[File, Parameter(metavar="DIR")]
 WRITTEN = "written"
-"""Marks a file, or a folder of files, that a command writes and that must not exist before."""
+"""Marks a file, or a folder of files, that a command writes. It must not exist before."""
 NewFile = Annotated[File, WRITTEN]
 NewFileOrPipe = Annotated[FileOrPipe, WRITTEN]
 NewFolder = Annotated[FolderPath, WRITTEN]
@@ -197,8 +198,7 @@ FoundForm = Literal["kilt", "trec", "ctxs"]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Options whose values are checked. A subclass with rules of its own calls ``check_options`` in its
-    ``__post_init__``."""
+    """Options whose values are checked. A subclass with further rules calls ``check_options`` in ``__post_init__``."""
 
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options``."""
@@ -232,7 +232,7 @@ def check_options(options: Any) -> None:
 As = Literal["paper", "released"]
 """The choices to follow: the paper's, or those in the code and files that its authors released."""
 Choices = Mapping[As, Mapping[str, Any]]
-"""By name, the options that are set, each with its value."""
+"""The options that each choice sets, by name, with their values."""
 
 
 def flat_options(type_: type, options: Any = None) -> Iterator[tuple[str, str, Any]]:
@@ -302,7 +302,7 @@ def takes_model(hint: Any) -> bool:
 
 
 def written_files(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """Lists the flag and path of each file that is to be written; the path is None if the option is not given.
+    """Lists the flag and path of each file to be written; the path is None if the option is not given.
 
     Args:
         values: options by name, including nested options.
@@ -327,7 +327,7 @@ def check_new(flag: str, path: str) -> None:
         return
     if is_local(path) and os.path.isdir(path):
         if any(os.scandir(path)):
-            raise SetupError(f"{flag} {path} is a folder with files in it; name another one, or add --force.")
+            raise SetupError(f"{flag} {path} is a folder that is not empty; name another folder, or add --force.")
     elif Folder.of(path).exists():
         raise SetupError(f"{flag} {path} already exists; name another file, or add --force to overwrite it.")
 
@@ -372,10 +372,10 @@ def check_ending(
     last = path.rpartition("/")[2].rpartition(".")[2].lower()
     if last in COMPRESSED and last not in compressions and "." in path.rpartition("/")[2]:
         known = f"; .{' and .'.join(compressions)} are" if compressions else ""
-        raise SetupError(f"{flag} {path}: .{last} files are not written{known}. Leave .{last} out.")
+        raise SetupError(f"{flag} {path}: .{last} files cannot be written{known}. Leave .{last} out.")
     said = ending_of(path, compressions)
     if said and said not in fitting:
-        raise SetupError(f"{flag} {path} does not end as a file of {form} does; rename it, or choose another form.")
+        raise SetupError(f"{flag} {path} does not have the extension of {form}; rename it, or choose another format.")
 
 
 def _metadata(hint: Any) -> Iterator[Any]:

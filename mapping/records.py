@@ -43,7 +43,7 @@ class PageKey(Row):
     """The name that a dataset uses for a page."""
 
     kind: Annotated[str, "how the dataset names the page: title | url | page_id | qid"]
-    value: Annotated[str, "that name as written in the dataset"]
+    value: Annotated[str, "the name as written in the dataset"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Example:
     file: str
     line: int
     partial: tuple[Evidence, ...] = ()
-    """Evidence that contains part of what is needed. It is written as ``meta.partial_evidence``."""
+    """Evidence that contains only a part of the needed information. It is written as ``meta.partial_evidence``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,9 @@ class Span(Row):
     """
 
     start_element: Annotated[Int32, "element of the release where the span starts"]
-    start_char: Annotated[Int32, "first code point in that element's text"]
-    end_element: Annotated[Int32, "element where it ends"]
-    end_char: Annotated[Int32, "one past the last code point in that element's text"]
+    start_char: Annotated[Int32, "first code point of the span in the element's text"]
+    end_element: Annotated[Int32, "element where the span ends"]
+    end_char: Annotated[Int32, "end of the span in the element's text, one past its last code point"]
     score: Annotated[float, "BLEU, 0.0 to 1.0"]
     match: Annotated[str, "exact | normalised | bleu | rescued"]
 
@@ -135,9 +135,9 @@ class Place(Row):
     """The location of a span in the numbering of the output file, half-open."""
 
     start_paragraph_id: Annotated[Int32, "paragraph in the numbering of the output file"]
-    start_character: Annotated[Int32, "first code point in that paragraph"]
+    start_character: Annotated[Int32, "first code point of the span in the paragraph"]
     end_paragraph_id: Annotated[Int32, "paragraph where the span ends"]
-    end_character: Annotated[Int32, "one past the last code point in that paragraph"]
+    end_character: Annotated[Int32, "end of the span in the paragraph, one past its last code point"]
 
 
 class Suggestion(Row):
@@ -168,16 +168,16 @@ class Alignment(Row):
     """
 
     page: Annotated[PageKey, Columns("page_")]
-    evidence_text: Annotated[str | None, "text that was searched for; null where only the page was"]
+    evidence_text: Annotated[str | None, "text that was searched for; null if only the page was searched for"]
     part: Int32 = 0
     """Together with ``chunk``, the key of the record's chunk."""
     chunk: Int32 = 0
-    ordinal: Annotated[int, "number of the record among the readable ones, from 0"] = 0
+    ordinal: Annotated[int, "number of the record among the readable records, from 0"] = 0
     example_id: Annotated[str, "id of the record"] = ""
     output: Annotated[Int32, "number of the output in the record as read, from 0; -1 for partial evidence"] = 0
     evidence: Annotated[Int32, "number of the evidence in its output, from 0"] = 0
     file: Annotated[str, "base name of the input file"] = ""
-    line: Annotated[int, "line of that file, or number of the element in an array"] = 0
+    line: Annotated[int, "line of the file, or number of the element in an array"] = 0
     fallback: Annotated[PageKey | None, Columns("fallback_")] = None
     hypothesis: Annotated[str | None, "sentence that a model judged the span against"] = None
     hypothesis_kind: Annotated[str | None, "source of the hypothesis: claim | answer | triple | evidence"] = None
@@ -186,8 +186,8 @@ class Alignment(Row):
     """Number of the page in the release. Below 0 if there is no page; equal titles then have equal numbers."""
     asked: str | None = None
     """Title to look up similar titles for, see ``mapping.search.resolve.Resolved``."""
-    page_id: Annotated[int | None, "the page; null if it is missing"] = None
-    title: Annotated[str | None, "its title"] = None
+    page_id: Annotated[int | None, "page id; null if the page is missing"] = None
+    title: Annotated[str | None, "title of the page"] = None
     found_by: Annotated[str | None, "title | redirect | url | page_id | qid | title_map | fuzzy"] = None
     hops: Annotated[Int32, "redirects followed"] = 0
     outcome: Annotated[str, "outcome of the evidence"] = ""
@@ -196,12 +196,10 @@ class Alignment(Row):
     text: Annotated[str | None, "the text of the span"] = None
     place: Annotated[Place | None, Columns()] = None
     suggestions: Annotated[
-        tuple[Suggestion, ...], "similar titles for a missing page, best first; used only on request"
+        tuple[Suggestion, ...], "similar titles for a missing page, best first; the alignment uses them only on request"
     ] = ()
     questions: tuple[EntailmentQuestion, ...] = ()
-    entailment: Annotated[float | None, "probability that the text entails the hypothesis; null where not judged"] = (
-        None
-    )
+    entailment: Annotated[float | None, "probability that the text entails the hypothesis; null if not judged"] = None
     neutral: Annotated[
         float | None, "probability that the text leaves it open; null where the model does not report it"
     ] = None
@@ -229,37 +227,51 @@ class OutputOutcome(Row):
     """The outcome of an output of a record."""
 
     form: Annotated[str, "whole | answer_only | dropped"]
-    reason: Annotated[str | None, "why it is not whole; null where it is"]
-    n_spans: Annotated[Int32, "spans in the file"]
+    reason: Annotated[str | None, "reason why the output is not whole; null if it is whole"]
+    n_spans: Annotated[Int32, "number of spans in the file"]
 
 
 class RecordFate(Row):
     """The outcome of a record."""
 
-    ordinal: Annotated[int | None, "its number in alignments and misses; null if it is not an example"]
+    ordinal: Annotated[
+        int | None,
+        "number of the record in alignments and misses; null if the record is not an example",
+    ]
     example_id: Annotated[
-        str | None, "its id; for a merged record, the id of the record it was merged into; null if there is none"
+        str | None,
+        "id of the record; for a merged record, the id of the record into which it was merged; null without an id",
     ]
     file: Annotated[str, "base name of the input file"]
-    line: Annotated[int, "line of that file, or number of the element in an array"]
+    line: Annotated[int, "line of the file, or number of the element in an array"]
     outcome: Annotated[str, "written | dropped | excluded | rejected | merged"]
-    reason: Annotated[str | None, "why it is not written; null for written and merged records"] = None
+    reason: Annotated[str | None, "reason why the record is not written; null for written and merged records"] = None
     score: Annotated[float | None, "score of the best evidence set, which is the score of the worst span in it"] = None
-    n_outputs: Annotated[Int32 | None, "outputs as read; null if it is not an example"] = None
-    n_outputs_written: Annotated[Int32 | None, "outputs in the written file; null if it is not an example"] = None
+    n_outputs: Annotated[Int32 | None, "number of outputs as read; null if the record is not an example"] = None
+    n_outputs_written: Annotated[
+        Int32 | None,
+        "number of outputs in the written file; null if the record is not an example",
+    ] = None
     n_evidences: Annotated[
-        Int32 | None, "pieces of evidence as read, including partial evidence; null if it is not an example"
+        Int32 | None,
+        "number of pieces of evidence as read, partial evidence included; null if the record is not an example",
     ] = None
     n_evidences_written: Annotated[
-        Int32 | None, "pieces of evidence in the written file; null if it is not an example"
+        Int32 | None, "number of pieces of evidence in the written file; null if the record is not an example"
     ] = None
-    n_spans: Annotated[Int32 | None, "spans in the file, including partial evidence; null unless it is written"] = None
-    n_answers: Annotated[Int32 | None, "distinct answers in the file; null unless it is written"] = None
+    n_spans: Annotated[
+        Int32 | None,
+        "number of spans in the file, including partial evidence; null unless the record is written",
+    ] = None
+    n_answers: Annotated[
+        Int32 | None,
+        "number of distinct answers in the file; null unless the record is written",
+    ] = None
     outputs: Annotated[
-        tuple[OutputOutcome, ...] | None, "outcome of each output as read; null unless it is written"
+        tuple[OutputOutcome, ...] | None, "outcome of each output as read; null unless the record is written"
     ] = None
     input: Annotated[
-        str | None, "question or claim of a dropped record; null for the others: the file has those that are written"
+        str | None, "question or claim of a dropped record; null for other records, as the written file has theirs"
     ] = None
 
 

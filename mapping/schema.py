@@ -18,12 +18,12 @@ class KiltSide(Row):
     """A span in a KILT file."""
 
     wikipedia_id: Annotated[str | None, "page id in the {} knowledge source"]
-    title: Annotated[str | None, "its title in the {} knowledge source"]
+    title: Annotated[str | None, "title of the page in the {} knowledge source"]
     section: Annotated[str | None, "KILT's name for the {} section, without newline"]
     start_paragraph_id: Annotated[Int32 | None, "paragraph in the numbering of the output file"]
-    start_character: Annotated[Int32 | None, "first code point in that paragraph"]
+    start_character: Annotated[Int32 | None, "first code point of the span in the paragraph"]
     end_paragraph_id: Annotated[Int32 | None, "paragraph where the span ends"]
-    end_character: Annotated[Int32 | None, "one past the last code point in that paragraph"]
+    end_character: Annotated[Int32 | None, "end of the span in the paragraph, one past its last code point"]
     text: Annotated[str | None, "text of the {} span"]
 
 

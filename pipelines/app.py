@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 HELP = frozenset(("-h", "--help"))
 WORTH_WORKERS_BYTES = 100 << 20
-"""Size of local inputs from which several worker processes save time, although each takes seconds to start."""
+"""Size of local inputs above which several worker processes save time, even though each takes seconds to start."""
 _COMMON = Group("Every command", sort_key=9)
 
 
@@ -69,8 +69,8 @@ def _common(
         json: print the result as one JSON object.
         storage: storage option, such as aws_endpoint_url=http://store:9000; may be repeated.
         force: overwrite existing files; for commands that write a file.
-        download: download models that are named OWNER/NAME and are not in the cache of this machine; for commands that
-            use a model. No other option opens a connection to a model hub.
+        download: download models that are named OWNER/NAME and are not in this machine's cache; for commands that use a
+            model. No other option opens a connection to a model hub.
     """
     return _Common(tokens, json, storage, force, download)
 
@@ -136,16 +136,16 @@ def _with_workers(run: RunOptions, arguments: Mapping[str, Any]) -> RunOptions:
     if n_workers == 1 or not _are_large(arguments):
         return replace(run, workers=1)
     if any(names_model(options) for options in arguments.values() if is_dataclass(options)):
-        sys.stderr.write(f"Using one worker process; with --workers {n_workers}, each of them loads the model.\n")
+        sys.stderr.write(f"Using one worker process; with --workers {n_workers}, each process would load the model.\n")
         return replace(run, workers=1)
-    sys.stderr.write(f"Using {n_workers} worker processes; --workers sets another number.\n")
+    sys.stderr.write(f"Using {n_workers} worker processes; use --workers to set another number.\n")
     return replace(run, workers=n_workers)
 
 
 def _are_large(arguments: Mapping[str, Any]) -> bool:
-    """Returns whether what a command reads is large: on a web server, or of that size on this machine.
+    """Returns whether a command's inputs are large: on a web server, or of that size on this machine.
 
-    What is in buckets is not measured, as that takes a request for each file.
+    Inputs in buckets are not measured, because that takes a request for each file.
     """
     places = [place for option in arguments.values() if is_dataclass(option) for place in paths_of(option)]
     named = [path for name, path in places if name not in OUTPUT_FOLDERS]
@@ -178,12 +178,12 @@ def _parsed(given: Sequence[str]) -> ParsedCommand | None:
         app.console = Console(width=text_width())
         app.meta(given, result_action="return_value")
         if examples := docstring_examples(command.default_command):
-            sys.stdout.write(f"\n{examples}\n")  # the console would wrap the lines, and they are there to be pasted
+            sys.stdout.write(f"\n{examples}\n")  # The console would wrap these lines, which people paste.
         return None
     if command.default_command is None:
         parts = [name for name in command if not name.startswith("-")]
         odd = f"there is no {rest[0]}.{nearest(rest[0], parts)} " if rest else ""
-        raise SetupError(f"{odd}Name one of {', '.join(parts)}. See kbsource {' '.join(names)} --help.")
+        raise SetupError(f"{odd}Use one of {', '.join(parts)}. See kbsource {' '.join(names)} --help.")
     common: _Common = app.meta(given, result_action="return_value")
     if common.stores:
         use_options(dict(map(_setting, common.stores)))
@@ -219,7 +219,7 @@ def _chosen(function: Callable[..., Any], tokens: list[str]) -> list[str]:
 def _setting(typed: str) -> tuple[str, str]:
     key, equals, value = typed.partition("=")
     if not key or not equals:
-        raise SetupError(f"--storage {typed}: write KEY=VALUE, like aws_endpoint_url=http://store:9000")
+        raise SetupError(f"--storage {typed}: give KEY=VALUE, like aws_endpoint_url=http://store:9000")
     return key.replace("-", "_").lower(), value
 
 
@@ -230,7 +230,7 @@ def option_names(command: App) -> set[str]:
 
 
 def _takes_model(command: App) -> bool:
-    """Returns whether a command takes a model, or a configuration that may name one."""
+    """Returns whether a command accepts a model, or a configuration that may name one."""
     arguments = command.assemble_argument_collection()
     return any(argument.parameter.metavar == "MODEL" or "--config" in argument.names for argument in arguments)
 
@@ -246,11 +246,11 @@ def docstring_examples(function: Callable[..., Any] | None) -> str:
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> Summary:
     """Let the shell complete commands and options.
 
-    Prints a script that makes a shell complete commands, options and paths. Its first line tells you what to add to the
-    shell's profile.
+    Prints a script that makes a shell complete commands, options and paths. The first line of the script tells you what
+    to add to your shell's profile.
 
     Args:
-        shell: shell that will run the script.
+        shell: shell that runs the script.
 
     Examples:
         eval "$(kbsource completion bash)"
@@ -259,7 +259,7 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> Summary:
     line = "kbsource completion fish | source" if shell == "fish" else f'eval "$(kbsource completion {shell})"'
     profile = {"bash": "~/.bashrc", "zsh": "~/.zshrc", "fish": "~/.config/fish/config.fish"}[shell]
     script = make_app().meta.generate_completion(prog_name="kbsource", shell=shell)
-    return Summary(stream=(f"# {profile} gets this line: {line}", script))
+    return Summary(stream=(f"# Add this line to {profile}: {line}", script))
 
 
 def parse_fault(error: CycloptsError) -> str:
@@ -271,7 +271,7 @@ def parse_fault(error: CycloptsError) -> str:
         names = [argument.name.lstrip("-").upper() for argument in arguments if argument.index is not None]
         values = " ".join(map(quote, error.unused_tokens or ()))
         said = (
-            f"{values}: kbsource {' '.join(chain)} takes {' and '.join(names) or 'options'} only. Give other values "
-            "with the name of their option, and put a value that contains spaces in quotes."
+            f"{values}: kbsource {' '.join(chain)} accepts only {' and '.join(names) or 'options'}. Give other values "
+            f"with the name of their option, and put a value that contains spaces in quotes."
         )
     return f"{said} See {' '.join(('kbsource', *chain, '--help'))}."

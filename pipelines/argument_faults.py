@@ -1,4 +1,6 @@
-"""Messages about arguments of a command line or a configuration that cannot be read: what is wrong, what to give."""
+"""Messages about arguments of a command line or a configuration that cannot be read. They state what is wrong and what
+to give instead.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def fault_text(error: CycloptsError) -> str:
         known = {*_OF_EVERY_COMMAND, *(name for argument in error.argument_collection for name in argument.names)}
         said = f"there is no option {typed}.{nearest(typed, known)}"
     elif isinstance(error, RepeatArgumentError) and error.token.keyword is not None:
-        said = f"{error.token.keyword} is given twice; give it once."
+        said = f"{error.token.keyword} is given twice; give it only once."
     elif isinstance(error, CoercionError) and error.token is not None:
         said = _misfit(error, error.token) or said
     return said

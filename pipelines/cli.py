@@ -1,4 +1,5 @@
-"""The command line: ``kbsource COMMAND …``. This module finds the function of a command and prints its summary.
+"""The command line: ``kbsource COMMAND …``. This module finds the function of a command, calls it and prints its
+summary.
 
 Exit codes: 0 success; 1 a fault in the data; 2 a fault in the set-up; 130 interrupted.
 """
@@ -69,13 +70,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return OK
     command = COMMANDS.get(given[0])
     if command is None:
-        return _refuse("kbsource:", f"there is no command {given[0]}.{nearest(given[0], COMMANDS)} kbsource lists all.")
+        return _refuse(
+            "kbsource:",
+            f"there is no command {given[0]}.{nearest(given[0], COMMANDS)} Run kbsource to list all commands.",
+        )
     code = OK
     try:
         with named_faults():
             for argument in given:
                 if not argument.isascii() and any("\ud800" <= letter <= "\udfff" for letter in argument):
-                    raise SetupError(f"{argument!a}: arguments are read as UTF-8, and this one is not in it")
+                    raise SetupError(f"{argument!a}: this argument is not valid UTF-8; write it in UTF-8")
             from pipelines.app import run_command  # a slow import
 
             code = run_command(given)
@@ -109,16 +113,17 @@ def _arguments() -> list[str]:
 
 
 def run_and_leave() -> int:
-    """Runs one command as a process of its own, and returns the exit code. The process then always ends with that code.
+    """Runs one command in this process, ends the process, and returns its exit code. The process always ends with that
+    code.
 
-    Arrow's thread pools outlive the interpreter, and the destructors that C++ runs at exit may abort the process or
-    make it hang after all its work is done. The process therefore ends before they run: in its first exit callback,
+    Arrow's thread pools outlive the interpreter. The destructors that C++ runs at exit may then abort the process, or
+    make it hang, after all its work is done. The process therefore ends before they run: in its first exit callback,
     which Python calls last. By then all other callbacks have run, so loggers, temporary folders, processes of
     ``multiprocessing`` and all non-daemon threads have ended as in any Python process.
 
     Source: https://github.com/apache/arrow/issues/34314 and 50482, both open in November 2026.
     """
-    # Arrow's own pool does not return freed memory: it keeps hundreds of megabytes in a process that uses ten.
+    # Arrow's own allocator does not return freed memory. It holds hundreds of megabytes in a process that uses ten.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     ending = _Ending()
     atexit.register(ending.end)
@@ -150,7 +155,7 @@ class _Ending:
         except BrokenPipeError:
             pass  # as in ``main``
         except (SetupError, OSError) as error:
-            if not self.code:  # otherwise the fault was reported before
+            if not self.code:  # Otherwise the fault was reported before.
                 self.code = SETUP_FAULT
                 _refuse("kbsource:", str(error))
         with suppress(OSError, ValueError, AttributeError):

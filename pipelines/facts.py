@@ -99,7 +99,8 @@ OWN_VALUES = pa.schema(
 )
 """Values of subjects, numbered in the order of the statements, by the subject's number in the newer release.
 
-``own`` is its number in its own release; ``item`` the item that is the value, or -1; ``key`` what is compared.
+``own`` is the item's number in its own release; ``item`` is the item that is the value, or -1; ``key`` is the value
+that is compared.
 """
 NAMED = pa.schema([*NAMES, *required("position")])
 """Names of items, with the position of their page, or -1."""

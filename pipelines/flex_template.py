@@ -1,8 +1,8 @@
 """The entry point of Flex Templates: Dataflow jobs that users start from a form.
 
-The launcher calls it with the form's values, ``--command=build --dump=gs://… --output=gs://…``. The launcher performs
-the job's checks and submits the pipeline without waiting for it. A form has the options of its command; ``python -m
-pipelines.flex_template build`` prints them for ``gcloud … --metadata-file``.
+The launcher calls this module with the form's values, ``--command=build --dump=gs://… --output=gs://…``. The module
+performs the job's checks and submits the pipeline without waiting for it. A form has the options of its command;
+``python -m pipelines.flex_template build`` prints them for ``gcloud … --metadata-file``.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from pipelines.terminal import Summary
 _COMMAND = "command"
 _GOOGLES = r"gs://[^,{}\n]+"
 _NOT_IN_FORMS = frozenset(("--runner", "--workers", "--dry-run", "--scratch"))
-_OVERVIEW = ["map", "all"]  # writes its overview after the datasets
+_OVERVIEW = ["map", "all"]  # This command writes its overview after the datasets.
 
 
 def arguments_of(command: str) -> list[Argument]:
     """Returns the options of a job's command.
 
     Raises:
-        SetupError: there is no such job, or it needs a process that waits for its end.
+        SetupError: there is no such job, or the job needs a process that waits for its end.
     """
     words = command.split()
     _, apps, rest = make_app().parse_commands(words)
@@ -43,14 +43,14 @@ def arguments_of(command: str) -> list[Argument]:
 
 
 def metadata(command: str) -> dict[str, Any]:
-    """Returns the form of a command, called metadata by ``gcloud dataflow flex-template build``.
+    """Returns the form of a command. ``gcloud dataflow flex-template build`` calls it the metadata.
 
     Source: https://cloud.google.com/dataflow/docs/reference/rest/v1b3/TemplateMetadata, 2026-11-24.
     """
     chosen = {
         "name": _COMMAND,
         "label": _COMMAND,
-        "helpText": "The job, as the command line has it.",
+        "helpText": "The job, by the name of its command.",
         "paramType": "ENUM",
         "enumOptions": [{"value": command}],
         "defaultValue": command,
@@ -69,10 +69,10 @@ def metadata(command: str) -> dict[str, Any]:
 def _parameter(argument: Argument) -> dict[str, Any]:
     name, types, metavar = _form_name(argument), set(_types(argument.hint)), argument.parameter.metavar
     validators: Any = argument.parameter.validator
-    is_place = path_like in validators and name != "model"  # a model may also be on the hub
+    is_place = path_like in validators and name != "model"  # A model may also be a name on the hub.
     kind: dict[str, Any] = {"paramType": "TEXT"}
     if tuple in types:
-        pass  # several are separated by commas
+        pass  # Several values are separated by commas.
     elif choices := argument.get_choices():
         kind = {"paramType": "ENUM", "enumOptions": [{"value": choice} for choice in choices]}
     elif bool in types:
@@ -87,7 +87,7 @@ def _parameter(argument: Argument) -> dict[str, Any]:
     if pattern is not None:
         several = f"{pattern}(,{pattern})*" if tuple in types else pattern
         kind["regexes"] = [f"^({several}){'' if argument.required else '?'}$"]
-    said = f"{argument.parameter.help or metavar}{' Several are separated by commas.' * (tuple in types)}"
+    said = f"{argument.parameter.help or metavar}{' Separate several values with commas.' * (tuple in types)}"
     optional = {} if argument.required else {"isOptional": True}
     return {"name": name, "label": name.replace("_", " "), "helpText": said, **kind, **optional}
 
@@ -111,8 +111,8 @@ def _types(hint: Any) -> Iterator[Any]:
 
 
 def form_command(argv: Sequence[str]) -> ParsedCommand:
-    """Returns the command line for the values of a form, for Dataflow unless they name another runner. Values that are
-    not options of the command are passed to Beam.
+    """Returns the command line for the values of a form. The runner is Dataflow unless the values name another. Values
+    that are not options of the command are passed to Beam.
 
     >>> command = form_command(["--command=build", "--dump=gs://b/1,gs://b/2", "--output=gs://b/r", "--as_of="])
     >>> command.arguments.args[0].dump
@@ -130,7 +130,7 @@ def form_command(argv: Sequence[str]) -> ParsedCommand:
     words += [word for name, value in given if name not in taken for word in _words(name, value, known)]
     found = parse_command(words)
     if found is None:
-        raise SetupError("--help is not of a form.")
+        raise SetupError("--help is not a field of the form; leave it out.")
     return found
 
 

@@ -170,7 +170,8 @@ def harmless(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    r"""Returns a text whose line breaks are escaped. Otherwise a value from a release could look like a line of ours.
+    r"""Returns a text with its line breaks escaped. Otherwise a value from a release could look like a line that
+    kbsource printed.
 
     >>> on_one_line("a title\nSound: 6 files checked.")
     'a title\\nSound: 6 files checked.'

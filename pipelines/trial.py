@@ -44,10 +44,10 @@ _SHUFFLES = (common_urns.primitives.GROUP_BY_KEY.urn, common_urns.composites.RES
 
 
 def dry_run(job: Callable[[], object], arguments: Mapping[str, Any]) -> Summary:
-    """Returns what a job's command would do with its arguments. The job performs all its checks.
+    """Returns a description of what a job's command would do. The job performs all its checks.
 
     Raises:
-        SetupError: as the job raises it, for errors that can be detected now.
+        SetupError: the job raises it for errors that can be detected before it runs.
     """
     with trial(), instead_of_running(graph_of):
         try:
@@ -55,7 +55,7 @@ def dry_run(job: Callable[[], object], arguments: Mapping[str, Any]) -> Summary:
         except NotRunError as ended:
             graph, sample = ended.result, ended.sample
         else:
-            return Summary(title="All of it is done: there is nothing left to run.", values={"graph": None})
+            return Summary(title="The output is complete: there is nothing left to run.", values={"graph": None})
     options = [value for value in arguments.values() if is_dataclass(value)]
     named = [(name, value) for name, value in arguments.items() if isinstance(value, str)]
     named += [found for option in options for found in paths_of(option)]
@@ -81,7 +81,7 @@ def dry_run(job: Callable[[], object], arguments: Mapping[str, Any]) -> Summary:
         ("bytes of the graph", graph.bytes),
         *((f"reads {path}", _text(n_bytes)) for path, (n_bytes, _) in reads.items()),
         ("copied to each machine", _text(n_copied)),
-        ("memory of a working process", n_allocated and f"at most {_text(n_allocated)}"),
+        ("memory of a worker process", n_allocated and f"at most {_text(n_allocated)}"),
         ("time, estimated", estimate and f"{clock(estimate.seconds)} with {counted(run.workers, 'worker')}"),
         ("disk while it runs, estimated", estimate and _text(estimate.peak_bytes)),
         ("size of the release, estimated", estimate and _text(estimate.release_bytes)),
@@ -91,8 +91,9 @@ def dry_run(job: Callable[[], object], arguments: Mapping[str, Any]) -> Summary:
 
 
 def _sizes(name: str, path: str) -> tuple[int, int]:
-    """Returns the bytes of an input, and the bytes that are copied to every machine: for inputs in a store, the index
-    of a release and a model, because both are memory-mapped."""
+    """Returns the size of an input, and the size of its part that is copied to every machine, in bytes. For inputs in a
+    bucket, the index of a release and a model are copied, because both are memory-mapped.
+    """
     folder = Folder.of(path)
     files = {file: folder.size(file) for file in folder.files()} or {
         file: Folder.of(file).size() for file in glob(path)
@@ -110,8 +111,8 @@ class Graph(NamedTuple):
     """The pipeline as a runner receives it."""
 
     runner: str
-    transforms: int  # including composite transforms
-    stages: int  # after fusion: all steps between two shuffles are one stage
+    transforms: int  # counts composite transforms too
+    stages: int  # counts steps after fusion: all steps between two shuffles are one stage
     shuffles: int
     side_inputs: int
     bytes: int  # size of the submitted graph
@@ -119,7 +120,7 @@ class Graph(NamedTuple):
 
 
 def graph_of(pipeline: Any) -> Graph:
-    """Returns the pipeline as its runner receives it; for Dataflow, the job is constructed but not sent.
+    """Returns the pipeline as its runner receives it. A Dataflow job is constructed but not sent.
 
     Raises:
         SetupError: Dataflow would reject it.
@@ -129,7 +130,7 @@ def graph_of(pipeline: Any) -> Graph:
     environment = DockerEnvironment.from_options(options.view_as(PortableOptions)) if is_far else None
     graph = pipeline.to_runner_api(default_environment=environment)
     n_bytes = graph.ByteSize()
-    given = options.get_all_options(drop_default=True)  # before a Dataflow job adds its own folders
+    given = options.get_all_options(drop_default=True)  # Read them before a Dataflow job adds its own folders.
     if is_far:
         _check_job(options, graph)
     transforms = graph.components.transforms.values()
@@ -159,9 +160,9 @@ def _check_job(options: Any, graph: Any) -> None:
     try:
         apiclient.Job(options, graph)
     except ValueError as error:
-        raise SetupError(f"Dataflow would not take the job: {error}") from error
+        raise SetupError(f"Dataflow would reject the job: {error}") from error
     if graph.ByteSize() > DATAFLOW_MOST_BYTES:
         raise SetupError(
-            f"The job's graph has {graph.ByteSize():,} bytes, and Dataflow takes {DATAFLOW_MOST_BYTES:,}; read fewer "
-            "files or larger ranges at once."
+            f"The job's graph has {graph.ByteSize():,} bytes, and Dataflow accepts at most {DATAFLOW_MOST_BYTES:,}. "
+            f"Read fewer files at once, or larger ranges."
         )

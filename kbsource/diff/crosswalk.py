@@ -29,7 +29,8 @@ _GONE = MovedSpan(None, None, None, None, "gone")
 
 
 class ReleaseDiff:
-    """A diff with its two releases. Use it as a context manager, which closes the files. Memory: a few row groups.
+    """A diff with its two releases. Use it as a context manager, which closes the files at the end. Memory: a few row
+    groups.
 
     Raises:
         SetupError: one of them is missing, or is not the release that the diff was made from.
@@ -54,7 +55,7 @@ class ReleaseDiff:
             pass
 
     def page(self, page_id: int) -> dict[str, Any] | None:
-        """Returns the row of ``page_changes`` of an old page; None if the old release has no such page."""
+        """Returns the row of ``page_changes`` for an old page; None if the old release has no such page."""
         return next(self._rows("page_changes", page_id), None)
 
     def _rows(self, table: str, page_id: int) -> Iterator[dict[str, Any]]:
@@ -63,7 +64,8 @@ class ReleaseDiff:
     def move_span(self, page_id: int, element: int, start: int, end: int) -> MovedSpan:
         """Returns the position of a span of an old page in the new release.
 
-        If the span crosses several segments that moved differently, the segment with most of it is used.
+        If the span covers several segments that moved differently, the position of the segment with the largest part of
+        it is used.
 
         Args:
             start, end: the span, half-open, in code points of that element's text.
@@ -77,7 +79,7 @@ class ReleaseDiff:
         text = old.texts[element]
         if not 0 <= start <= end <= len(text):
             raise ValueError(
-                f"page {page_id}, element {element}: [{start}, {end}) is not in its {len(text)} characters"
+                f"page {page_id}, element {element}: [{start}, {end}) is outside of its {len(text)} characters"
             )
         pieces = [piece for piece in self._rows("span_changes", page_id) if piece["old_element"] == element]
         if not pieces:

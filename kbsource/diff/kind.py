@@ -41,7 +41,7 @@ PAGE_OUTCOMES = {
     "split": "a new page whose id, or else whose title, belonged to a redirect that resolved to a page",
     "added": "any other new page",
 }
-"""Outcomes of a page. If a page is in both releases, its text may have changed whatever its outcome is."""
+"""Outcomes of a page. If a page is in both releases, its text may have changed whatever the outcome."""
 
 SPAN_OUTCOMES = {
     "same": "the same text in its order",
@@ -51,8 +51,8 @@ SPAN_OUTCOMES = {
     "other_page": "the same text in another page that did not have it before",
     "gone": "none of these",
 }
-"""Outcomes of a segment of an element. Every outcome but the last has a new segment; it is equal to the old one
-unless edited.
+"""Outcomes of a segment of an element. Every outcome but the last has a new segment, which equals the old one unless
+the outcome is ``edited``.
 """
 
 SECTION_OUTCOMES = {
@@ -86,9 +86,10 @@ class PageChange(Row):
 
     old_page_id: Annotated[int | None, "page of the old release, each with one row; null for new pages"]
     new_page_id: Annotated[
-        int | None, "page of the new release that it is now, or was merged into; unique except for merged"
+        int | None,
+        "page of the new release that the old page is now, or into which it was merged; unique except for merged",
     ]
-    origin_page_id: Annotated[int | None, "for split: the old page that its redirect pointed to"]
+    origin_page_id: Annotated[int | None, "for split: the old page to which the redirect pointed"]
     old_title: Annotated[str | None, "title of the old page"]
     new_title: Annotated[str | None, "title of the new page"]
     old_qid: Annotated[str | None, "item of the old page"]
@@ -115,10 +116,10 @@ class SectionChange(Row):
 
     old_page_id: Annotated[int, "page of the old release that is also in the new one, with another text"]
     old_number: Annotated[Int32 | None, "number of the section in the old page, 0 for the lead"]
-    old_section: Annotated[tuple[str, ...] | None, "headings above it and its own heading, outermost first"]
-    new_page_id: Annotated[int, "what the page is now, in the new release"]
+    old_section: Annotated[tuple[str, ...] | None, "headings above the section, then its own heading, outermost first"]
+    new_page_id: Annotated[int, "the same page in the new release"]
     new_number: Annotated[Int32 | None, "number of the section in the new page"]
-    new_section: Annotated[tuple[str, ...] | None, "its headings in the new page"]
+    new_section: Annotated[tuple[str, ...] | None, "headings of the section in the new page"]
     outcome: Annotated[str, _values(SECTION_OUTCOMES)]
     kept: Annotated[float | None, "share of its code points that are found in the new section; null for added"]
 
@@ -131,11 +132,11 @@ class SpanChange(Row):
     old_page_id: Annotated[int, "page of the old release"]
     old_element: Annotated[Int32, "element of that page; the segments of an element cover it in order"]
     old_start: Annotated[Int32, "first code point of the segment"]
-    old_end: Annotated[Int32, "one past its last code point"]
+    old_end: Annotated[Int32, "end of the span, one past its last code point"]
     new_page_id: Annotated[int | None, "page of the new release; null for gone"]
     new_element: Annotated[Int32 | None, "element of that page"]
     new_start: Annotated[Int32 | None, "first code point of the new segment"]
-    new_end: Annotated[Int32 | None, "one past its last code point"]
+    new_end: Annotated[Int32 | None, "end of the span, one past its last code point"]
     outcome: Annotated[str, _values(SPAN_OUTCOMES)]
     score: Annotated[float | None, "similarity by words, 1.0 for the same text; null for gone"]
 
@@ -144,10 +145,10 @@ class RedirectChange(Row):
     """One row per redirect that has another target, is new or is gone, sorted by title in code-point order."""
 
     title: Annotated[str, "title of the redirect; unique"]
-    old_redirect_id: Annotated[int | None, "its page id in the old release"]
-    new_redirect_id: Annotated[int | None, "its page id in the new release"]
-    old_target_page_id: Annotated[int | None, "page that it resolved to in the old release"]
-    new_target_page_id: Annotated[int | None, "page that it resolves to in the new release"]
+    old_redirect_id: Annotated[int | None, "page id of the redirect in the old release"]
+    new_redirect_id: Annotated[int | None, "page id of the redirect in the new release"]
+    old_target_page_id: Annotated[int | None, "page to which it resolved in the old release"]
+    new_target_page_id: Annotated[int | None, "page to which it resolves in the new release"]
     outcome: Annotated[str, _values(REDIRECT_OUTCOMES)]
 
 
@@ -156,7 +157,7 @@ _LIMITS = ("limit_pages", "only_titles")
 
 
 def side_facts(manifest: PagesManifest) -> dict[str, Any]:
-    """Returns the facts of either release for the diff's manifest: its names, and what its dump or options
+    """Returns the facts about one of the two releases for the diff's manifest: its names, and what its dump or options
     exclude.
     """
     given = {name: manifest.options[name] for name in _LIMITS if manifest.options.get(name)}
@@ -164,7 +165,7 @@ def side_facts(manifest: PagesManifest) -> dict[str, Any]:
 
 
 def doubts(values: Mapping[str, Any]) -> Iterator[str]:
-    """Lists the facts in a diff's manifest that may make pages look gone or added although they are not."""
+    """Lists the facts in a diff's manifest because of which pages may look gone or added although they are not."""
     for side, taken_for in (("new", "gone or merged"), ("old", "added or split")):
         facts = values.get(side) or {}
         snapshot = f"{facts.get('wiki')} of {facts.get('dump_date') or 'unknown date'}"

@@ -59,8 +59,8 @@ create table {side}_pages as
 create table {side}_redirects as
     select coalesce(page_id, 0) as page_id, title, final_page_id from {side}.redirects;
 """
-"""The file and row of each page of a release, the code points of its elements after the title, and the hash of their
-texts.
+"""The file and row of each page of a release, the number of code points in its elements after the title, and the hash
+of their texts.
 """
 # Pages that have no partner yet.
 _LEFT = """
@@ -210,7 +210,7 @@ left join (
 where title_changed and coalesce(article.page_id, redirect.page_id) is distinct from new_page_id
 group by old_title order by old_title
 """
-"""Titles of old pages that do not resolve to what the page is now, with the title that does."""
+"""Titles of old pages that no longer resolve to the page, each with a title that does."""
 
 
 MOST_CHANGED = 20
@@ -222,7 +222,9 @@ select count_if(text_changed), count_if(title_changed), count_if(qid_moved),
     )::bigint
 from pages left join kept on kept.old_page_id = pages.old_page_id where pages.old_page_id is not null
 """
-"""Number of pages whose text, title or item's page changed; code points of all old pages, and those kept."""
+"""Number of pages with a changed text, with a changed title, and with an item that now belongs to another page; code
+points of all old pages, and the number of them that are kept.
+"""
 MOST_CHANGED_PAGES = f"""
 select new_title, pages.old_page_id, outcome, pages.old_chars, new_chars, n_kept
 from pages join kept on kept.old_page_id = pages.old_page_id
@@ -232,8 +234,7 @@ order by pages.old_chars - n_kept desc, pages.old_page_id limit {MOST_CHANGED}
 
 
 LONG_CHARS = 80
-"""Minimum length, in code points, of a text that is searched for in other pages; shorter texts may be equal by
-chance.
+"""Minimum length, in code points, of a text that is searched for in other pages. Shorter texts may be equal by chance.
 """
 _HASH = pa.field("text_hash", pa.binary())
 STAGED: dict[str, pa.Schema] = {
@@ -242,8 +243,8 @@ STAGED: dict[str, pa.Schema] = {
     "kept": pa.schema([("old_page_id", pa.int64()), ("n_kept", pa.int64())]),
     "sections": schema_of(SectionChange),
 }
-"""Segments of old elements (gone ones with the hash of their text if it is long); new elements that no segment
-points to; the number of code points kept of each page; sections.
+"""Tables that comparing pages fills: segments of old elements (with the hash of the text if the element is gone and
+long), new elements that no segment points to, the number of code points kept of each page, and sections.
 """
 
 
@@ -267,7 +268,7 @@ def compare_pages(
     new: ComparedPages,
     on_page: Callable[[], None],
 ) -> None:
-    """Adds the tables of ``STAGED``. Memory: a few row groups of pages.
+    """Compares pages and fills the tables of ``STAGED``. Memory: a few row groups of pages.
 
     Args:
         pages: in the order of the old release, followed by those that are only in the new one.
@@ -368,12 +369,17 @@ def make_diff(
         SetupError: a release has changed, the two are not of the same wiki, or the folder cannot be written.
     """
     if not is_local(output):
-        raise SetupError(f"--output {output}: joins need a local disk; name a local folder, and copy it afterwards.")
+        raise SetupError(
+            f"--output {output}: a diff is written to a local disk; name a local folder, and copy the "
+            f"result afterwards."
+        )
     with ComparedPages(old) as before, ComparedPages(new) as after:
         sides = {"old": (old, before), "new": (new, after)}
         facts = {name: side_facts(texts.manifest) for name, (_, texts) in sides.items()}
         if (first := facts["old"]["wiki"]) != (second := facts["new"]["wiki"]):
-            raise SetupError(f"{old} is of {first}, {new} of {second}; name two releases of one wiki.")
+            raise SetupError(
+                f"{old} is a release of {first} and {new} of {second}; name two releases of the same wiki."
+            )
         days = [(facts[name]["dump_date"] or "").replace("-", "") for name in sides]
         if all(days) and days[0] != days[1] and (days[0] > days[1]) != reverse:
             order = "earlier" if reverse else "later"

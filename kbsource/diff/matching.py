@@ -15,7 +15,9 @@ from rapidfuzz.distance import Indel, Levenshtein
 from kbsource.diff.page_texts import ComparedPage
 
 LEAST_ALIKE = 0.5
-"""Minimum share of words that two versions of an element must have in common; unrelated elements reach a third."""
+"""Minimum share of words that two versions of an element must have in common. Unrelated elements have up to a third in
+common.
+"""
 # Scripts without spaces between words: each letter counts as a word.
 _WORD = re.compile(r"[^\W\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]+|\S")
 
@@ -76,7 +78,7 @@ def equal_blocks(old: str, new: str) -> list[EqualRun]:
 
 
 def move_piece(old: str, new: str, start: int, end: int) -> tuple[int, int]:
-    """Returns the position in the new version of a part of the old version, or else of the text that replaced it.
+    """Returns the new position of a part of the old version, or the position of the text that replaced it.
 
     Spaces around it are excluded; if nothing replaced it, the result is empty.
     """
@@ -97,7 +99,7 @@ def move_piece(old: str, new: str, start: int, end: int) -> tuple[int, int]:
 PART_CHARS = 30
 """Minimum length, in code points, of a text that is searched for inside another."""
 REACH = 40
-"""Number of elements before and after the expected position with which an unmatched element is compared."""
+"""Number of elements before and after its expected position that an unmatched element is compared with."""
 
 
 class MovedPiece(NamedTuple):
@@ -122,7 +124,7 @@ class Matches(NamedTuple):
 
 
 def match_elements(old: Sequence[str], new: Sequence[str]) -> Matches:
-    """Returns the positions of the texts of a page in another page; the first text of each is its title."""
+    """Returns the positions of the texts of a page in another page. The first text of each page is its title."""
     chain = _in_order(old, new)
     matcher = _Matcher(old, new)
     matcher.title()

@@ -37,7 +37,8 @@ class ComparedPages:
         self.manifest: PagesManifest = PAGES_RELEASE.read(path)
         if sha256 not in (None, self.manifest.sha256):
             raise SetupError(
-                f"{path} is not the release that the diff was made from: give the one with manifest {sha256}."
+                f"{path} is not the release that the diff was made from; give the release whose manifest has the "
+                f"SHA-256 {sha256}."
             )
         self._locations = Locations(index_folder(path, self.manifest))
         self._reader = PagesReader(path, (entry.file for entry in self.manifest.tables["pages"]), columns=_COLUMNS)
@@ -59,7 +60,7 @@ class ComparedPages:
 def _page_text(path: str, reader: PagesReader, shard: int, row: int) -> ComparedPage:
     batch = reader.row(shard, row)
     if batch is None:
-        raise DataError(f"{path}/{MANIFEST}: file {shard} of pages has no row {row}; get the release again.")
+        raise DataError(f"{path}/{MANIFEST}: file {shard} of pages has no row {row}; download the release again.")
     elements = batch["elements"].flatten()
     kinds, sections, texts = (elements.field(name).to_pylist() for name in ("kind", "section", "text"))
     return ComparedPage(texts, sections, [kind == "heading" for kind in kinds])

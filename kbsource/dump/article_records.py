@@ -19,10 +19,10 @@ from kbsource.dump.compressed.streams import Piece
 from kbsource.errors import RecordError
 
 Form = Literal["xml", "lines", "tar"]
-"""How the content of a dump file is written: MediaWiki's XML, JSON lines, or a tar archive of files with JSON lines."""
+"""The format of a dump file's content: MediaWiki's XML, JSON Lines, or a tar archive of JSON Lines files."""
 TAR_HEAD_BYTES = 512
 MAX_RECORD_BYTES = 128 << 20
-"""Length of the longest line that is read; a line has the HTML and the wikitext of a page."""
+"""Length of the longest line that is read. A line contains the HTML and the wikitext of a page."""
 
 _BOM = b"\xef\xbb\xbf"
 _FILE_TYPES = frozenset(b"07\x00")  # regular files
@@ -67,8 +67,8 @@ class _Event(msgspec.Struct, frozen=True):
 
 
 class ArticleRecord(msgspec.Struct, frozen=True):
-    """The fields of a record that are read; a value that is absent has its zero value. Source: the Go schema of the
-    records, which leaves zero values out.
+    """The fields of a record that are read. A missing value has the zero value of its type. Source: the Go schema of
+    the records, which leaves out zero values.
     """
 
     name: str = ""  #: title with spaces
@@ -90,7 +90,7 @@ class ArticleRecord(msgspec.Struct, frozen=True):
         """When the revision was saved, as in ``records.RawPage``.
 
         Raises:
-            RecordError: ``invalid_field`` if it has another form.
+            RecordError: ``invalid_field`` if it is not such a time.
         """
         found = _TIME.fullmatch(self.date_modified)
         if found is None:
@@ -133,7 +133,7 @@ def _without_nulls(record: Any) -> Any:
 
 
 def check_article_record(record: ArticleRecord) -> None:
-    """Checks that a record is a whole page whose numbers agree.
+    """Checks that a record is a complete page whose ids agree.
 
     Raises:
         RecordError: ``missing_field``, ``text_deleted``, ``html_empty`` or ``ids_disagree``.
@@ -153,15 +153,16 @@ def check_article_record(record: ArticleRecord) -> None:
         (_REVISION.search(root), record.version.identifier, "revision"),
     ):
         if found is not None and int(found[1]) != own:
-            raise RecordError("ids_disagree", f"the record is of {what} {own}, its HTML of {what} {found[1]}")
+            raise RecordError("ids_disagree", f"the record belongs to {what} {own}, but its HTML to {what} {found[1]}")
 
 
 def redirect_of(record: ArticleRecord) -> tuple[str | None, str | None]:
     """Returns the target of a redirect page if its HTML names the target, else the words of the redirect as written,
-    such as ``#REDIRECT [[Ada]]``; the other value is None. Both are None for a page that is not a redirect.
+    such as ``#REDIRECT [[Ada]]``. The other value is None. Both values are None if the page is not a redirect.
 
     The HTML of a redirect page is an element that names the target. If MediaWiki did not recognise the wiki's word for
-    a redirect, it is the words as written; some pages have no HTML, and only the wikitext shows what they are.
+    a redirect, the HTML contains the words as written. Some pages have no HTML, and only the wikitext shows that they
+    are redirects.
 
     Raises:
         RecordError: ``html_empty`` if the page shows nothing and is not a redirect.
@@ -180,12 +181,12 @@ def redirect_of(record: ArticleRecord) -> tuple[str | None, str | None]:
         written = record.article_body.wikitext.strip()
         if written.startswith("#"):
             return None, written[:_SHORT_PAGE]
-        raise RecordError("html_empty", "the page shows nothing")
+        raise RecordError("html_empty", "the page has no visible content")
     return None, None
 
 
 def content_form(head: bytes) -> Form:
-    """Returns how the content of a file is written, from its first decompressed bytes.
+    """Returns the format of a file's content, from its first decompressed bytes.
 
     >>> content_form(b'{"name": "Ada"}'), content_form(b"<mediawiki>")
     ('lines', 'xml')
@@ -200,7 +201,7 @@ def unpacked(items: Iterable[Piece | Damage]) -> Iterator[Piece | Damage]:
     archive's segments in order.
 
     Sizes above 8 GiB are read from the headers that describe the next file. Other kinds of members are skipped. Damage
-    is passed through; nothing can be read after it.
+    is passed on; nothing after it can be read.
 
     Source: POSIX.1-2017, pax, "ustar Interchange Format" and "pax Extended Header".
     """

@@ -1,4 +1,4 @@
-"""Checks whether a dump is complete and sound. Every finding says what it means and what to do.
+"""Checks whether a dump is complete and undamaged. Every finding explains what it means and what to do.
 
 The names of dump files identify index files, the kind of dump, and the page ids in each part.
 """
@@ -88,9 +88,9 @@ def dump_findings(
 ) -> CheckReport:
     """Returns the findings about a dump's files, which ``ranges.expand_inputs`` lists.
 
-    Each file is hashed, and its beginning and end are read. With ``deep``, all of it is read: it is decoded and
+    Each file is hashed, and its beginning and end are read. With ``deep``, the whole content is read: it is decoded and
     compared with the index, its pages are counted, and damage is reported. ``on_progress`` receives the number of
-    stored bytes read since its last call; together these cover all files once, with ``deep`` twice.
+    stored bytes read since its last call. All calls together cover each file once, or twice with ``deep``.
     """
     findings: list[DumpFinding] = []
     inputs: list[CheckedFile] = []
@@ -130,8 +130,8 @@ def dump_findings(
     findings += _check_agreement(headers)
     with suppress(SetupError):  # an invalid dumpstatus.json already has a finding for each file
         if said := two_days(paths):
-            message = f"{said}: that is not one dump."
-            findings.append(DumpFinding("error", "", "mixed_dates", message, "Give the files of one day."))
+            message = f"{said}, so the files do not belong to one dump."
+            findings.append(DumpFinding("error", "", "mixed_dates", message, "Give files that have the same date."))
     findings += _check_parts(paths)
     return CheckReport(tuple(findings), tuple(inputs), next(iter(headers.values()), None))
 
@@ -151,35 +151,43 @@ def _check_sums(
     found: list[DumpFinding] = []
     n_bytes = hashed.n_bytes
     if published.n_bytes not in (None, n_bytes):
-        message = f"It has {n_bytes:,} bytes, dumpstatus.json lists {published.n_bytes:,}: it is incomplete."
+        message = f"It has {n_bytes:,} bytes, and dumpstatus.json lists {published.n_bytes:,}; the file is incomplete."
         found.append(DumpFinding("error", name, "size_mismatch", message, _AGAIN))
     for algorithm, digest, list_name in published.digests:
         if (own := further[algorithm].hexdigest()) != digest:
-            message = f"Its {algorithm} is {own}, {list_name} lists {digest}: it is a different file."
+            message = (
+                f"Its {algorithm} is {own}, and {list_name} lists {digest}; the file is damaged or a different one."
+            )
             found.append(DumpFinding("error", name, "checksum_mismatch", message, _AGAIN))
     if published.unfinished_job:
         message = f"According to dumpstatus.json, the job that writes it is not finished ({published.unfinished_job})."
         found.append(DumpFinding("warning", name, "job_not_done", message, "Wait until the dump is complete."))
     if not published.digests:
-        remedy = "Put the md5sums, sha1sums or SHA256SUMS of the dump beside it to have it checked."
-        found.append(DumpFinding("info", name, "no_checksum", "No list of checksums beside it names it.", remedy))
+        remedy = "To check the file, put the md5sums, sha1sums or SHA256SUMS of the dump into its folder."
+        found.append(
+            DumpFinding("info", name, "no_checksum", "No list of checksums in its folder contains it.", remedy)
+        )
     elif not found:
         lists = ", ".join(sorted({list_name for _, _, list_name in published.digests}))
-        found.append(DumpFinding("info", name, "checksum_ok", f"It is the published file, according to {lists}."))
+        found.append(
+            DumpFinding(
+                "info", name, "checksum_ok", f"The file is the same as the published one, according to {lists}."
+            )
+        )
     if is_content_export(path) and not Folder.of(join(posixpath.dirname(path), "_SUCCESS")).exists():
-        message = "No _SUCCESS beside it: that file is written when an export is complete."
-        remedy = "Download _SUCCESS too; where it is not published, wait until it is."
+        message = "Its folder has no file _SUCCESS, which is written when an export is complete."
+        remedy = "Download _SUCCESS too. If it is not published yet, wait until it is."
         found.append(DumpFinding("warning", name, "no_success_marker", message, remedy))
     return found, hashed
 
 
 def _check_head(name: str, header: DumpHeader, dump_range: DumpRange) -> Iterator[DumpFinding]:
     if not header.has_root:
-        message = "It has no <mediawiki> root: a bare sequence of pages, or its beginning is missing."
+        message = "It has no <mediawiki> root. It is a bare sequence of pages, or its beginning is missing."
         yield DumpFinding("warning", name, "no_root", message, "Use the file as published.")
     if not header.has_siteinfo:
         site = header.site
-        message = f"It has no <siteinfo>: the namespaces of {site.dbname or site.lang} are assumed."
+        message = f"It has no <siteinfo>, so the namespaces of {site.dbname or site.lang} are used."
         yield DumpFinding("warning", name, "no_siteinfo", message, "Use the file as published, or check the language.")
     if header.schema_version is None:
         yield DumpFinding("info", name, "no_schema_version", "It does not name its export schema.")
@@ -189,7 +197,7 @@ def _check_head(name: str, header: DumpHeader, dump_range: DumpRange) -> Iterato
         if isinstance(record, BadRecord) or record.namespace == 0
     ]
     if records and all(isinstance(record, BadRecord) and record.reason == "text_missing" for record in records):
-        message = "Its pages have no texts: it is a stubs dump."
+        message = "Its pages have no texts, so it is a stubs dump."
         yield DumpFinding("error", name, "stubs_dump", message, "Use pages-articles or pages-meta-current.")
 
 
@@ -202,7 +210,7 @@ def _check_records(name: str, header: DumpHeader) -> Iterator[DumpFinding]:
 def _check_end(name: str, dump_range: DumpRange) -> Iterator[DumpFinding]:
     read_tail = CODECS[dump_range.compression].tail
     if read_tail is None or dump_range.encoding != UTF8:
-        message = "Whether it is complete is known only after all of it is read."
+        message = "Only reading all of it shows if it is complete."
         yield DumpFinding("info", name, "end_not_checked", message, "Use the deep check.")
         return
     with Folder.of(dump_range.path).open() as file:
@@ -225,7 +233,10 @@ def _check_index(name: str, path: str, index_path: str) -> Iterator[DumpFinding]
             for entry in read_index(index_path):
                 n_entries += 1
                 if entry.page_id <= page_id or entry.offset < offset:
-                    message = f"Its entry {n_entries} ({entry.page_id}) does not come after {page_id}."
+                    message = (
+                        f"Its entry {n_entries} has the page id {entry.page_id}, which should be greater than "
+                        f"{page_id}, the id before it."
+                    )
                     yield DumpFinding("error", index_name, "index_order", message, _OTHER_INDEX)
                     return
                 page_id = entry.page_id
@@ -233,13 +244,16 @@ def _check_index(name: str, path: str, index_path: str) -> Iterator[DumpFinding]
                     continue
                 offset = entry.offset
                 if offset >= n_bytes:
-                    message = f"It points to byte {offset:,} of {name}, which has {n_bytes:,}: the dump is truncated."
+                    message = (
+                        f"It points to byte {offset:,} of {name}, which has {n_bytes:,} bytes; the dump is truncated."
+                    )
                     yield DumpFinding("error", index_name, "index_beyond_end", message, _OTHER_INDEX)
                     return
                 file.seek(offset)
                 if not _STREAM_START.match(read_up_to(file, 10)):
                     message = (
-                        f"It points to byte {offset:,} of {name}, where no stream begins: it is another dump's index."
+                        f"It points to byte {offset:,} of {name}, where no stream begins; it is the index of another "
+                        f"dump."
                     )
                     yield DumpFinding("error", index_name, "index_mismatch", message, _OTHER_INDEX)
                     return
@@ -300,8 +314,10 @@ def _check_newest(name: str, path: str, newest: str) -> Iterator[DumpFinding]:
         return
     day = date.fromisoformat(newest[:10])
     if day > found.day + MOST_DAYS_LATER:
-        message = f"It is of {found.day.isoformat()} (by {found.source}), but its newest revision is of {day}."
-        yield DumpFinding("error", name, "mixed_dates", message, "Give the files of one day, under their own names.")
+        message = f"Its date is {found.day.isoformat()} (from {found.source}), but its newest revision is from {day}."
+        yield DumpFinding(
+            "error", name, "mixed_dates", message, "Give files that have the same date, under their original names."
+        )
 
 
 class _IndexComparison:
@@ -349,7 +365,7 @@ class _IndexComparison:
         for kind, examples in self._found.items():
             if examples:
                 first = ", ".join(map(str, examples))
-                message = f"{self._counts[kind]:,} {words[kind]}, the first with id {first}."
+                message = f"{self._counts[kind]:,} {words[kind]}, the first has the id {first}."
                 yield DumpFinding("error", index_name, f"index_{kind}", message, _OTHER_INDEX)
 
 
@@ -368,29 +384,29 @@ def _check_agreement(headers: dict[str, DumpHeader]) -> Iterator[DumpFinding]:
             message = f"The files are of different {what}: {', '.join(sorted(values))}."
             yield DumpFinding(severity, "", code, message, remedy)
     if len({tuple(sorted(dump.site.namespaces.items())) for dump in dumps if dump.has_siteinfo}) > 1:
-        yield DumpFinding("warning", "", "mixed_namespaces", "The files name namespaces differently.", remedy)
+        yield DumpFinding("warning", "", "mixed_namespaces", "The files have different names for namespaces.", remedy)
 
 
 def _check_parts(paths: Sequence[str]) -> Iterator[DumpFinding]:
     parts = [part for part in map(part_of, paths) if part is not None]
     if len(paths) == 1 and parts:
-        message = (
-            f"According to its name, it contains only the page ids {parts[0].first_id:,} to {parts[0].last_id:,} only."
-        )
+        message = f"According to its name, it contains only the page ids {parts[0].first_id:,} to {parts[0].last_id:,}."
         yield DumpFinding("warning", parts[0].name, "single_part", message, "Give all parts for the whole wiki.")
         return
     gaps, overlaps = gaps_and_overlaps(parts)
     for gap in gaps:
-        message = f"No file is given for {gap}: a part is missing."
+        message = f"A part is missing: no file contains {gap}."
         yield DumpFinding("error", "", "part_missing", message, "Download the missing part, or give all parts.")
     for overlap in overlaps:
-        message = f"{overlap} contain the same page ids, according to their names: pages would appear twice."
+        message = f"{overlap} contain the same page ids, according to their names, so pages would appear twice."
         yield DumpFinding("error", "", "parts_overlap", message, "Give each part once, all from the same dump.")
     by_page = Counter(part.first_id for part in parts if part.first_revision is not None)
     for page_id, count in sorted(by_page.items()):
         if count > 1:
-            message = f"The history of page {page_id} is in {count} files: the page would appear {count} times."
-            yield DumpFinding("error", "", "page_in_parts", message, "Give the file with its newest revisions only.")
+            message = (
+                f"{count} files contain parts of the history of page {page_id}, so the page would appear {count} times."
+            )
+            yield DumpFinding("error", "", "page_in_parts", message, "Give only the file with its newest revisions.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,7 +424,7 @@ class DumpPart:
 
 
 def part_of(path: str) -> DumpPart | None:
-    """Returns the part that a file name describes; None if the name describes none."""
+    """Returns the part that a file name describes, or None."""
     name = base_name(path)
     if found := _REVISIONS.search(name):
         page, first, last = map(int, found.groups())

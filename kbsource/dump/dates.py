@@ -1,5 +1,5 @@
-"""Finds the date of each dump file from its name, its folder or the ``dumpstatus.json`` beside it, and checks that all
-files have the same date; for files without a date, by their revisions.
+"""Finds the date of each dump file from its name, its folder or the ``dumpstatus.json`` in its folder. Checks that all
+files have the same date, and compares files without a date by their revisions.
 
 Files from different dates are not one dump: pages that were moved, merged or deleted in between occur twice or not at
 all.
@@ -22,7 +22,7 @@ from kbsource.errors import SetupError
 from kbsource.files import base_name
 
 MOST_DAYS_LATER = timedelta(days=14)
-"""Latest time after its date at which a dump may still include revisions, because the next dump starts then."""
+"""How long after its date a dump may still contain new revisions, because the next dump starts then."""
 _IN_NAME = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)(?=[-.])")
 _OF_FOLDER = re.compile(r"(?:\A|[/_-])(\d{4})-?(\d\d)-?(\d\d)\Z")
 
@@ -50,7 +50,7 @@ def day_of(path: str) -> DumpDay | None:
     The file's own name is used first, then the names of the files in ``dumpstatus.json``, then the name of its folder.
 
     Raises:
-        SetupError: the ``dumpstatus.json`` beside it does not have the published form.
+        SetupError: the ``dumpstatus.json`` in its folder does not have the published form.
     """
     if (written := written_date(path)) is not None and (day := _day(written)) is not None:
         return DumpDay(day, "its name")
@@ -91,7 +91,9 @@ def two_days(paths: Iterable[str]) -> str:
             first = path, found
         elif first[1].day != found.day:
             both = ((base_name(name), *own) for name, own in (first, (path, found)))
-            return " and ".join(f"{name} is of {day.isoformat()} (by {source})" for name, day, source in both)
+            return " and ".join(
+                f"{name} is from {day.isoformat()} (according to {source})" for name, day, source in both
+            )
     return ""
 
 
@@ -102,7 +104,7 @@ def check_one_day(paths: Iterable[str]) -> None:
         SetupError: two files have different dates; the message names them.
     """
     if said := two_days(paths):
-        raise SetupError(f"{said}: that is not one dump. Give the files of one day.")
+        raise SetupError(f"{said}, so the files do not belong to one dump. Give files that have the same date.")
 
 
 _LEAST_CHANCE = 1e-6
@@ -123,7 +125,7 @@ def check_revision_days(days: Mapping[str, Mapping[str, int]], undated: Collecti
     the probability is below one in a million that this many pages are all unchanged. A few pages prove nothing.
 
     Raises:
-        SetupError: a file is of an earlier dump than others.
+        SetupError: a file belongs to an earlier dump than others.
     """
     if len(days) < 2:
         return
@@ -143,7 +145,8 @@ def check_revision_days(days: Mapping[str, Mapping[str, int]], undated: Collecti
         share = n_later / (total.total() - n_pages + 1)
         if share >= _LEAST_SHARE and n_pages * math.log1p(-share) < math.log(_LEAST_CHANCE):
             raise SetupError(
-                f"{latest} has revisions up to {last}, but {file} has none after {first}, and {share:.0%} of the pages "
-                "in the other files changed later: that is not one dump. Give the files of one day. If they are of one "
-                "day, write it into their names, as in enwiki-20260101-pages-articles1.xml.bz2."
+                f"{latest} has revisions up to {last}, but {file} has none after {first}, and {share:.0%} of the "
+                f"pages in the other files changed later, so the files do not belong to one dump. Give files that "
+                f"have the same date. If they do, write the date into their names, as in "
+                f"enwiki-20260101-pages-articles1.xml.bz2."
             )

@@ -4,8 +4,8 @@ was made from.
 A file is hashed as a whole, for the manifest, and in blocks. Any later reader, on any machine, reads whole blocks and
 compares them. The bytes read are therefore the bytes hashed, wherever a range begins and however far it looks ahead.
 
-Published sizes and checksums are stored beside the files. Source: https://dumps.wikimedia.org/<wiki>/<date>/ (md5sums,
-sha1sums, dumpstatus.json) and the Content File Exports (SHA256SUMS), as published in 2026.
+Sizes and checksums are published in the same folder as the files. Source: https://dumps.wikimedia.org/<wiki>/<date>/
+(md5sums, sha1sums, dumpstatus.json) and the Content File Exports (SHA256SUMS), as published in 2026.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ class _CheckedBytes(RangesFile):
             start = number * _DIGEST_BYTES
             if _digest(block) != self._hashed.blocks[start : start + _DIGEST_BYTES]:
                 raise DataError(
-                    f"{self._path} changed while it was read, so nothing was released. Run the command again once "
-                    "nothing writes to it."
+                    f"{self._path} changed while it was read, so no release was made. Run the command again when "
+                    f"nothing writes to the file."
                 )
             self._held = number, memoryview(block)
         return self._held[1]
@@ -142,7 +142,7 @@ class PublishedFile:
 
 
 def find_published(path: str) -> PublishedFile:
-    """Returns the facts about a file from the lists beside it.
+    """Returns the facts about a file from the lists in its folder.
 
     Raises:
         SetupError: a list cannot be read.

@@ -1,7 +1,7 @@
 """Reads the lines of byte ranges of line-based files.
 
-A line belongs to the range that contains the newline before it, so a reader that starts in the middle needs to know
-nothing about what came before.
+A line belongs to the range that contains the newline before it. A reader that starts in the middle therefore needs no
+information about the text before its range.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Line(NamedTuple):
 
 
 def compression_alone(path: str, files: Files) -> tuple[Compression, bool]:
-    """Returns the compression of a file that is not an array, for ``plan_lines``.
+    """Returns the compression of a file that is not an array. Use it as ``form`` of ``plan_lines``.
 
     Raises:
         SetupError: the file is empty, or has an unsupported format.
@@ -62,8 +62,8 @@ def plan_lines(
 ) -> list[LineRange]:
     """Returns the ranges of the files, in the given order of the files and from start to end.
 
-    A file whose compression is not splittable is a single range. ``form`` returns the compression of a
-    file, and whether it is an array.
+    A file whose compression is not splittable is a single range. ``form`` returns the compression of a file, and
+    whether the file is an array.
 
     Raises:
         SetupError: ``form`` raised it.
@@ -94,10 +94,10 @@ def read_lines(
     """Reads the non-empty lines of a range, and a BadRecord for everything that cannot be read, in order.
 
     Concatenating the lines of all ranges of a file gives the same lines as a single range over the whole file, wherever
-    the cuts are. A line longer than ``max_bytes`` is rejected. ``key_of`` returns the key of a line that is cut, from
-    its beginning. ``on_progress`` receives the number of stored bytes of the range read since its last call; the sum is
-    the size of the range. ``on_damage`` receives, for each damage, the number of stored bytes it made unreadable.
-    ``unpack`` takes the content out of the file's segments, for an archive that is a single range.
+    the file is cut. A line longer than ``max_bytes`` is rejected. ``key_of`` returns the key of a line that damage cuts
+    off, from the beginning of the line. ``on_progress`` receives the number of stored bytes of the range read since its
+    last call; the sum is the size of the range. ``on_damage`` receives, for each damage, the number of stored bytes
+    that cannot be read. ``unpack`` extracts the content from an archive that is a single range.
 
     Reasons of the BadRecords (stage ``read``): ``line_cut``, ``line_too_large``, and for the file: those of
     ``DAMAGES``, ``trailing_garbage``, ``truncated_dump``.
@@ -139,7 +139,7 @@ class _Splitter:
         for item in items:
             if isinstance(item, Damage):
                 if self._parts:
-                    yield self._bad("line_cut", "the file is damaged right after it")
+                    yield self._bad("line_cut", "the file is damaged directly after this line")
                 self._parts = None
                 if item.owner >= self._end:
                     return

@@ -68,7 +68,9 @@ def check_characters(data: bytes) -> None:
 
 
 def page_key(data: bytes) -> str:
-    """Returns the page id, else the title, found at the start of a page's XML, however broken; else ""."""
+    """Returns the page id found at the start of a page's XML, even if the XML is broken. Without an id, returns the
+    title; without a title, an empty string.
+    """
     end = _KEY_END.search(data)
     head = data[: end.start()] if end else data
     if found := _KEY_ID.search(head):
@@ -221,7 +223,9 @@ def _text_absence(attributes: dict[str, str], *, is_empty: bool) -> str:
 
 
 class PageAssembler:
-    """Builds RawPages from the parts read: selects the revision, determines the namespace, checks the text."""
+    """Builds a RawPage from the parts that were read: selects the revision, determines the namespace, and checks the
+    text.
+    """
 
     def __init__(self, site: Site, *, file: str, as_of: str | None, text_namespaces: frozenset[int] | None) -> None:
         """Prepares for one file; see ``reader.read_range`` for the arguments."""
@@ -235,7 +239,7 @@ class PageAssembler:
         return self._as_of is not None and revision.timestamp > self._as_of
 
     def newer(self, best: Revision | None, revision: Revision) -> Revision | None:
-        """Returns the revision of the two to use: the newest that is not later than ``as_of``."""
+        """Returns which of two revisions to use: the newest that is not later than ``as_of``."""
         if self.is_later(revision):
             return best
         if best is None or (revision.timestamp, revision.revision_id) > (best.timestamp, best.revision_id):
@@ -258,7 +262,7 @@ class PageAssembler:
             RecordError: ``missing_field`` (revision), ``no_revision_as_of``, ``text_deleted`` or ``text_missing``.
         """
         if best is None and has_later:
-            raise RecordError("no_revision_as_of", f"all revisions are after {self._as_of}")
+            raise RecordError("no_revision_as_of", f"all revisions are later than {self._as_of}")
         if best is None:
             raise RecordError("missing_field", "revision")
         namespace = self.namespace(head)

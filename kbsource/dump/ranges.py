@@ -32,7 +32,9 @@ BROKEN_ENDS = {
         if codec.damage
     },
 }
-"""How content ends too early, by the damage at its very end; "" if it is reported as damage itself."""
+"""How content that ends too early ends, by the damage at its very end; an empty string if the damage is reported
+separately.
+"""
 _NUMBERS = re.compile(r"(\d+)")
 # Files that are published beside dumps and match the same patterns.
 _COMPANION = re.compile(
@@ -133,20 +135,23 @@ def expand_paths(
 
 
 def from_root(paths: Sequence[str]) -> list[str]:
-    """Returns the files with absolute paths, for workers that run elsewhere; counts are kept by file name.
+    """Returns the files with absolute paths, for workers that run in other folders. The names must differ, because
+    counts are listed by file name.
 
     Raises:
         SetupError: two files have the same name.
     """
     repeated = [name for name, count in Counter(map(base_name, paths)).items() if count > 1]
     if repeated:
-        raise SetupError(f"{repeated[0]} is given from two folders; counts are kept by name, so rename one of them.")
+        raise SetupError(
+            f"two files are called {repeated[0]}, and the counts of inputs are listed by file name; "
+            f"rename one of the files."
+        )
     return [absolute(path) for path in paths]
 
 
 def range_size(n_bytes: int, wanted: int | None = None) -> int:
-    """Returns the number of bytes per range: ``wanted``, else a size that suits a dump of that size; depends on nothing
-    else.
+    """Returns the number of bytes per range: ``wanted``, or else a size that depends only on the size of the dump.
 
     Raises:
         SetupError: the ranges would be so small that planning and finishing them takes longer than reading them.
@@ -154,8 +159,8 @@ def range_size(n_bytes: int, wanted: int | None = None) -> int:
     if wanted is not None:
         if (n_ranges := -(-n_bytes // wanted)) > MOST_RANGES:
             raise SetupError(
-                f"--range-bytes is {wanted}: {n_bytes:,} bytes would be read in {n_ranges:,} ranges. Give at least "
-                f"{-(-n_bytes // MOST_RANGES)}, or leave it out."
+                f"--range-bytes is {wanted}, which splits {n_bytes:,} bytes into {n_ranges:,} ranges. Give at least "
+                f"{-(-n_bytes // MOST_RANGES)}, or leave the option out."
             )
         return wanted
     return min(MAX_RANGE_BYTES, max(MIN_RANGE_BYTES, -(-n_bytes // RANGES_WANTED)))
@@ -172,7 +177,7 @@ def natural_key(path: str) -> tuple[tuple[int, int | str], ...]:
 
 
 class RangeReading:
-    """Observes a range while its content is read: how much of it was read, and how it ends."""
+    """Observes how much of a range has been read, and how its content ends."""
 
     def __init__(self, of: FileRange, on_progress: Callable[[int], None] | None, *, encoding: str = UTF8) -> None:
         self._of, self._on_progress = of, on_progress
@@ -183,7 +188,7 @@ class RangeReading:
         self._damage: str | None = None
 
     def watch(self, items: Iterable[Piece | Damage]) -> Iterator[Piece | Damage]:
-        """Passes the items through unchanged."""
+        """Passes the items on unchanged."""
         for item in items:
             if isinstance(item, Damage):
                 self._damage = item.reason

@@ -37,12 +37,12 @@ def read_range(
     """Reads the pages that begin in a range, and a BadRecord for everything that cannot be read, in order.
 
     Concatenating the output of all ranges of a file gives the same output as a single range over the whole file,
-    wherever the cuts are. ``text_namespaces`` changes only which texts are empty, not the pages and rejects.
+    wherever the file is cut. ``text_namespaces`` does not change the pages and rejects, only which texts are empty.
 
-    ``as_of`` selects the newest revision of each page that is not later, such as ``2019-08-01T00:00:00Z``; None for the
-    newest. Pages outside ``text_namespaces`` get an empty text; None reads all texts. ``on_progress`` and ``on_damage``
-    are as for ``lines.read_lines``. Pages of more than ``whole_bytes`` are read revision by revision, and a revision of
-    more than ``max_bytes`` is rejected.
+    ``as_of`` is a time such as ``2019-08-01T00:00:00Z``; the newest revision of each page up to this time is selected.
+    None selects the newest revision. Pages outside ``text_namespaces`` get an empty text; None reads all texts.
+    ``on_progress`` and ``on_damage`` are as for ``lines.read_lines``. Pages of more than ``whole_bytes`` are read
+    revision by revision, and a revision of more than ``max_bytes`` is rejected.
 
     Reasons of the BadRecords (stage ``read``): ``page_cut``, ``page_too_large``, ``malformed_xml``, ``xml_entity``,
     ``invalid_characters``, ``missing_field``, ``invalid_field``, ``text_deleted``, ``text_missing`` (the last two only
@@ -119,7 +119,9 @@ def _is_open(of: DumpRange, files: Files, first: bytes) -> bool:
 
 
 def describe_missing_end(tail: bytes, damage: str | None, of: DumpRange) -> str:
-    """Returns how a dump ends too early, from its last bytes and the damage there; "" if it ends as it should."""
+    """Returns how a dump that is truncated ends, from its last bytes and the damage there; an empty string if the dump
+    is complete.
+    """
     name = f"{of.prefix}:" if of.prefix else ""
     last_page = tail.rfind(f"<{name}page".encode("ascii"))
     is_ended = not of.has_root or re.search(rf"</{name}mediawiki\s*>".encode("ascii"), tail[last_page + 1 :])

@@ -1,4 +1,4 @@
-"""The ceiling on the share of a dump that may be unusable."""
+"""The maximum share of a dump that may be unusable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from kbsource.errors import DataError
 from kbsource.records import BadRecord
 
 LEAST_FALLBACKS = 10
-"""Number of articles that may always fall back, because a thousandth of a small wiki is less than one article."""
+"""Number of articles that may always be extracted by the fallback, because a thousandth of a small wiki is less than
+one article.
+"""
 TRUNCATED = "truncated_dump"
 SHOWN = 3
 """Number of rejected records shown if a ceiling is exceeded."""
@@ -43,7 +45,7 @@ def check_rejects(
     loss: Mapping[str, int] | None = None,
     first: Iterable[BadRecord] = (),
 ) -> None:
-    """Checks that not too much of a dump was unusable.
+    """Checks that the rejected share of a dump is not too large.
 
     ``n_rejected`` counts pages and damaged parts, by reason. ``max_share`` is the highest share of the ``n_pages`` read
     that may be rejected. With ``allow_truncated``, a truncated dump is accepted, and so is what each truncation cuts:
@@ -55,8 +57,8 @@ def check_rejects(
     """
     if n_rejected[TRUNCATED] and not allow_truncated:
         raise DataError(
-            f"Truncated files of the dump: {n_rejected[TRUNCATED]}. Fetch them again, or give "
-            "--allow-truncated to build from what can be read."
+            f"Truncated files of the dump: {n_rejected[TRUNCATED]}. Download them again, or give --allow-truncated to "
+            f"build from the readable part."
         )
     total = sum(n_rejected.values())
     if allow_truncated:
@@ -69,7 +71,7 @@ def check_rejects(
         lost = f", and about {n_lost} more lost in {loss[DAMAGED_BYTES]} damaged bytes" if loss else ""
         raise DataError(
             f"{total} of {n_pages} {what} rejected{lost}, {share:.3%}; the ceiling is {max_share:.3%} "
-            f"(by reason: {reasons}). If the dump is as expected, raise --max-rejects to at least "
+            f"(by reason: {reasons}). If this is acceptable, raise --max-rejects to at least "
             f"{rounded_up(share)}.{first_text(first)}"
         )
 
@@ -108,14 +110,15 @@ def check_fallbacks(statuses: Mapping[str, int], first: Iterable[tuple[int, str,
     share = n_fallbacks / n_articles
     reasons = ", ".join(f"{n} {status}" for status, n in statuses.items() if status != "ok")
     raise DataError(
-        f"{n_fallbacks} of {n_articles} articles fell back to the simplest extraction ({reasons}), {share:.3%}; the "
-        f"ceiling is {max_share:.3%}. The first: {named_fallbacks(first)}. If that is what you expect, raise "
+        f"{n_fallbacks} of {n_articles} articles were extracted in the simplest way because the parser failed "
+        f"({reasons}): {share:.3%}; the ceiling is {max_share:.3%}. The first are {named_fallbacks(first)}. If this "
+        f"is acceptable, raise "
         f"--max-fallbacks to at least {rounded_up(share)}."
     )
 
 
 def named_fallbacks(first: Iterable[tuple[int, str, str]]) -> str:
-    """Returns the first pages that fell back, for people to read.
+    """Formats the first pages that the fallback extracted, for people to read.
 
     >>> named_fallbacks([(12, "Anarchism", "fallback_error")])
     'Anarchism (page 12, fallback_error)'

@@ -1,4 +1,4 @@
-"""Reads the head of a dump: schema version, encoding, and the facts about the wiki.
+"""Reads the head of a dump: schema version, encoding, and facts about the wiki.
 
 Source: https://www.mediawiki.org/wiki/Help:Export and the export-0.3 to export-0.11 schemas.
 """
@@ -61,7 +61,7 @@ _DBNAME_SUFFIX = re.compile(r"wik(?:i|tionary|ibooks|inews|iquote|isource|iversi
 
 @dataclass(frozen=True, slots=True)
 class DumpHeader:
-    """The content of a dump file's head."""
+    """The content of the head of a dump file."""
 
     site: Site  #: facts about the wiki; without siteinfo, those in the root element and the file name
     schema_version: str | None  #: version of the export schema, ``0.11``; None if the file lacks it
@@ -93,7 +93,8 @@ def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
     root = _ROOT.search(bare)
     if root is None and page is None:
         raise SetupError(
-            f"{path} is not a MediaWiki XML dump: neither <mediawiki> nor <page> in its first {len(head):,} bytes. "
+            f"{path} is not a MediaWiki XML dump: it has neither <mediawiki> nor <page> in its first {len(head):,} "
+            f"bytes. "
             "Give the pages-articles file (.xml, or compressed: .bz2, .gz, .zst, .xz) of a dump, or a snapshot of HTML."
         )
     attributes = {
@@ -105,7 +106,7 @@ def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
     if version is not None and version not in SCHEMA_VERSIONS and not allow_unknown_schema:
         raise SetupError(
             f"{path} has the unknown export schema {version} (known: 0.3 to 0.11). "
-            "Use a newer kbsource, or allow unknown schemas, to read it as 0.11."
+            "Use a newer version of kbsource, or allow unknown schemas to read it as 0.11."
         )
     siteinfo = _SITEINFO.search(bare)
     prefix = (root or page)[1]  # type: ignore[index]  # one of the two was found, see above
@@ -180,7 +181,8 @@ def _first_record(path: str, compression: Compression, form: Form) -> ArticleRec
             except RecordError as error:
                 why = why or str(error)
     raise SetupError(
-        f"{path} is not a snapshot of HTML: no article record in its first lines ({why or 'it has no line'}). Give a "
+        f"{path} is not a snapshot of HTML: there is no article record in its first lines "
+        f"({why or 'it has no line'}). Give a "
         "file of JSON lines with name, identifier and article_body, or a tar archive of such files."
     )
 
@@ -220,7 +222,10 @@ def _site(siteinfo: bytes | None, lang: str, path: str, prefix: bytes) -> Site:
             continue
         key = element.get("key", "")
         if not re.fullmatch(r"-?\d+", key):
-            raise SetupError(f"{path}: the <siteinfo> names a namespace by {key!r}, not by a number.")
+            raise SetupError(
+                f"{path}: the <siteinfo> has a namespace with the key {key!r}, which is not a number. "
+                f"Download the file again."
+            )
         namespaces[int(key)] = element.text or ""
     dbname = facts.get("dbname") or dbname_of_base(facts.get("base", "")) or dbname
     return Site(
@@ -235,8 +240,8 @@ def _site(siteinfo: bytes | None, lang: str, path: str, prefix: bytes) -> Site:
 
 
 def dbname_of_base(base_url: str) -> str:
-    """Returns the database name of the wiki at an address, because dumps up to schema 0.8 do not contain it; empty for
-    other wikis.
+    """Returns the database name of the wiki at an address; an empty string for other wikis. Dumps up to schema 0.8 do
+    not contain this name.
 
     >>> dbname_of_base("http://it.wikipedia.org/wiki/Pagina_principale"), dbname_of_base("https://mini.example.org/wiki/A")
     ('itwiki', '')
@@ -249,7 +254,9 @@ def dbname_of_base(base_url: str) -> str:
 
 
 def language_of_dbname(dbname: str) -> str:
-    """Returns the language code in a database name: ``zh_min_nanwiki`` -> ``zh-min-nan``; otherwise empty."""
+    """Returns the language code in a database name: ``zh_min_nanwiki`` -> ``zh-min-nan``; an empty string if there is
+    none.
+    """
     found = _DBNAME_SUFFIX.search(dbname)
     return dbname[: found.start()].replace("_", "-") if found else ""
 
@@ -274,7 +281,7 @@ class _General(msgspec.Struct, frozen=True):
 
 
 class Siteinfo(msgspec.Struct, frozen=True):
-    """The part of the response to ``api.php?action=query&meta=siteinfo`` that is read, its ``query``."""
+    """The response to ``api.php?action=query&meta=siteinfo``: the parts of its ``query`` that are used."""
 
     general: _General = _General()
     namespaces: dict[int, _Entry] = {}
@@ -288,7 +295,7 @@ class _Answer(msgspec.Struct, frozen=True):
 def read_siteinfo_json(path: str) -> Siteinfo:
     """Reads the response of ``api.php?action=query&meta=siteinfo``, plain or gzipped.
 
-    Beside a dump, the file is called ``…-siteinfo-namespaces.json.gz``. It contains the aliases that ``<siteinfo>``
+    Wikimedia publishes it with a dump as ``…-siteinfo-namespaces.json.gz``. It contains the aliases that ``<siteinfo>``
     lacks.
 
     Raises:

@@ -37,11 +37,11 @@ def read_snapshot(
     on_damage: Callable[[int], None] | None = None,
     max_bytes: int = MAX_RECORD_BYTES,
 ) -> Iterator[RawPage | BadRecord]:
-    """Reads the pages that begin in a range, in order, each followed by the redirects to it; and a BadRecord for
-    everything that cannot be read.
+    """Reads the pages that begin in a range, in order, each followed by the redirects to it. Also yields a BadRecord
+    for everything that cannot be read.
 
-    Arguments are as for ``reader.read_range``, and ranges may be joined in the same way. A redirect that a record only
-    lists has no page id, so ``listed_redirect_id`` makes one.
+    The arguments are the same as for ``reader.read_range``, and the output of ranges can be joined in the same way. A
+    redirect that a record only lists has no page id, so it gets a number from ``listed_redirect_id``.
 
     Reasons of the BadRecords (stage ``read``): ``malformed_json``, ``missing_field``, ``invalid_field``,
     ``text_deleted``, ``html_empty``, ``ids_disagree``, ``no_revision_as_of``, and those of ``lines.read_lines``.
@@ -56,7 +56,7 @@ def read_snapshot(
         try:
             page = _page(record, site, text_namespaces, file=file, offset=offset)
             if as_of is not None and page.timestamp > as_of:
-                raise RecordError("no_revision_as_of", f"the revision is of {page.timestamp}")
+                raise RecordError("no_revision_as_of", f"the revision is from {page.timestamp}")
         except RecordError as error:
             yield bad_record("read", record, error, file=file, offset=offset)
             continue
@@ -73,8 +73,8 @@ def read_records(
     on_damage: Callable[[int], None] | None = None,
     max_bytes: int = MAX_RECORD_BYTES,
 ) -> Iterator[tuple[ArticleRecord, int] | BadRecord]:
-    """Reads the records that begin in a range, in order, each with its offset; a BadRecord for every line that is not a
-    record.
+    """Reads the records that begin in a range, in order, each with its offset. Also yields a BadRecord for every line
+    that is not a record.
 
     Arguments and reasons are those of ``read_snapshot``.
     """
@@ -99,7 +99,7 @@ def read_records(
 
 
 def bad_record(stage: str, record: ArticleRecord | None, error: RecordError, *, file: str, offset: int) -> BadRecord:
-    """Returns the row of a record that cannot be used; None is a record that cannot be read."""
+    """Returns the BadRecord for a record that cannot be used. ``record`` is None if the line cannot be read."""
     key = "" if record is None else str(record.identifier or record.name)
     return BadRecord(stage, key, error.reason, error.detail[:_DETAIL_CHARS], file, offset)
 

@@ -25,7 +25,7 @@ _KEY_BYTES = 4096
 
 
 class PagePart(NamedTuple):
-    """A page or a part of it.
+    """A page, or a part of a large page.
 
     Attributes:
         kind: ``page``: a whole page. For a large page: ``outer`` (the parts outside its revisions), ``revision``, and
@@ -89,7 +89,7 @@ class PageSplitter:
     def split(self, items: Iterable[Piece | Damage]) -> Iterator[PagePart | Damage]:
         """Iterates over the pages and the damage that the range owns, in order.
 
-        It reads past the end of the range until its last page ends.
+        It reads past the end of the range to the end of the last page that begins in the range.
         """
         for item in items:
             if isinstance(item, Damage):

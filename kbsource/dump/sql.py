@@ -61,11 +61,11 @@ def read_page_props(
     """Reads (page_id, name, value) from a ``.sql`` file, plain or compressed, in the order of the file.
 
     A row that cannot be read is yielded as a BadRecord (stage ``read``, reasons ``malformed_row`` and
-    ``invalid_field``), a truncated file as ``truncated_sql``, and damage as one of ``DAMAGES``. All
-    but ``invalid_field`` have their offset in the decompressed bytes.
+    ``invalid_field``), a truncated file as ``truncated_sql``, and damage as one of ``DAMAGES``. The offset of
+    ``invalid_field`` is unknown; all others have an offset in the decompressed bytes.
 
-    ``names`` selects properties (``wikibase_item``, ``disambiguation``, …); None for all. Some others have binary
-    values, whose bytes that are not valid UTF-8 become surrogates.
+    ``names`` selects properties (``wikibase_item``, ``disambiguation``, …); None for all. Some properties have binary
+    values; their bytes that are not valid UTF-8 become surrogates.
 
     Raises:
         SetupError: the file is not a dump of a single table, or its table lacks one of these columns.

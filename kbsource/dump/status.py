@@ -1,4 +1,4 @@
-"""Reads ``dumpstatus.json``, which is published beside the files of a dump: its jobs, and the files they wrote.
+"""Reads ``dumpstatus.json``, which is published with the files of a dump and lists its jobs and their files.
 
 Source: https://dumps.wikimedia.org/<wiki>/<date>/dumpstatus.json, as published in 2026.
 """
@@ -17,7 +17,7 @@ _Line = Annotated[str, msgspec.Meta(max_length=200, pattern=r"\A[^\x00-\x1f\x7f]
 
 
 class StatusFile(msgspec.Struct, frozen=True):
-    """A file of a job; a file of an unfinished job may have neither size nor hashes."""
+    """A file of a job. A file of an unfinished job may lack its size and hashes."""
 
     size: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)] | None = None
     md5: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-fA-F]{32}\Z")] | None = None

@@ -46,7 +46,7 @@ def common_words(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]
     ]
     if len(places[0]) * len(places[1]) > MOST_PAIRS:
         n_words = " and ".join(f"{len(own):,}" for own in places)
-        raise RecordError("page_too_large", f"{n_words} words would have to be compared")
+        raise RecordError("page_too_large", f"comparing {n_words} words would take too long")
     left, right = ([text[at] for at in own] for text, own in zip((old, new), places, strict=True))
     return [
         *((at, at) for at in range(n_first)),

@@ -1,4 +1,4 @@
-"""Compares the text that is made of a page's wikitext with the text that readers see, word by word and link by link."""
+"""Compares the text extracted from a page's wikitext with the text that readers see, word by word and link by link."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from kbsource.html.text_runs import HtmlRunReader, TextRun
 from kbsource.records import Element
 from kbsource.runtime.beat import Beat
 from kbsource.site import Site
+from kbsource.titles import split_namespace
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 
 TEXT = "text"
-"""Kind of a missing word that is written on the page itself, outside of templates."""
+"""Kind of a missing word that is written on the page itself, not in a template."""
 NOT_SEEN = "not_seen"
-"""Kind of a missing word from a call that the wikitext parser did not meet."""
+"""Kind of a missing word from a template call that the wikitext parser did not find."""
 UNDEFINED = frozenset({"unknown", NOT_SEEN})
-"""Kinds of missing words whose templates neither the snapshot nor a rule defines."""
+"""Kinds of missing words from templates that neither the snapshot nor a rule defines."""
 
 _FORMULA = "\x01"
 _HAS_FORMULAS = re.compile(r"mw:Extension/(?:math|chem|ce)\b|mwe-math-element|<math\b")
@@ -76,7 +77,7 @@ def _words_with_templates(runs: Iterable[TextRun], *, has_formulas: bool) -> Ite
 
 
 class Missing(NamedTuple):
-    """Words of a page, one after another, that the wikitext's text lacks."""
+    """A run of consecutive words of a page that are missing in the text from the wikitext."""
 
     template: str  #: as in ``TextRun``
     kind: str  #: outcome of the template in the wikitext, ``TEXT`` or ``NOT_SEEN``
@@ -85,10 +86,10 @@ class Missing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageComparison:
-    """The words and links of a page, and how many of them the text made of its wikitext has.
+    """The number of words and links on a page, and how many of them the text from its wikitext contains.
 
-    Words are those of the running text, without the title, tables and infoboxes. Links are those to articles, each
-    with its target and its text.
+    Words are those of the running text, without the title, tables and infoboxes. Links are links to articles, each with
+    its target and its text.
     """
 
     title: str
@@ -105,7 +106,7 @@ class PageComparison:
 
     @property
     def differing(self) -> int:
-        """Words of the page that were not found, and words that are not on the page."""
+        """Number of words that differ: words of the page that were not found, and words that are not on the page."""
         return self.words + self.own_words - 2 * self.found
 
 
@@ -115,12 +116,13 @@ def compare_page(
     runs: Sequence[TextRun],
     own: ParsedText,
     *,
+    site: Site,
     has_formulas: bool = False,
     with_lines: bool = False,
 ) -> PageComparison:
     """Compares the content of a page, read from its HTML, with the content read from its wikitext.
 
-    ``with_lines`` adds both texts, side by side.
+    With ``with_lines``, the result contains both texts side by side.
 
     Raises:
         RecordError: as for ``common_words``.
@@ -139,7 +141,7 @@ def compare_page(
         for name, start, end in _gaps(is_found, templates)
     ]
     undefined = [at for at, name in enumerate(templates) if kinds[name] in UNDEFINED]
-    links, own_links = _links_of(page, title), _links_of(own, title)
+    links, own_links = _links_of(page, title, site), _links_of(own, title, site)
     lines: Iterable[LinePair] = ()
     if with_lines:
         split = partial(words_of, has_formulas=has_formulas)
@@ -197,18 +199,18 @@ def _gaps(is_found: bytearray, templates: Sequence[str]) -> Iterator[tuple[str, 
         start = end
 
 
-def _links_of(page: ParsedText, title: str) -> Counter[tuple[str, str]]:
+def _links_of(page: ParsedText, title: str, site: Site) -> Counter[tuple[str, str]]:
     """Returns how often each link to an article occurs in the running text, by its target and its words."""
     return Counter(
-        (anchor.target.title or title, " ".join(_plain(anchor.text, has_formulas=False).split()))
+        (anchor.target_title or title, " ".join(_plain(anchor.text, has_formulas=False).split()))
         for anchor in page.anchors
-        if not anchor.target.namespace and anchor.target.kind == "page"
+        if not split_namespace(anchor.target_title, site)[0]
     )
 
 
 @dataclass(slots=True)
 class TemplateLoss:
-    """The missing words of a template that had one outcome."""
+    """The missing words of a template with one outcome."""
 
     words: int = 0
     pages: int = 0
@@ -253,11 +255,13 @@ class TextCheck:
                 heappushpop(self._heap, entry)
 
     def worst(self) -> list[PageComparison]:
-        """Returns the pages that differ most, the worst first."""
+        """Returns the pages that differ most, in descending order."""
         return [page for *_, page in sorted(self._heap, reverse=True)]
 
     def losses(self) -> list[tuple[str, str, TemplateLoss]]:
-        """Returns the templates with missing words: name, kind, and what is missing, most words first."""
+        """Returns the templates with missing words: name, kind, and the missing words. Templates with most missing
+        words come first.
+        """
         found = [(name, kind, loss) for (name, kind), loss in self.templates.items()]
         return sorted(found, key=lambda entry: (-entry[2].words, entry[:2]))
 
@@ -272,7 +276,7 @@ class PageComparer:
 
     def __init__(self, site: Site, *, with_lines: bool = False) -> None:
         self._html, self._wikitext = HtmlRunReader(site), WikitextParser(site)
-        self._with_lines = with_lines
+        self._site, self._with_lines = site, with_lines
 
     def compare(self, paired: PairedPage) -> PageComparison:
         """Returns the comparison of a page.
@@ -284,7 +288,7 @@ class PageComparer:
         page, runs = self._html.parse(paired.html, title=title)
         own = self._wikitext.parse(paired.wikitext, title=title, timestamp=paired.timestamp)
         formulas = has_formulas(paired.html)
-        return compare_page(title, page, runs, own, has_formulas=formulas, with_lines=self._with_lines)
+        return compare_page(title, page, runs, own, site=self._site, has_formulas=formulas, with_lines=self._with_lines)
 
 
 def has_formulas(html: str) -> bool:
@@ -295,7 +299,7 @@ def has_formulas(html: str) -> bool:
 def check_text(paths: Sequence[str], *, n_worst: int, with_lines: bool = False, **limits: Any) -> TextCheck:
     """Compares the wikitext and the HTML of every article in the files of a snapshot.
 
-    ``with_lines`` keeps both texts of the worst pages. ``limits`` are further arguments of ``process_pairs``, whose
+    ``with_lines`` includes both texts of the pages that differ most. ``limits`` are passed to ``process_pairs``, whose
     errors are raised.
     """
     check = TextCheck(n_worst)
@@ -316,7 +320,7 @@ def _comparer(site: Site) -> Callable[[PairedPage], PageComparison]:
 
 
 def compare_lines_task(task: dict[str, Any], beat: Beat) -> Any:
-    """Does the same with both texts."""
+    """Compares a page as ``compare_task`` does, and returns both texts."""
     return processed(task, beat, _line_comparer)
 
 

@@ -1,4 +1,4 @@
-"""Classifies the elements of a rendered page: blocks, lists, boxes beside the text, and elements without text."""
+"""Classifies the elements of a rendered page: blocks, lists, boxes next to the text, and elements without text."""
 
 from __future__ import annotations
 

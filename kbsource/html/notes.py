@@ -141,7 +141,7 @@ class PageNotes:
         return numbers
 
     def set_order(self) -> None:
-        """Passes on the order of the notes; call it after all of them are recorded."""
+        """Records the order of the notes. Call it after all notes are recorded."""
         self.references.set_order("".join(map(number_mark, self._order)))
 
     def _content(self, note: etree._Element) -> str:

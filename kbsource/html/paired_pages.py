@@ -1,5 +1,5 @@
-"""Processes the articles of a snapshot, with HTML and wikitext, each in a guarded process: a page that hangs, crashes
-or exhausts memory costs its own row only.
+"""Processes the articles of a snapshot, with HTML and wikitext, in a guarded process. If a page hangs, crashes or
+exhausts memory, only this page is lost.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PairedPage(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class RecordCounts:
-    """What became of the records of a snapshot."""
+    """Counts of the records of a snapshot by outcome."""
 
     records: int = 0  #: read, and not rejected
     pages: int = 0  #: processed
@@ -71,15 +71,15 @@ def process_pairs(
     memory_bytes: int | None = MEMORY_BYTES,
     on_progress: Callable[[int], None] | None = None,
 ) -> Iterator[T]:
-    """Iterates over what a function makes of every article in the files of a snapshot, which are read in order.
+    """Iterates over the results of a function for every article in the files of a snapshot, which are read in order.
 
-    A page that is no article, or lacks HTML, or wikitext if it is needed, is skipped. A record that cannot be used is
-    rejected.
+    A page is skipped if it is not an article, has no HTML, or has no wikitext although ``needs_wikitext`` is set. A
+    record that cannot be used is rejected.
 
     Args:
         function: ``module:name`` of a function of (task, Beat) that calls ``processed``.
-        result: type of its results, as ``msgspec.convert`` makes them.
-        counts: what became of the records is added to it.
+        result: type of the function's results. Results are converted with ``msgspec.convert``.
+        counts: receives the counts of the records.
         needs_wikitext: skip pages without wikitext.
         page_timeout_s: maximum seconds per page; None for no limit.
         memory_bytes: maximum memory of the process; None for no limit.
@@ -123,7 +123,7 @@ def _site_of(paths: Sequence[str]) -> Site:
     for path, header in headers.items():
         if header.form == "xml":
             raise SetupError(
-                f"{path} is a dump of wikitext, which has no HTML to compare with: give a snapshot of article records."
+                f"{path} is a dump of wikitext, which has no HTML to compare with; give a snapshot of article records."
             )
     wikis = sorted({header.site.dbname or header.site.lang for header in headers.values()})
     if len(wikis) > 1:
@@ -171,7 +171,7 @@ def _guarded(guard: Guard, task: dict[str, Any]) -> Any:
 
 
 def processed(task: dict[str, Any], beat: Beat, make: Callable[[Site], Callable[[PairedPage], object]]) -> Any:
-    """Returns what a function makes of the page in a task of ``process_pairs``, or why there is nothing.
+    """Returns the result of a function for the page in a task of ``process_pairs``, or the reason why there is none.
 
     Args:
         make: returns the function for a wiki; called once per process.

@@ -3,13 +3,12 @@
 Two forms are read: documents of Parsoid, and the output of MediaWiki's older parser. Source:
 https://www.mediawiki.org/wiki/Specs/HTML/2.8.0.
 
-HTML comes from outside, so any input must be read in linear time: the tree is walked without recursion, and its depth
-and size are limited.
+HTML is untrusted, so every input must be read in linear time: the tree is walked without recursion, and its depth and
+size are limited.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import urllib.parse
 from collections import Counter
@@ -18,6 +17,7 @@ from functools import lru_cache
 from html import unescape
 
 from lxml import etree
+from msgspec.structs import replace
 
 from kbsource.errors import RecordError
 from kbsource.html.elements import (
@@ -49,7 +49,7 @@ from kbsource.wikitext.references import NO_TARGET, References
 from kbsource.wikitext.tags import MAX_LIST_DEPTH, raised_text
 
 MAX_HTML_CHARS = 64 << 20
-"""Length of the longest document that is parsed; the longest pages of Wikipedia have 20 million characters."""
+"""Length of the longest document that is parsed. The longest pages of Wikipedia have 20 million characters."""
 MAX_DEPTH = 2000
 """Maximum nesting depth of elements; deeper documents are refused. Real pages stay below 60."""
 _MOST_SPAN = 1000  # of a cell. Source: the HTML standard
@@ -65,8 +65,8 @@ _TEX_STYLE = re.compile(r"\A\{\\(?:displaystyle|textstyle) (.*)\}\Z", re.DOTALL)
 class HtmlReader:
     """Reads a wiki's rendered pages. It holds caches; create one per process.
 
-    ``has_references`` adds the references, and changes nothing else in the result. A page whose references cannot be
-    read gets no references, which is counted as ``failed``.
+    ``has_references`` adds the references and changes nothing else in the result. If the references of a page cannot be
+    read, the page gets none, and the loss is counted as ``failed``.
     """
 
     def __init__(self, site: Site, *, has_references: bool = False) -> None:
@@ -80,7 +80,8 @@ class HtmlReader:
         self.target = lru_cache(maxsize=1 << 16)(self._target)
 
     def parse(self, html: str, *, title: str, leave_out_references: bool = False) -> ParsedText:
-        """Returns the content of a page; with ``leave_out_references``, as a page whose references cannot be read.
+        """Returns the content of a page. With ``leave_out_references``, the page is treated like a page whose
+        references cannot be read.
 
         Raises:
             RecordError: ``html_too_large``, ``html_too_deep`` or ``html_empty``.
@@ -94,7 +95,7 @@ class HtmlReader:
                 return self._read(root, main, title, References(self._note_kind))
             except PAGE_FAULTS:
                 pass  # without its references, the page may be sound
-        return dataclasses.replace(self._read(root, main, title, None), references=FAILED_REFERENCES)
+        return replace(self._read(root, main, title, None), references=FAILED_REFERENCES)
 
     def _read(
         self, root: etree._Element, main: etree._Element, title: str, references: References | None
@@ -107,7 +108,7 @@ class HtmlReader:
             return content
         anchors = references.take_places(content.anchors, content.elements)
         rows = references.rows(content.elements, self._read_reference)
-        return dataclasses.replace(content, anchors=tuple(anchors), references=rows)
+        return replace(content, anchors=tuple(anchors), references=rows)
 
     def _target(self, href: str) -> tuple[Target, str] | None:
         """Returns the target of an internal link from its address, parsed and as written; None if it is not a page."""
@@ -143,7 +144,7 @@ def parse_html(html: str) -> etree._Element:
         RecordError: as for ``HtmlReader.parse``.
     """
     if len(html) > MAX_HTML_CHARS:
-        raise RecordError("html_too_large", f"{len(html):,} characters, the maximum is {MAX_HTML_CHARS:,}")
+        raise RecordError("html_too_large", f"{len(html):,} characters; the maximum is {MAX_HTML_CHARS:,}")
     if not html.strip():
         raise RecordError("html_empty", "the page has no HTML")
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, no_network=True, remove_pis=True, remove_comments=True)
@@ -198,7 +199,7 @@ _ANY_TAG = re.compile(r"<[^<>]*>")
 def extract_html_fallback(html: str, *, title: str) -> ParsedText:
     """Returns title, headings and every other line that contains a letter as a paragraph, with tags removed.
 
-    As ``extract_fallback`` does for wikitext; tables and references appear in the text, and links are not collected.
+    Works like ``extract_fallback`` for wikitext: tables and references appear in the text, and links are not collected.
     """
     text = ANY_CONTROL.sub("", html[:MAX_HTML_CHARS].encode("utf-8", "replace").decode())
     text = _INVISIBLE.sub(" ", text).replace("\n", " ")

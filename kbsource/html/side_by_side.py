@@ -1,4 +1,6 @@
-"""Puts the lines of a page beside those of the text made of its wikitext, with the words marked that only one has."""
+"""Arranges the lines of a page next to the lines of the text from its wikitext. Marks the words that only one of them
+has.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +15,19 @@ _TOKEN = re.compile(r"(?:\^\([^()]*\)|\S)+")
 _TOKEN_WITH_TEX = re.compile(r"(?:\$[^$\n]+\$|\^\([^()]*\)|\S)+")
 
 Pieces = tuple[tuple[str, bool], ...]
-"""A text in segments, each with whether it is marked."""
+"""A text in segments. Each segment has a flag that tells whether it is marked."""
 WordsOf = Callable[[str], list[str]]
 
 
 class LinePair(NamedTuple):
-    """A line of the page, and the line beside it; None if there is none."""
+    """A line of the page, and the matching line of the other text; None if there is no matching line."""
 
     shown: Pieces | None
     own: Pieces | None
 
     @property
     def differs(self) -> bool:
-        """Whether a word is marked, or a line is alone."""
+        """True if a word is marked, or a line has no match."""
         return self.shown is None or self.own is None or any(is_marked for _, is_marked in self.shown + self.own)
 
 
@@ -53,7 +55,7 @@ def side_by_side(
     *,
     has_formulas: bool,
 ) -> Iterator[LinePair]:
-    """Iterates over the lines of two texts, in order. A line is beside the one that it shares most words with.
+    """Iterates over the lines of two texts, in order. Each line is paired with the line that shares most words with it.
 
     Args:
         shown, own: the lines.

@@ -1,6 +1,6 @@
-"""Pairs each use of a template on a rendered page with the text that readers see and the text that rules make of it.
+"""Pairs the text that readers see for each use of a template on a rendered page with the text that the rules produce.
 
-Rendered pages contain the uses as written, so their wikitext is not needed.
+Rendered pages contain the uses as they were written, so no wikitext is needed.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class PairReader:
         self._html, self._wikitext = HtmlRunReader(site), WikitextParser(site)
 
     def pairs(self, page: PairedPage) -> CallPairs:
-        """Returns the uses in the running text of a page. Uses within other templates, and templates that make a piece
-        of the page together with others, are left out.
+        """Returns the uses in the running text of a page. Leaves out uses inside other templates, and templates that
+        produce a part of the page together with others.
 
         Raises:
             RecordError: as for ``HtmlReader.parse``.
@@ -111,15 +111,16 @@ class TemplatePairs:
 def pair_templates(paths: Sequence[str], *, n_templates: int, n_calls: int, **limits: Any) -> TemplatePairs:
     """Pairs the uses of templates in all articles of a snapshot.
 
-    The rows of ``templates`` have the ``template``, its ``uses``, those that are ``differing``, the ``pages`` with
-    them, and ``calls``: different uses, each with ``call``, ``shown``, ``own``, ``outcome``, ``is_same``, its number of
-    ``uses`` and the first ``page``. Those that differ come first, then the most frequent.
+    The rows of ``templates`` have the ``template``, its ``uses``, the number of uses that are ``differing``, the
+    ``pages`` with these, and ``calls``. The calls are different uses, each with ``call``, ``shown``, ``own``,
+    ``outcome``, ``is_same``, its number of ``uses`` and the first ``page``. Uses that differ come first, then the most
+    frequent.
 
     Memory is bounded; uses are collected on disk.
 
     Args:
         n_templates: maximum number of templates to return.
-        n_calls: maximum number of calls of each.
+        n_calls: maximum number of calls of each template.
         limits: further arguments of ``process_pairs``, whose errors are raised.
     """
     counts = RecordCounts()

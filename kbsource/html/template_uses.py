@@ -1,4 +1,4 @@
-"""Counts the uses of templates on a rendered page, with the characters that each shows in the text and loses."""
+"""Counts the uses of templates on a rendered page, and the characters that each use shows and loses in the text."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class _Group(NamedTuple):
 class TemplateUses:
     """The uses of templates on one page.
 
-    A use is ``expanded``, or ``dropped`` if the text has nothing of it. If several templates make one piece of the
-    page, the characters are counted for the first.
+    A use is ``expanded``, or ``dropped`` if none of it is in the text. If several templates produce one part of the
+    page, its characters are counted for the first template.
 
     Args:
         root: the document.
@@ -60,12 +60,12 @@ class TemplateUses:
         return None if found is None else found.names[0]
 
     def show(self, group: str, n_chars: int) -> None:
-        """Counts characters of a group that the text has."""
+        """Counts characters of a group that the text contains."""
         self._shown[group] += n_chars
 
     def lose(self, group: str, element: etree._Element, *, n_kept: int = 0) -> None:
-        """Counts the characters of an element that the text does not have, for the group around it, or else for the
-        groups in it. ``n_kept`` of them are in the text.
+        """Counts the characters of an element that are missing in the text. They are counted for the enclosing group,
+        or else for the groups inside the element. ``n_kept`` of the characters are in the text.
         """
         if group:
             self._lost[group] += max(visible_chars_of(element) - n_kept, 0)
@@ -92,7 +92,7 @@ class TemplateUses:
         return "dropped" if found.is_box or self._lost[group] else "expanded"
 
     def shown(self) -> dict[tuple[str, str], int]:
-        """Returns the characters that the text has, by name and outcome."""
+        """Returns the number of characters that the text contains, by name and outcome."""
         sums: Counter[tuple[str, str]] = Counter()
         for group, found in self._groups.items():
             if n_chars := self._shown[group]:
@@ -100,7 +100,9 @@ class TemplateUses:
         return dict(sums)
 
     def lost(self) -> dict[tuple[str, str], LostText]:
-        """Returns the characters that the text does not have, by name and outcome, with the first use of each."""
+        """Returns the number of characters that are missing in the text, by name and outcome, with the first use of
+        each.
+        """
         losses: dict[tuple[str, str], LostText] = {}
         for group, found in self._groups.items():
             if n_chars := self._lost[group]:

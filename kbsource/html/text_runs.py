@@ -1,4 +1,4 @@
-"""Reads from the rendered HTML of a page which template each part of its running text comes from."""
+"""Finds the template that each part of a page's running text comes from, in the rendered HTML."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class HtmlRunReader:
         return page.content(), page.runs
 
     def calls(self, html: str, *, title: str) -> Iterator[tuple[str, str, str]]:
-        """Iterates over the templates in the running text that each make a piece of the page alone: name, use as
-        written, and the text that readers see. Templates within others are left out.
+        """Iterates over the templates in the running text that produce a part of the page without other templates. Each
+        has its name, the use as written, and the text that readers see. Templates inside others are left out.
 
         Raises:
             RecordError: as for ``HtmlReader.parse``.

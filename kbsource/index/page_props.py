@@ -16,6 +16,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from kbsource.columns import numbers
 from kbsource.errors import SetupError
 from kbsource.index.mapped_files import MappedFile, write_index_file
 from kbsource.records import Conflict
-from kbsource.runtime.sorted_runs import SortedRuns
+from kbsource.runtime.database import ORDER_MB, connected, ordered_batches, streamed
 
 FILE = "page_props.arrow"
 SCHEMA = pa.schema(
@@ -62,7 +63,37 @@ _ROWS_AT_ONCE = 1 << 16
 # Sources of an item, in order of precedence; rows without an item are disambiguation flags.
 _SITELINK, _ITEM, _MARK = range(3)
 _STATED = pa.schema([("page_id", pa.uint32()), ("qid", pa.uint32()), ("kind", pa.uint8())])
-_WON = pa.schema([("page_id", pa.uint32()), ("qid", pa.uint32())])
+# page_props assigns no item to a page that a sitelink points to.
+_CONTENDED = f"""
+create table contended as select * from stated where kind = {_SITELINK} union all
+    select items.* from (from stated where kind = {_ITEM}) as items
+        anti join (from stated where kind = {_SITELINK}) as linked using (page_id)
+"""
+# An item belongs to the lowest page of the first source that names it.
+_WON = f"""
+create table won as select qid, (best >> 32)::utinyint as kind, (best & {_MAX})::uinteger as page_id
+from (select qid, min(kind::ubigint << 32 | page_id) as best from contended group by qid)
+"""
+_PAGES = f"""
+create table pages as select page_id, qid, wikidata, page_props, is_disambiguation from (
+    select page_id, min(qid) filter (kind = {_SITELINK}) as wikidata, min(qid) filter (kind = {_ITEM}) as page_props,
+        max(kind) = {_MARK} as is_disambiguation
+    from stated group by page_id
+) left join (select page_id, min(qid) as qid from won group by page_id) using (page_id)
+"""
+_CONFLICTS = """
+select distinct qid, won.page_id as page_id, contended.page_id as refused_page_id
+from contended join won using (qid, kind) where contended.page_id <> won.page_id
+order by qid, page_id, refused_page_id
+"""
+_CLAIMS = """
+select page_id, coalesce(qid, 0) as qid, coalesce(wikidata, 0) as wikidata, coalesce(page_props, 0) as page_props
+from pages where wikidata is not null or page_props is not null order by page_id
+"""
+_PROPS = """
+select page_id, coalesce(qid, 0) as qid, is_disambiguation::utinyint as is_disambiguation
+from pages where qid is not null or is_disambiguation order by page_id
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,75 +131,59 @@ def build_page_props(
     """
     os.makedirs(folder, exist_ok=True)
     claims_path = os.path.join(scratch, CLAIMS_FILE)
-    conflicts: list[Conflict] = []
-    with (
-        SortedRuns(os.path.join(scratch, "stated"), _STATED, by="page_id") as stated,
-        SortedRuns(os.path.join(scratch, "contended"), _STATED, by="qid") as contended,
-        SortedRuns(os.path.join(scratch, "won"), _WON, by="page_id") as won,
-        SortedRuns(os.path.join(scratch, "props"), SCHEMA, by="page_id") as props,
-    ):
-        reading = _Reading(stated, is_article)
-        for row in rows:
-            reading.add(*row)
-        reading.flush()
-        for links in sitelinks:
-            stated.add(*_halves(links)[::-1], np.full(len(links), _SITELINK, np.uint8))
-        for pages in stated.ranges():
-            page_ids, qids, kinds = (column.to_numpy() for column in stated.read(pages).columns)
-            is_linked = np.isin(page_ids, page_ids[kinds == _SITELINK])
-            contends = (kinds == _SITELINK) | ((kinds == _ITEM) & ~is_linked)
-            contended.add(page_ids[contends], qids[contends], kinds[contends])
-        for items in contended.ranges():
-            conflicts += _decide(contended.read(items), won)
-
-        def claims() -> Iterator[pa.RecordBatch]:
-            for pages in stated.ranges():
-                page_ids, qids, kinds = (column.to_numpy() for column in stated.read(pages).columns)
-                winners = [column.to_numpy() for column in won.read(pages).columns]
-                having, marked = np.unique(winners[0]), np.unique(page_ids[kinds == _MARK])
-                known = np.union1d(having, marked)
-                props.add(known, _lowest(known, *winners), np.isin(known, marked).astype(np.uint8))
-                claiming = np.unique(page_ids[kinds != _MARK])
-                own = [(page_ids[kinds == kind], qids[kinds == kind]) for kind in (_SITELINK, _ITEM)]
-                columns = [claiming, *(_lowest(claiming, *pair) for pair in (winners, *own))]
-                yield pa.RecordBatch.from_arrays(columns, schema=CLAIMS)
-
-        write_index_file(claims_path, CLAIMS, claims())
-        _write_whole(props, os.path.join(folder, FILE), scratch)
-    conflicts.sort(key=lambda record: (int(record.qid[1:]), record.page_id, record.refused_page_id))
+    reading = _Reading(rows, is_article)
+    linked = (_stated(*_halves(links), _SITELINK) for links in sitelinks)
+    with connected(scratch=scratch, memory_mb=ORDER_MB, threads=1) as db:
+        with streamed(db, batches=(chain(reading, linked), _STATED)):
+            db.execute("create table stated as from batches")
+        db.execute(_CONTENDED)
+        db.execute(_WON)
+        db.execute(_PAGES)
+        conflicts = [Conflict(f"Q{qid}", *page_ids) for qid, *page_ids in db.execute(_CONFLICTS).fetchall()]
+        write_index_file(claims_path, CLAIMS, ordered_batches(db, _CLAIMS, CLAIMS))
+        _write_whole(ordered_batches(db, _PROPS, SCHEMA), os.path.join(folder, FILE), scratch)
     return PagePropsReport(reading.n_invalid, reading.n_not_articles, tuple(conflicts), claims_path)
 
 
 class _Reading:
-    """Collects rows of page_props into the table of stated items."""
+    """Reads rows of page_props as batches of stated items."""
 
     def __init__(
-        self, stated: SortedRuns, is_article: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]] | None
+        self,
+        rows: Iterable[tuple[int, str, str]],
+        is_article: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]] | None,
     ) -> None:
-        self._stated, self._is_article = stated, is_article
-        self._pending = array("Q")
+        self._rows, self._is_article = rows, is_article
         self.n_invalid = self.n_not_articles = 0
 
-    def add(self, page_id: int, name: str, value: str) -> None:
-        if name == "disambiguation":
-            self._pending.append(_checked(page_id))
-        elif name == "wikibase_item":
-            match = _QID.fullmatch(value)
-            if match is None or int(match[1]) > _MAX:
-                self.n_invalid += 1
-            else:
-                self._pending.append(int(match[1]) << 32 | _checked(page_id))
-        if len(self._pending) >= _ROWS_AT_ONCE:
-            self.flush()
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        pending = array("Q")
+        for page_id, name, value in self._rows:
+            if name == "disambiguation":
+                pending.append(_checked(page_id))
+            elif name == "wikibase_item":
+                match = _QID.fullmatch(value)
+                if match is None or int(match[1]) > _MAX:
+                    self.n_invalid += 1
+                else:
+                    pending.append(int(match[1]) << 32 | _checked(page_id))
+            if len(pending) >= _ROWS_AT_ONCE:
+                yield self._batch(pending)
+                pending = array("Q")
+        yield self._batch(pending)
 
-    def flush(self) -> None:
-        qids, page_ids = _halves(np.array(self._pending, np.uint64))
-        self._pending = array("Q")
+    def _batch(self, pending: array[int]) -> pa.RecordBatch:
+        qids, page_ids = _halves(np.array(pending, np.uint64))
         if self._is_article is not None:
             counts = self._is_article(page_ids.astype(np.int64))
             self.n_not_articles += int(np.count_nonzero(~counts))
             qids, page_ids = qids[counts], page_ids[counts]
-        self._stated.add(page_ids, qids, np.where(qids, _ITEM, _MARK).astype(np.uint8))
+        return _stated(qids, page_ids, np.where(qids, _ITEM, _MARK))
+
+
+def _stated(qids: Numbers, page_ids: Numbers, kinds: int | npt.NDArray[np.int64]) -> pa.RecordBatch:
+    own = np.full(len(qids), kinds, np.uint8)
+    return pa.RecordBatch.from_arrays([page_ids, qids, own], schema=_STATED)
 
 
 def _halves(claims: npt.NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
@@ -176,42 +191,18 @@ def _halves(claims: npt.NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
     return (claims >> _HALF).astype(np.uint32), (claims & _LOW).astype(np.uint32)
 
 
-def _decide(rows: pa.RecordBatch, won: SortedRuns) -> list[Conflict]:
-    """Assigns every item to the lowest page that a sitelink names, or else page_props; returns the other pages
-    named.
-    """
-    page_ids, qids, kinds = (column.to_numpy() for column in rows.columns)
-    order = np.lexsort((page_ids, kinds, qids))
-    page_ids, qids, kinds = page_ids[order], qids[order], kinds[order]
-    _, first, claim = np.unique(qids, return_index=True, return_inverse=True)
-    won.add(page_ids[first], qids[first])
-    keepers = first[claim]
-    is_refused = (kinds == kinds[keepers]) & (page_ids != page_ids[keepers])
-    is_refused[1:] &= (page_ids[1:] != page_ids[:-1]) | (qids[1:] != qids[:-1])
-    columns = (qids[is_refused], page_ids[keepers[is_refused]], page_ids[is_refused])
-    found = zip(*(column.tolist() for column in columns), strict=True)
-    return [Conflict(f"Q{qid}", keeper, refused) for qid, keeper, refused in found]
-
-
-def _lowest(wanted: Numbers, page_ids: Numbers, qids: Numbers) -> Numbers:
-    """Returns the lowest item of each wanted page, or 0; all ``page_ids`` are among the wanted pages."""
-    order = np.lexsort((qids, page_ids))
-    found, first = np.unique(page_ids[order], return_index=True)
-    lowest = np.zeros(len(wanted), np.uint32)
-    lowest[np.searchsorted(wanted, found)] = qids[order][first]
-    return lowest
-
-
-def _write_whole(rows: SortedRuns, path: str, scratch: str) -> None:
-    """Writes rows sorted by key as one batch, from mapped scratch files."""
+def _write_whole(batches: Iterable[pa.RecordBatch], path: str, scratch: str) -> None:
+    """Writes batches as one, from mapped scratch files."""
     paths = [os.path.join(scratch, f"{name}.bin") for name in SCHEMA.names]
+    n_rows = 0
     with ExitStack() as stack:
         files = [stack.enter_context(open(column_path, "wb")) for column_path in paths]
-        for batch in rows.read_sorted(_ROWS_AT_ONCE):
+        for batch in batches:
+            n_rows += batch.num_rows
             for column, file in zip(batch.columns, files, strict=True):
                 column.to_numpy().tofile(file)
     types = (np.uint32, np.uint32, np.uint8)
-    columns = [np.memmap(*pair, "r") if rows.n_rows else np.empty(0) for pair in zip(paths, types, strict=True)]
+    columns = [np.memmap(*pair, "r") if n_rows else np.empty(0) for pair in zip(paths, types, strict=True)]
     write_index_file(path, SCHEMA, [pa.RecordBatch.from_arrays(columns, schema=SCHEMA)])
     for column_path in paths:
         os.remove(column_path)

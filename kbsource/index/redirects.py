@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import urllib.parse
-from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cache
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,22 +18,28 @@ from kbsource.index.title_index import ARTICLE, STATUSES, TITLES_FILE, TITLES_SC
 from kbsource.languages import language
 from kbsource.numerals import unescape
 from kbsource.records import RedirectRow
-from kbsource.runtime.sorted_runs import KeyRange, SortedRuns
+from kbsource.runtime.database import ORDER_MB, connected, ordered_batches, streamed
 from kbsource.titles import clean_title
 
 _LINK = re.compile(r"\s*:?\s*\[\[([^\[\]|]*)(?:\|.*?)?\]\]", re.DOTALL)
 _INVALID = re.compile(r"[\[\]{}|<>\n\t\x00-\x1f\x7f]")
 
-_PARTS = 1024
-"""Number of parts of the alphabet, with about as many redirects in each."""
 _ROWS_AT_ONCE = 1 << 12
-_ARRIVING = pa.schema(
+_ARTICLES = pa.schema([("row", pa.int32()), ("final_title", pa.string()), ("final_page_id", pa.int64())])
+_REDIRECTS = pa.schema(
     [
-        pa.field("final_row", pa.int64()),
-        *(TITLES_SCHEMA.field(name) for name in ("page_id", "title", "target_title", "fragment", "hops", "status")),
+        TITLES_SCHEMA.field(name)
+        for name in ("page_id", "title", "target_title", "fragment", "final_row", "hops", "status")
     ]
 )
-_PLACED = schema_of(RedirectRow).insert(0, pa.field("part", pa.int32()))
+_CODED = schema_of(RedirectRow)
+_CODED = _CODED.set(_CODED.get_field_index("status"), _REDIRECTS.field("status"))
+# Titles are compared by their UTF-8, whose order is that of the code points.
+_BY_TITLE = """
+select case when page_id >= 0 then page_id end as page_id, title, coalesce(target_title, '') as target_title, fragment,
+    final_title, final_page_id, hops, status
+from redirects left join articles on row = final_row order by title, page_id
+"""
 
 
 @cache
@@ -75,47 +81,28 @@ def redirect_rows(folder: str, *, scratch: str) -> Iterator[RedirectRow]:
     """Iterates over the redirects of a title index, sorted by title in code-point order, then by page id.
 
     Args:
-        scratch: local folder for scratch files, about twice the size of the table; they are removed at the end.
+        scratch: local folder for scratch files, about the size of the table; they are removed at the end.
     """
     path = os.path.join(folder, TITLES_FILE)
-    cuts: list[str] | None = None
     with (
-        SortedRuns(os.path.join(scratch, "redirects"), _ARRIVING, by="final_row") as arriving,
-        SortedRuns(os.path.join(scratch, "redirects-by-title"), _PLACED, by="part") as placed,
+        connected(scratch=scratch, memory_mb=ORDER_MB, threads=1) as db,
+        streamed(db, articles=(_articles(path), _ARTICLES), redirects=(_redirects(path), _REDIRECTS)),
     ):
+        for batch in ordered_batches(db, _BY_TITLE, _CODED, n_rows=_ROWS_AT_ONCE):
+            *columns, codes = batch.columns
+            statuses = pa.array(STATUSES).take(codes)
+            yield from map(RedirectRow, *(column.to_pylist() for column in (*columns, statuses)))
 
-        def place(rows: pa.RecordBatch, final_titles: pa.Array, final_ids: pa.Array) -> None:
-            parts = [bisect_right(cuts or [], title) for title in rows["title"].to_pylist()]
-            targets, statuses = pc.fill_null(rows["target_title"], ""), pa.array(STATUSES).take(rows["status"])
-            columns = [
-                pc.if_else(pc.less(rows["page_id"], 0), None, rows["page_id"]),
-                rows["title"],
-                targets,
-                rows["fragment"],
-                final_titles,
-                final_ids,
-            ]
-            placed.add(pa.array(parts, pa.int32()), *columns, rows["hops"], statuses)
 
-        for batch in read_index_file(path):
-            rows = batch.filter(pc.not_equal(batch["status"], ARTICLE)).select(_ARRIVING.names)
-            if cuts is None:
-                # Titles are in the order of their hashes, so the titles in a batch are a fair sample for dividing the
-                # alphabet.
-                sample = sorted(rows["title"].to_pylist())
-                cuts = sample[:: len(sample) // _PARTS + 1]
-            is_lost = pc.less(rows["final_row"], 0)
-            lost = rows.filter(is_lost)
-            place(lost, pa.nulls(lost.num_rows, pa.string()), pa.nulls(lost.num_rows, pa.int64()))
-            arriving.add(*rows.filter(pc.invert(is_lost)).columns)
-        start = 0
-        for batch in read_index_file(path):
-            rows = arriving.read(KeyRange(start, start + batch.num_rows))
-            ends = pc.subtract(rows["final_row"], start)
-            place(rows, batch["title"].take(ends), batch["page_id"].take(ends))
-            start += batch.num_rows
-        for keys in placed.ranges():
-            rows = placed.read(keys).sort_by([("title", "ascending"), ("page_id", "ascending")])
-            for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
-                columns = rows.slice(start, _ROWS_AT_ONCE).columns[1:]
-                yield from map(RedirectRow, *(column.to_pylist() for column in columns))
+def _articles(path: str) -> Iterator[pa.RecordBatch]:
+    start = 0
+    for batch in read_index_file(path):
+        rows = pa.array(np.arange(start, start + batch.num_rows, dtype=np.int32))
+        start += batch.num_rows
+        articles = pa.RecordBatch.from_arrays([rows, batch["title"], batch["page_id"]], schema=_ARTICLES)
+        yield articles.filter(pc.equal(batch["status"], ARTICLE))
+
+
+def _redirects(path: str) -> Iterator[pa.RecordBatch]:
+    for batch in read_index_file(path):
+        yield batch.filter(pc.not_equal(batch["status"], ARTICLE)).select(_REDIRECTS.names)

@@ -1,1 +1,3 @@
-"""Turns the articles of a dump into the pages of a release: staged, parsed, written to files, checked and committed."""
+"""Turns the articles of a dump into the pages of a release: reads, parses, writes and checks them, and commits the
+release.
+"""

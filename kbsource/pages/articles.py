@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,9 +47,10 @@ from kbsource.records import (
     instant,
 )
 from kbsource.release.pages.writing import PageFaultError, PageGroups, Placed, check_page
+from kbsource.rows import Row
 from kbsource.runtime.chunks import Work
 from kbsource.site import Site
-from kbsource.titles import Target, permanent_url
+from kbsource.titles import permanent_url, split_namespace
 from kbsource.wikitext.asked import Dependencies
 from kbsource.wikitext.lua_modules import LuaModules
 from kbsource.wikitext.parse import (
@@ -60,7 +60,6 @@ from kbsource.wikitext.parse import (
     WikitextParser,
     extract_fallback,
 )
-from kbsource.wikitext.parsed import ParsedInfobox, ParsedTable, RawLink, TextCell
 from kbsource.wikitext.reference_rows import NotedPage
 from kbsource.wikitext.references import ParsedReferences
 
@@ -73,8 +72,7 @@ LINKS_AT_ONCE = 1024
 _DETAIL_CHARS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedPage:
+class ParsedPage(Row):
     """A page whose wikitext is parsed, but whose links are not yet resolved."""
 
     raw: RawPage  #: the page as read from the dump
@@ -99,7 +97,7 @@ class PageParser:
     """Parses a wiki's articles. It holds caches; create one per process."""
 
     def __init__(self, site: Site, **further: Any) -> None:
-        """Creates a parser; takes the same arguments as ``WikitextParser``."""
+        """Creates a parser. The arguments are the same as for ``WikitextParser``."""
         self._parser = WikitextParser(site, **further)
 
     def parse(self, raw: RawPage, *, leave_out_references: bool = False) -> ParsedPage:
@@ -148,54 +146,57 @@ def resolve_page(
     *,
     spreads_tables: bool = False,
 ) -> Page:
-    """Returns the page as it is released: every link is looked up in the index of the same dump, and redirects are
+    """Returns the page as it is released. Every link is looked up in the index of the same dump, and redirects are
     followed.
 
-    Without ``properties``, pages have no items, and only their own wikitext marks disambiguation pages. With
-    ``spreads_tables``, cells are repeated over the rows and columns that they cover.
+    Without ``properties``, pages have no items, and a page is a disambiguation page only if its wikitext says so. With
+    ``spreads_tables``, cells are repeated in the rows and columns that they cover.
     """
     raw, text = parsed.raw, parsed.text
     page_id, title = raw.page_id, raw.title
     resolve = resolver.resolve
 
-    def look_up(target: Target) -> tuple[str, str | None, int | None]:
-        if not target.title:
-            return title, target.fragment, page_id
-        if target.namespace:
-            return target.title, target.fragment, None
-        found = resolve(target.title)
-        return found.title, target.fragment or found.fragment, found.page_id
+    def look_up(wanted: str, fragment: str | None) -> tuple[str, str | None, int | None]:
+        if not wanted:
+            return title, fragment, page_id
+        if ":" in wanted and split_namespace(wanted, site)[0]:
+            return wanted, fragment, None
+        found = resolve(wanted)
+        return found.title, fragment or found.fragment, found.page_id
 
     anchors: list[Anchor] = []
-    for raw_anchor in text.anchors:
-        target = raw_anchor.target
-        _, namespace, wanted, fragment, _ = target
-        if wanted and not namespace:  # the same as look_up, without the call: nearly all targets are of this kind
+    for anchor in text.anchors:
+        wanted, fragment = anchor.target_title, anchor.target_fragment
+        if wanted and ":" not in wanted:  # the same as look_up, without the call: nearly all targets are of this kind
             found = resolve(wanted)
             found_title, found_id = found.title, found.page_id
             fragment = fragment or found.fragment
         else:
-            found_title, fragment, found_id = look_up(target)
-        place = raw_anchor.element, raw_anchor.start, raw_anchor.end, raw_anchor.text
-        anchors.append(Anchor(*place, found_title, fragment, found_id, raw_anchor.written, raw_anchor.is_made))
+            found_title, fragment, found_id = look_up(wanted, fragment)
+        place = anchor.element, anchor.start, anchor.end, anchor.text
+        anchors.append(Anchor(*place, found_title, fragment, found_id, anchor.written_target, anchor.from_template))
 
-    def links(raw_links: tuple[RawLink, ...]) -> tuple[CellLink, ...]:
-        if not raw_links:
-            return ()
-        return tuple([CellLink(link.start, link.end, *look_up(link.target)) for link in raw_links])
+    def resolved(links: tuple[CellLink, ...]) -> tuple[CellLink, ...]:
+        return tuple(
+            [CellLink(link.start, link.end, *look_up(link.target_title, link.target_fragment)) for link in links]
+        )
 
     n_unspread = 0
 
-    def table(parsed_table: ParsedTable) -> Table:
+    def table(parsed_table: Table) -> Table:
         nonlocal n_unspread
         rows = tuple(
-            tuple(
-                [
-                    Cell(cell.content.text, cell.is_header, cell.colspan, cell.rowspan, links(cell.content.links))
-                    for cell in row
-                ]
-            )
-            for row in parsed_table.rows
+            [
+                tuple(
+                    [
+                        Cell(cell.text, cell.is_header, cell.colspan, cell.rowspan, resolved(cell.links))
+                        if cell.links
+                        else cell
+                        for cell in row
+                    ]
+                )
+                for row in parsed_table.rows
+            ]
         )
         if spreads_tables:
             spread_rows = spread(rows)
@@ -207,11 +208,12 @@ def resolve_page(
             rows = rows[1:]
         return Table(parsed_table.element, parsed_table.caption, header, rows)
 
-    def infobox(parsed_infobox: ParsedInfobox) -> Infobox:
-        fields = tuple(
-            InfoboxField(name, content.text, links(content.links)) for name, content in parsed_infobox.fields
-        )
-        return Infobox(parsed_infobox.element, parsed_infobox.name, fields)
+    def infobox(box: Infobox) -> Infobox:
+        fields = [
+            InfoboxField(field.name, field.text, resolved(field.links)) if field.links else field
+            for field in box.fields
+        ]
+        return Infobox(box.element, box.name, tuple(fields))
 
     tables = tuple(table(parsed_table) for parsed_table in text.tables)
     losses = text.losses
@@ -233,7 +235,7 @@ def resolve_page(
         category_sort_keys=text.category_sort_keys,
         redirects=resolver.redirects_to(page_id),
         tables=tables,
-        infoboxes=tuple(infobox(parsed_infobox) for parsed_infobox in text.infoboxes),
+        infoboxes=tuple(map(infobox, text.infoboxes)),
         templates=text.templates,
         losses=losses,
         parse_status=parsed.status,
@@ -266,15 +268,15 @@ def dependencies_of(page: Page, text: ParsedText, redirects_used: Iterable[str],
     return PageDependencies(page.page_id, made_from, tuple(sorted(hashes.tolist())), tuple(uses), reference_counts)
 
 
-def _cells(page: ParsedText) -> Iterator[TextCell]:
+def _cell_links(page: ParsedText) -> Iterator[tuple[CellLink, ...]]:
     for table in page.tables:
         for row in table.rows:
             for cell in row:
-                if cell.content.links:
-                    yield cell.content
+                if cell.links:
+                    yield cell.links
     for infobox in page.infoboxes:
-        for _, content in infobox.fields:
-            yield content
+        for field in infobox.fields:
+            yield field.links
 
 
 class _UsedRedirects:
@@ -289,9 +291,9 @@ class _UsedRedirects:
         """Looks up the targets of all links of some pages, for ``resolve``."""
         titles: set[str] = set()
         for page in pages:
-            titles.update([anchor.target.title for anchor in page.anchors])
-            for cell in _cells(page):
-                titles.update([link.target.title for link in cell.links])
+            titles.update([anchor.target_title for anchor in page.anchors])
+            for links in _cell_links(page):
+                titles.update([link.target_title for link in links])
         titles.discard("")
         self._known = self._resolver.resolve_all(titles)
 
@@ -311,8 +313,8 @@ class Parser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MakePages:
-    """Creates the chunk function of a build, once the folders of index and definitions are known, local or in a
-    store.
+    """Creates the chunk function of a build when the folders of index and definitions are known. They may be local or
+    in a bucket.
     """
 
     site: Site  #: facts about the wiki
@@ -380,15 +382,15 @@ class _Article:
 
 
 class PageChunks:
-    """Parses raw articles of schema ``StagedArticle``, resolves their links, and yields pages of schema ``row``, with
-    the column ``dependencies`` if requested.
+    """Parses raw articles of schema ``StagedArticle``, resolves their links, and yields pages of schema ``row``. The
+    pages have the column ``dependencies`` if it is requested.
 
-    If parsing an article ends the process or fails, the article is extracted by the fallback, with the status
-    ``fallback_timeout``, ``fallback_crash`` or ``fallback_error``. If references are read, it is first parsed again
-    without them. An article that fails in the fallback too is rejected.
+    If parsing an article crashes the process or fails, the fallback extracts the article, with the status
+    ``fallback_timeout``, ``fallback_crash`` or ``fallback_error``. If references are read, the article is first parsed
+    again without them. An article is rejected if the fallback fails too.
 
-    A RecordError is a failure too. ``skipped`` contains the sources of the articles to leave out. A page of ``base``
-    is reused if parsing would give the same page.
+    A RecordError counts as a failure. ``skipped`` contains the sources of the articles to leave out. A page of ``base``
+    is reused if parsing would return the same page.
 
     The report counts ``articles``, ``skipped`` and ``taken_over``; its facts are ``statuses``, ``losses`` and
     ``findings`` by name, and the rows of ``templates``.
@@ -555,8 +557,7 @@ class PageChunks:
         try:
             check_page(noted)
         except RecordError:  # a fault of the page itself makes the second check raise the same error
-            text = dataclasses.replace(parsed.text, references=FAILED_REFERENCES)
-            parsed = dataclasses.replace(parsed, text=text)
+            parsed = replace(parsed, text=replace(parsed.text, references=FAILED_REFERENCES))
             noted = noted_page(page, FAILED_REFERENCES)
             check_page(noted)
         values: list[Any] = [*astuple(noted), dependencies_of(page, parsed.text, self._resolver.names, made_from)]

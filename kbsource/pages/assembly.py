@@ -1,5 +1,5 @@
-"""The steps of a build between and after its passes, on one machine: indexes, checks, the small tables, the
-manifest.
+"""The steps of a build that run on one machine, between its passes and after them: indexes, checks, the small tables,
+the manifest.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ INDEXES_FILE = "indexes.json"
 
 @dataclass(frozen=True, slots=True)
 class Indexes:
-    """The indexes of a dump, built after all titles were read."""
+    """The indexes of a dump, which are built after all titles were read."""
 
     folder: str  #: local folder of the index files
     titles: TitleIndexReport  #: report of the title index
@@ -68,9 +68,7 @@ class Indexes:
     n_bad_props: int  #: number of rows of page_props that could not be read
 
     def write(self) -> None:
-        """Writes the report that ``read`` reads. It is written last, so its presence means that all files are
-        complete.
-        """
+        """Writes the report for ``read``. It is written last, so its presence means that all files are complete."""
         Folder.of(os.path.join(self.folder, INDEXES_FILE)).write_json(msgspec.to_builtins(self))
 
     @classmethod
@@ -95,7 +93,7 @@ def build_indexes(
     """Builds the title index and the page_props index of a scanned dump in a local folder.
 
     ``titles`` have the schema ``TITLE_ROWS`` or ``STATED_TITLES``, in order. ``page_props`` is the SQL dump of that
-    table, which ``props_files`` opens. Without it, and with ``are_stated``, pages have the items that ``titles`` state.
+    table, which ``props_files`` opens. If there is none and ``are_stated`` is true, pages have the items in ``titles``.
     At most ``max_share`` of the titles may be left out because their page ids are not unique.
 
     Raises:
@@ -170,8 +168,8 @@ class _PropRows:
                 self.n_bad += 1
             else:
                 raise DataError(
-                    f"{self._path}: {row.reason} at byte {row.offset}: {row.detail}. Fetch the file again, or build "
-                    "without --page-props."
+                    f"{self._path}: {row.reason} at byte {row.offset}: {row.detail}. Download the file again, or "
+                    f"build without --page-props."
                 )
 
 
@@ -186,7 +184,10 @@ def dropped_rows(path: str, reports: Sequence[ScanReport], staging: str) -> tupl
         is_redirect = _redirects_at(own & 0xFFFFFFFF, part_path(staging, "titles", part))
         for source, flag in zip(own.tolist(), is_redirect.tolist(), strict=True):
             page_id, title = rows[source].page_id, rows[source].title
-            detail = f"{title!r}: another row has the page id with a newer revision, or had it first"
+            detail = (
+                f"{title!r}: another page with the same page id has a newer revision, or the same revision and "
+                f"an earlier position"
+            )
             record = BadRecord("scan", str(page_id), DUPLICATE, detail, files[part], -1)
             found.append((record, flag))
     return tuple(found)
@@ -208,8 +209,8 @@ def count_pages(
     dropped: Iterable[tuple[BadRecord, bool]],
     relisted: Mapping[int, int],
 ) -> dict[str, Counts]:
-    """Returns the counts of the pages of each input file by outcome. A redirect that is listed and has another row
-    counts once; ``relisted`` is the number of such rows by range.
+    """Returns the counts of the pages of each input file by outcome. A redirect that is only listed and also has its
+    own row counts once; ``relisted`` is the number of such rows by range.
 
     Raises:
         DataError: staged articles were neither written nor rejected.
@@ -235,7 +236,7 @@ def count_pages(
         if n["staged"] != n["articles"] + n["failed"]:
             raise DataError(
                 f"{file}: {n['staged']} articles staged, {n['articles']} written and {n['failed']} rejected; pages "
-                "were lost or doubled. Build again, and report it if it happens twice."
+                f"were lost or duplicated. Build again, and report the error if it happens twice."
             )
     return {
         file: Counts(n["pages"], n["articles"], n["redirects"], n["others"], dict(sorted(rejected[file].items())))
@@ -250,7 +251,8 @@ def dump_date(files: Sequence[str]) -> str | None:
 
 
 def snapshot_date(files: Sequence[str], as_of: str | None) -> str | None:
-    """Returns the date of the snapshot, ``20261001``: from ``--as-of``, otherwise from the names of the dump's files.
+    """Returns the date of the snapshot, such as ``20261001``: from ``--as-of``, otherwise from the names of the dump's
+    files.
 
     >>> snapshot_date(["enwiki-20261001-pages-meta-history1.xml"], "2019-08-01T00:00:00Z")
     '20190801'

@@ -1,9 +1,9 @@
 """Reuses pages of an earlier release: finds what has changed since, and which pages do not depend on any change.
 
 The recorded dependencies of a page are a hash of its own data, and names. The targets of its links are part of the
-page, and the dependencies contain the names of titles that redirect. A page would come out the same if its hash is the
-same and nothing has changed among its names and the titles it links to. The changes between two snapshots are found
-once, from their indexes (``write_changes``).
+page, and the dependencies contain the names of titles that redirect. A page can be reused if its hash is the same, and
+nothing has changed about its names or about the titles it links to. The changes between two snapshots are found once,
+from their indexes (``write_changes``).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CHANGES_SCHEMA = pa.schema([pa.field("key", pa.uint64(), nullable=False), pa.fie
 
 
 class RecordedPage(NotedPage):
-    """A page with all data that a build writes for it."""
+    """A page with everything that a build writes for it."""
 
     dependencies: PageDependencies
 
@@ -165,7 +165,9 @@ class BaseRelease:
         self._ids = lru_cache(2)(partial(_page_ids, path, manifest))
 
     def find(self, page_ids: Sequence[int], hashes: Sequence[bytes]) -> dict[int, tuple[Placed, int]]:
-        """Returns the pages that can be reused and their code points, by their position among the requested pages."""
+        """Returns the pages that can be reused, by their position among the requested pages, and their number of code
+        points.
+        """
         located = [(self._locations.page(page_id), place) for place, page_id in enumerate(page_ids)]
         found = {}
         for where, place in sorted((where, place) for where, place in located if where is not None):

@@ -1,12 +1,11 @@
 """Joins Wikidata items to the pages of a wiki: the item of each page, and its label, description and aliases.
 
-Wikidata is never held in memory: its tables are read one row group at a time, and the numbers of the pages' own items
-are in mapped scratch files, 8 bytes per page.
+Wikidata is never held in memory: its items are read one row group at a time, and only those of the pages are kept, on
+disk. The numbers of these items take 4 bytes per page.
 """
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,15 +16,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.columns import rebatched, schema_of
+from kbsource.columns import schema_of
 from kbsource.errors import SetupError
-from kbsource.index.mapped_files import read_index_file, write_index_file
+from kbsource.index.mapped_files import read_index_file
 from kbsource.index.page_props import CLAIMS
 from kbsource.index.title_index import TitleIndex
 from kbsource.records import PageItem
 from kbsource.release.manifest import FileEntry
+from kbsource.release.pages.locations import PAGES_SCHEMA
 from kbsource.release.writer import write_small_table
-from kbsource.runtime.sorted_runs import KeyRange, SortedRuns
+from kbsource.runtime.database import ORDER_MB, connected, streamed
 from kbsource.site import Site
 from kbsource.titles import normalise_title
 from kbsource.wikidata.entity import shown_term
@@ -33,8 +33,11 @@ from kbsource.wikidata.kind import WikidataTables
 from kbsource.wikidata.records import Item, Term
 
 _TERMS = ("label", "descriptions", "aliases")
-_ROWS_AT_ONCE = 1 << 14
-_PLACED = pa.schema([pa.field("page_id", pa.uint32()), *(schema_of(Item).field(name) for name in _TERMS)])
+_ROWS_AT_ONCE = 1 << 12
+_ITEMS = pa.schema([CLAIMS.field("qid"), *(schema_of(Item).field(name) for name in _TERMS)])
+_CLAIMS_WITH_TERMS = """
+select claims.*, label, descriptions, aliases from claims left join terms using (qid) order by page_id
+"""
 
 
 def check_site(tables: WikidataTables, site: Site) -> None:
@@ -88,83 +91,64 @@ def write_page_items(
     pages of the release. ``scratch`` needs about as much space as the table.
     """
     counts: Counter[str] = Counter()
-    os.makedirs(scratch, exist_ok=True)
-    kept_path = os.path.join(scratch, "claims-kept.arrow")
-    kept = rebatched(_released(read_index_file(claims_path), read_index_file(pages_path)), _ROWS_AT_ONCE)
-    write_index_file(kept_path, CLAIMS, kept)
 
     def counted() -> Iterator[PageItem]:
-        for row in _page_item_rows(kept_path, tables, scratch):
+        for row in _page_item_rows(claims_path, pages_path, tables, scratch):
             counts[row.agreement] += 1
             yield row
 
     entries = write_small_table(counted(), PageItem, output, "page_items")
-    os.remove(kept_path)
     return entries, dict(sorted(counts.items()))
 
 
-def _released(claims: Iterator[pa.RecordBatch], pages: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Selects the claims whose page is in the release; both inputs are sorted by page id."""
-    ids = np.empty(0, np.int64)
-    for batch in claims:
-        own = batch["page_id"].to_numpy()
-        while len(own) and (not len(ids) or ids[-1] < own[-1]) and (page := next(pages, None)) is not None:
-            ids = np.append(ids, page["page_id"].to_numpy())
-        yield batch.filter(pa.array(np.isin(own, ids)))
-        ids = ids[np.searchsorted(ids, own[-1:].max(initial=0)) :]
-
-
-def _page_item_rows(claims_path: str, tables: WikidataTables, scratch: str) -> Iterator[PageItem]:
-    """Iterates over the rows sorted by page id: terms of the pages' items are sorted by page, then joined for a few
-    pages at a time.
-    """
+def _page_item_rows(claims_path: str, pages_path: str, tables: WikidataTables, scratch: str) -> Iterator[PageItem]:
+    """Iterates over the rows of the released pages, sorted by page id."""
     languages = tables.manifest.options["languages"]
-    qids_path, ids_path = (os.path.join(scratch, name) for name in ("items.bin", "items-pages.bin"))
-    with (
-        SortedRuns(os.path.join(scratch, "claims"), CLAIMS, by="qid") as by_qid,
-        SortedRuns(os.path.join(scratch, "terms"), _PLACED, by="page_id") as terms,
-    ):
-        for claims in read_index_file(claims_path):
-            by_qid.add(*claims.filter(pc.greater(claims["qid"], 0)).columns)
-        if by_qid.n_rows:
-            with open(qids_path, "wb") as qids_file, open(ids_path, "wb") as ids_file:
-                for claims in by_qid.read_sorted(_ROWS_AT_ONCE):
-                    claims["qid"].to_numpy().tofile(qids_file)
-                    claims["page_id"].to_numpy().tofile(ids_file)
-            qids, page_ids = np.memmap(qids_path, np.uint32, "r"), np.memmap(ids_path, np.uint32, "r")
-            for batch in tables.batches("items", ["item_id", *_TERMS]):
-                numbers = pc.utf8_slice_codeunits(batch["item_id"], 1).cast(pa.uint32()).to_numpy(zero_copy_only=False)
-                at = np.minimum(np.searchsorted(qids, numbers), len(qids) - 1)
-                is_wanted = qids[at] == numbers
-                wanted = batch.filter(pa.array(is_wanted))
-                terms.add(page_ids[at[is_wanted]], *(wanted[name] for name in _TERMS))
-            os.remove(qids_path)
-            os.remove(ids_path)
-        for claims in read_index_file(claims_path):
-            rows = claims.to_pylist()
-            found = terms.read(KeyRange(rows[0]["page_id"], rows[-1]["page_id"] + 1)).to_pylist()
-            by_page = {item["page_id"]: item for item in found}
-            for row in rows:
-                yield _page_item(row, by_page.get(row["page_id"]), languages)
+    released = (batch.select(["page_id"]) for batch in read_index_file(pages_path))
+    with connected(scratch=scratch, memory_mb=ORDER_MB, threads=1) as db:
+        with streamed(
+            db,
+            stated=(read_index_file(claims_path), CLAIMS),
+            released=(released, pa.schema([PAGES_SCHEMA.field("page_id")])),
+        ):
+            db.execute("create table claims as select * from stated semi join released using (page_id)")
+        # Not by a join, for which DuckDB would hold all of Wikidata's items, as it does not know how many there are.
+        qids = db.sql("select qid from claims where qid > 0 order by qid").fetchnumpy()["qid"]
+        with streamed(db, items=(_items(tables, qids), _ITEMS)):
+            db.execute("create table terms as from items")
+        for batch in db.sql(_CLAIMS_WITH_TERMS).to_arrow_reader(_ROWS_AT_ONCE):
+            for row in batch.to_pylist():
+                yield _page_item(row, languages)
 
 
-def _page_item(claim: dict[str, int], terms: dict[str, Any] | None, languages: Sequence[str]) -> PageItem:
-    qid, wikidata, page_props = (f"Q{claim[name]}" if claim[name] else None for name in CLAIMS.names[1:])
+def _items(tables: WikidataTables, qids: npt.NDArray[np.uint32]) -> Iterator[pa.RecordBatch]:
+    """Reads the items with these numbers, which are ascending."""
+    if not len(qids):
+        return
+    for batch in tables.batches("items", ["item_id", *_TERMS]):
+        numbers = pc.utf8_slice_codeunits(batch["item_id"], 1).cast(pa.uint32()).to_numpy(zero_copy_only=False)
+        is_wanted = qids[np.minimum(np.searchsorted(qids, numbers), len(qids) - 1)] == numbers
+        found = pa.RecordBatch.from_arrays([pa.array(numbers), *(batch[name] for name in _TERMS)], schema=_ITEMS)
+        yield found.filter(pa.array(is_wanted))
+
+
+def _page_item(row: dict[str, Any], languages: Sequence[str]) -> PageItem:
+    qid, wikidata, page_props = (f"Q{row[name]}" if row[name] else None for name in CLAIMS.names[1:])
     if wikidata == page_props:
         agreement = "same"
     elif wikidata and page_props:
         agreement = "differ"
     else:
         agreement = "only_wikidata" if wikidata else "only_page_props"
-    terms = terms or {"label": None, "descriptions": [], "aliases": []}
-    description = shown_term([Term(term["language"], term["text"]) for term in terms["descriptions"]], languages)
+    descriptions = [Term(term["language"], term["text"]) for term in row["descriptions"] or ()]
+    description = shown_term(descriptions, languages)
     return PageItem(
-        claim["page_id"],
+        row["page_id"],
         qid,
         wikidata,
         page_props,
         agreement,
-        terms["label"],
+        row["label"],
         description.text if description is not None else None,
-        tuple(dict.fromkeys(alias["text"] for alias in terms["aliases"])),
+        tuple(dict.fromkeys(alias["text"] for alias in row["aliases"] or ())),
     )

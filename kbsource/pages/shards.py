@@ -1,8 +1,8 @@
 """The files of pages: chunks of pages, combined in the order of the dump.
 
-For each there is a chunk file in the staging folder, ``shards/00012.arrow``, which is written last: a shard without it
-was not finished. Its rows are the uses of templates (``TemplateRow``), by name and outcome. Its report contains a
-``ShardReport``, and the articles that failed in every extraction.
+The staging folder has a chunk file for each file of pages, ``shards/00012.arrow``, which is written last. If it is
+missing, the file of pages is not finished. Its rows are the uses of templates (``TemplateRow``), by name and outcome.
+Its report contains a ``ShardReport``, and the articles that failed in every extraction.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 
 _Structs = list[dict[str, Any]]
 REFERENCES: dict[str, type[Row]] = {"refs": Reference, "ref_uses": ReferenceUse}
-"""The tables of references; each is a column of ``NotedPage``."""
+"""The tables of references. Each is a column of ``NotedPage``."""
 SHARD_BYTES = 400 << 20
 """Wikitext of a full shard; measured to give 64-256 MB of Parquet."""
 FALLBACKS_NAMED = 3
-"""Number of articles from the fallback that a manifest names."""
+"""Number of articles extracted by the fallback that a manifest names."""
 _ROWS_AT_ONCE = 1 << 9
 MIN_SHARD_BYTES = 8 << 20
-"""Amount of wikitext below which another shard costs more overhead than it gains in parallelism."""
+"""Amount of wikitext below which a further shard costs more overhead than it saves by parallelism."""
 MIN_SHARDS = 16
 """Number of shards for a dump of medium size, so that a handful of workers finish at about the same time."""
 
@@ -64,7 +64,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class ShardReport:
-    """The counts of a shard's articles by outcome. Articles whose page id a newer row has are left out."""
+    """The counts of a shard's articles by outcome. An article is left out if a newer row has the same page id."""
 
     number: int  #: number of the shard
     entry: FileEntry  #: the file of pages
@@ -114,10 +114,10 @@ def shard_file(staging: str, number: int) -> str:
 def write_page_shard(
     shard: Shard, *, output: str, staging: str, has_references: bool = False, has_dependencies: bool = False
 ) -> ShardReport:
-    """Writes one file of pages from its chunks, which ``PageChunks`` made, and returns the shard's report, which is
-    written too.
+    """Writes one file of pages from the chunks that ``PageChunks`` made. Also writes the shard's report, and returns
+    it.
 
-    A shard that is already finished is reused. The rows of its chunks are dropped.
+    A finished shard is reused. The rows of its chunks are removed.
     """
     if Folder.of(shard_file(staging, shard.number)).exists():
         return read_shard(staging, shard.number)[1]

@@ -10,15 +10,16 @@ from kbsource.elements import Cell
 
 Rows = Sequence[Sequence[Cell]]
 MOST_CHARS, MOST_CELLS = 1 << 20, 50_000
-"""Size that a table may grow to; a larger one, which only wrong spans make, stays as written."""
+"""Maximum size of a table after spreading. A larger table, which only results from wrong spans, stays as written."""
 _EMPTY = Cell("", False, 1, 1, ())
 
 
 def spread(rows: Rows) -> tuple[tuple[Cell, ...], ...] | None:
     """Returns the rows of a table with a cell in every column; None if the table would become too large.
 
-    A cell that covers several columns or rows is repeated in each, and its copies cover one. Columns that no cell
-    covers, left of one that is, get an empty cell. Rows below the last one are not made.
+    A cell that covers several columns or rows is repeated in each, and each copy covers one column and one row. A
+    column that no cell covers gets an empty cell if a column to its right has a cell. No rows are added below the last
+    row.
 
     Source: the HTML standard, 4.9.12.1 "Forming a table".
     """

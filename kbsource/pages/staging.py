@@ -103,7 +103,7 @@ class ScanReport:
 
 
 def part_path(staging: str, kind: str, part: int) -> str:
-    """Returns the path of a range's file of a kind: ``scan``, or one that ``RangeScan`` yields, other than articles."""
+    """Returns the path of a range's file of one kind: ``scan``, or a kind that ``RangeScan`` yields, not articles."""
     return join(staging, kind, f"{part:05d}.{'json' if kind == 'scan' else 'arrow'}")
 
 
@@ -135,7 +135,7 @@ class RedirectReader:
 
 
 class RangeScan:
-    """Iterates over the contents of a range of a dump, batch by batch; iterate once.
+    """Iterates over the contents of a range of a dump, batch by batch. It can be iterated only once.
 
     ``records`` are the pages and rejected records of the range in the order of the dump, from
     ``dump.reader.read_range``. ``damages`` collects, during reading, the number of stored bytes that each damage made
@@ -280,7 +280,7 @@ def _bad_page(page: RawPage, reason: str, detail: str) -> BadRecord:
 
 
 def stage_scan(scan: RangeScan, *, staging: str, part: int) -> ScanReport:
-    """Writes the batches of a scan to the staging folder, and returns its report, which is written too."""
+    """Writes the batches of a scan to the staging folder. Also writes the report, and returns it."""
     chunks: list[BatchRef] = []
     with ExitStack() as stack:
         writers = {}

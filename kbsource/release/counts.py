@@ -1,5 +1,6 @@
-"""Numbers of a manifest that can be counted in the tables of the release. SQL counts them when the release is
-committed, and ``kbsource verify`` counts them again."""
+"""Numbers of a manifest that can be counted in the tables of the release. SQL queries count them when the release is
+committed and when ``kbsource verify`` checks it.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +103,7 @@ class Sum:
     parts: Sequence[str]
 
     def fault(self, manifest: Manifest) -> str | None:
-        """Returns how a manifest breaks the rule, or None."""
+        """Returns a description of how a manifest breaks the rule, or None."""
         total, *parts = (_total_at(manifest, tuple(path.split("."))) for path in (self.total, *self.parts))
         if total == sum(parts):
             return None
@@ -119,7 +120,7 @@ def add_settings(db: DuckDBPyConnection, settings: Mapping[str, Mapping[str, flo
 
 
 def with_numbers(facts: Mapping[str, Any], counts: Iterable[TableCount], found: Mapping[Path, int]) -> dict[str, Any]:
-    """Returns the facts of a manifest with the numbers of some counts at their paths."""
+    """Returns the facts of a manifest, with the results of some counts inserted at their paths."""
     values = dict(facts)
 
     def fields_at(path: Path) -> dict[str, Any]:

@@ -37,7 +37,7 @@ _PAGES = "kbsource-release"
 
 
 class MadeFrom(NamedTuple):
-    """A release that another one was made from, and can be compared with."""
+    """A release that another release was made from, and that it can be compared with."""
 
     kind: Kind[Any]
     fact: str  #: field of the new release's manifest that contains this release's ``manifest_sha256``
@@ -67,34 +67,34 @@ class Kind(Generic[M]):
     remarks: Callable[[M], list[str]] | None = None  #: facts about a sound release that its users should know
     views: Callable[[Checking[M]], Iterable[str]] | None = None  #: adds further views, and names them as given
     check: Callable[[Checking[M]], Mapping[str, int] | None] | None = None
-    """Checks what no query can check, and returns further counts; None if the files do not allow it."""
+    """Checks what no query can check, and returns further counts; None if the files are too damaged for the check."""
     made_from: Mapping[str, MadeFrom] = field(default_factory=dict)
-    """By option of ``kbsource verify``; users pass all of them, or none."""
+    """Sources of the release by option of ``kbsource verify``. Users pass all of these options, or none."""
     facts: type[Any] | None = None
     """Shape of the manifest's fields other than format and files, validated by msgspec; None for only
     ``CommonFacts``. Other fields are allowed.
     """
     documents: Mapping[str, type[Any]] = field(default_factory=dict)
-    """By path, the shape of each JSON file beside the manifest that commands read, as for ``facts``."""
+    """The shape of each JSON file, besides the manifest, that commands read, by path; as for ``facts``."""
     records: Mapping[str, type[Any]] = field(default_factory=dict)
-    """By path, the shape of the lines of each JSON Lines file that commands read, as for ``facts``."""
+    """The shape of the lines of each JSON Lines file that commands read, by path; as for ``facts``."""
     queries: Sequence[tuple[str, str]] = ()
     """Example questions about its tables, each with the SQL that answers it."""
     made_from_pages: bool = False  #: ``made_by`` needs a release of pages and nothing else
     shown_by: Sequence[tuple[str, str]] = ()
-    """Tables, each with a column that ``kbsource show`` finds rows; two columns joined by ``__`` form an id such
-    as ``12__0``. Messages suggest the first.
+    """Tables, each with the column in which ``kbsource show`` searches for rows. Two columns joined by ``__`` form an
+    id such as ``12__0``. Messages suggest the first table.
     """
     measures: Sequence[Measure] = ()  #: views of its tables, in the order shown
 
     @property
     def with_article(self) -> str:
-        """The name after its article: ``an index of passages``."""
+        """The name with its article: ``an index of passages``."""
         return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
 
     @property
     def owned(self) -> tuple[str, ...]:
-        """Paths of everything that a release of the kind may contain besides its manifest."""
+        """Paths of everything that a release of this kind may contain besides its manifest."""
         return (*self.tables, *self.files)
 
     def read(self, path: str) -> M:
@@ -136,7 +136,7 @@ class Kind(Generic[M]):
         if manifest.to_bytes() != content:
             raise DataError(f"{where}: changed since it was written; {DAMAGED}")
         if (left := next(_leaving(path, [MANIFEST, *_paths(manifest)]), None)) is not None:
-            raise DataError(f"{where}: {left!r} is a link to a file outside the release; get the release again")
+            raise DataError(f"{where}: {left!r} is a link to a file outside the release; download the release again")
         return manifest
 
     def count_faults(self, manifest: M) -> list[str]:
@@ -159,15 +159,18 @@ class Kind(Generic[M]):
         """
         file = Folder.of(join(folder, name))
         if not file.exists():
-            raise DataError(f"{file.url} is missing; get or make the release again, and check it with kbsource verify")
+            raise DataError(
+                f"{file.url} is missing; download or build the release again, and check it with kbsource verify"
+            )
         if [*_leaving(folder, [name])]:  # the manifest need not list it
-            raise DataError(f"{file.url} is a link to a file outside the release; get the release again")
+            raise DataError(f"{file.url} is a link to a file outside the release; download the release again")
         value = parsed_json(bounded_content(file, remedy=DAMAGED_FILE), file.url, remedy=DAMAGED_FILE)
         typed_value(value, self.documents[name], file.url, remedy=DAMAGED_FILE)
         return Values(value, file.url, DAMAGED_FILE)
 
     def lines(self, folder: str, manifest: Manifest, name: str) -> Iterator[dict[str, Any]]:
-        """Reads the records of a JSON Lines file, with one in memory; their shape is checked if ``records`` has it.
+        """Reads the records of a JSON Lines file. If ``records`` contains their shape, they are checked. Memory: one
+        record.
 
         Raises:
             SetupError: the manifest does not list the file; a DataError if a line is not JSON, or has a value of
@@ -230,7 +233,7 @@ class Kind(Generic[M]):
         """Reads the rows of a table in order, from the files that the manifest lists, with one row group in memory.
 
         Raises:
-            DataError: a file has other columns than the table.
+            DataError: the columns of a file are not those of the table.
         """
         return read_table(folder, manifest.tables.get(table, ()), self.schemas(table))
 

@@ -39,20 +39,21 @@ _SHOWN = 160
 class Law:
     """An invariant of the releases of a kind. Several may share a slug; only the first needs a meaning.
 
-    Its query reads the views of ``kbsource.release.sql``, with places. The views of a release to compare with are in a
-    schema with its name. The view ``settings`` (_part, name, n) contains the results of ``Kind.settings``.
+    Its query reads the views of ``kbsource.release.sql``, with the columns of ``places``. The views of a release to
+    compare with are in a schema named after that release. The view ``settings`` (_part, name, n) contains the results
+    of ``Kind.settings``.
     """
 
     slug: str
     meaning: str  #: what a violation means
     broken: str = ""
-    """A query that returns one row per violation: the file, and what violates the invariant there. With ``of``, an
-    expression over one row of that table instead: a list of what violates the invariant in it, or null. Empty if
-    ``Kind.check`` does the check.
+    """A query that returns one row per violation: the file, and what violates the invariant there. If ``of`` names a
+    table, ``broken`` is instead an expression over one row of it: a list of the violations in the row, or null. Empty
+    if ``Kind.check`` does the check.
     """
     of: str = ""  #: table whose rows ``broken`` checks, if any; all its invariants are checked in one scan
     needs: tuple[str, ...] = ()
-    """Tables that must be complete, and names of releases to compare with; without them the invariant is not
+    """Names of the tables that must be complete and of the releases to compare with. Without them, the invariant is not
     checked.
     """
 
@@ -84,7 +85,7 @@ def meanings(laws: Iterable[Law]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Violations of an invariant in a file: how many, the first, and what they mean."""
+    """The violations of an invariant in a file: their number, the first of them, and what they mean."""
 
     file: str
     rule: str
@@ -191,11 +192,11 @@ class Checking(Generic[M]):
     sound: AbstractSet[str]  # unchanged files with the right number of rows
 
     def has_files(self, needed: Iterable[str], *, exactly: bool = False) -> bool:
-        """Returns whether these files are listed and sound, so that their content can be compared; reports missing
+        """Returns whether these files are listed and undamaged, so that their content can be compared; reports missing
         files.
 
         Args:
-            exactly: no other file may be listed.
+            exactly: report it if any other file is listed.
         """
         wanted = set(needed)
         for file in sorted(wanted - set(self.listed)):
@@ -220,15 +221,13 @@ class Checking(Generic[M]):
                     yield entry.file, batch
 
     def remade(self, file: str, rule: str) -> Remade:
-        """Opens a file to compare it with content that is made again."""
+        """Opens a file to compare it with recomputed content."""
         return Remade(self, file, rule)
 
     def same(
         self, file: str, rule: str, stored: Iterable[T], wanted: Iterable[T], named: Callable[[T], object] = repr
     ) -> None:
-        """Compares the rows of a file with rows that are made again, up to the first difference; always reads all
-        stored rows.
-        """
+        """Compares the rows of a file with recomputed rows, up to the first difference. All stored rows are read."""
         rows = iter(stored)
         for number, (row, other) in enumerate(zip_longest(rows, wanted)):
             if row != other:
@@ -241,8 +240,8 @@ class Checking(Generic[M]):
 
 
 class Remade:
-    """Compares a file with its content as it is made again, up to the first difference, because everything after
-    that has moved. Use it as a context manager; ``Checking.remade`` opens it.
+    """Compares a file with its recomputed content, up to the first difference, because everything after it has moved.
+    Use it as a context manager; ``Checking.remade`` opens it.
     """
 
     def __init__(self, checking: Checking[Any], file: str, rule: str) -> None:
@@ -254,7 +253,7 @@ class Remade:
         return self
 
     def write(self, piece: bytes, name: str = "") -> None:
-        """Compares the next segment; ``name`` says what it belongs to."""
+        """Compares the next segment; ``name`` describes what the segment belongs to."""
         if self._is_same and (stored := self._stored.read(len(piece))) != piece:
             pairs = enumerate(zip(stored, piece, strict=False))
             at = next((n for n, (byte, other) in pairs if byte != other), min(len(stored), len(piece)))

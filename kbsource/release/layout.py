@@ -22,8 +22,7 @@ from kbsource.files import Folder, base_name, glob, is_local, join
 MANIFEST = "manifest.json"
 BUILDING = "BUILDING"
 MARKS = (BUILDING, f"{BUILDING}.tmp")
-"""Files that show that a run is writing the folder: the mark and, in a bucket, the renewed mark until it replaces
-the old one.
+"""Files that show that a run is writing to the folder. In a bucket, there is a second file while a run renews its mark.
 """
 STAGING = "_staging"
 INDEX = "index"
@@ -86,16 +85,17 @@ def index_path(file: str) -> str:
 
 
 def no_release(output: str) -> str:
-    """Returns why a folder without a manifest is not a release, and what to do."""
+    """Returns why a folder without a manifest is not a finished release, and what to do."""
     if Folder.of(join(output, BUILDING)).exists():
         return (
-            "no finished release: the run that was writing it did not finish; run the same command again to resume it"
+            "not a finished release, because the run that wrote it did not finish; run the same command again to "
+            "resume it"
         )
     if is_local(output) and os.path.exists(output) and not os.path.isdir(output):
         return "not a folder; name the folder of a release"
     if not stored_files(output):
-        return "no such folder, or an empty one, so no finished release; check the path"
-    return f"no {MANIFEST}, so no finished release; make it, or name another folder"
+        return "no such folder, or an empty folder; check the path"
+    return f"no {MANIFEST}, so this is not a finished release; name another folder, or make the release"
 
 
 def stored_files(output: str) -> list[str]:
@@ -114,21 +114,26 @@ def is_in(file: str, names: Collection[str]) -> bool:
 
 
 def check_output(output: str, *, kept: Collection[str] = ()) -> None:
-    """Checks, before any long work, that the output may be written to a folder.
+    """Checks that the output folder can be used. Call it before any long work.
 
     Args:
-        kept: folders inside it that are finished releases of their own and stay unchanged.
+        kept: folders inside it that are finished releases and stay unchanged.
 
     Raises:
         SetupError: it contains a finished release, or files that kbsource did not write.
     """
     files = [file for file in stored_files(output) if not is_in(file, kept)]
     if MANIFEST in files:
-        raise SetupError(f"{output}: contains a finished release, which is never overwritten; choose another folder.")
+        raise SetupError(
+            f"{output}: the folder contains a finished release, which is never overwritten; choose another folder."
+        )
     if files and not any(mark in files for mark in MARKS):
         raise foreign_file(output, files[0])
 
 
 def foreign_file(output: str, file: str) -> SetupError:
     """Returns the error for a folder that contains a file kbsource did not write."""
-    return SetupError(f"{output}: neither empty nor the remains of a run (it contains {file}); choose an empty folder.")
+    return SetupError(
+        f"{output}: the folder is not empty and was not left by a killed run (it contains {file}); "
+        f"choose an empty folder."
+    )

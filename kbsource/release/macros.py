@@ -1,8 +1,8 @@
 """The macros of ``macros.sql`` and ``references.sql`` over the tables of an open release.
 
-In the files, a macro takes the folder of a release (``kb_text('releases/enwiki-20261001')``) and needs only DuckDB.
-In a database with views of the release's tables, the same macro reads the views and takes no folder: ``kb_text()``, or
-``old.kb_text()`` for a release whose views are in the schema ``old``.
+In the files, a macro has the folder of a release as its argument (``kb_text('releases/enwiki-20261001')``) and needs
+only DuckDB. In a database with views of the release's tables, the same macro reads the views and has no such argument:
+``kb_text()``, or ``old.kb_text()`` for a release whose views are in the schema ``old``.
 
 >>> [macro.call for macro in macros_of({"pages", "redirects"}) if macro.parameters]
 ['kb_category(category)', 'kb_sample(n_pages)']
@@ -87,7 +87,8 @@ def _macros() -> tuple[Macro, ...]:
 def sample_queries(kind: Kind[Any], tables: Collection[str]) -> list[tuple[str, str]]:
     """Returns pairs of a question and an example query that answers it.
 
-    They are the kind's queries that need only these tables, then the rows of each table that none of them reads.
+    They are the kind's queries that need only these tables. For each table that none of these queries reads, a query
+    for its rows follows.
     """
     missing = {*kind.declared, *(macro.name for macro in _macros())} - {*tables}
     missing -= {macro.name for macro in macros_of(tables)}

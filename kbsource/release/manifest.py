@@ -30,8 +30,11 @@ Count = typing.Annotated[int, msgspec.Meta(ge=0, le=(1 << 53) - 1)]
 Name = typing.Annotated[str, msgspec.Meta(pattern=r"\A[^/\\]*\Z")]
 """A name that may become part of a file name: it contains no slash or backslash."""
 PACKAGES = ("kbsource", "mapping", "pipelines")
-DAMAGED = "the manifest is damaged or foreign, get or build the release again"
-DAMAGED_FILE = "the file is damaged or foreign; get or make the release again, and check it with kbsource verify"
+DAMAGED = "the manifest is damaged or was not written by kbsource; download or build the release again"
+DAMAGED_FILE = (
+    "the file is damaged or was not written by kbsource; download or build the release again, and check "
+    "it with kbsource verify"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class InnerRelease:
-    """A release in a folder of this one: the folder, and the checksum that its manifest records of itself."""
+    """A release in a folder of this release: the folder, and the checksum of its manifest."""
 
     folder: str
     manifest_sha256: str
@@ -157,7 +160,7 @@ class Values(dict[str, Any]):
         self._where, self._remedy = where, remedy
 
     def __missing__(self, name: str) -> typing.NoReturn:
-        raise MissingFactError(f"{self._where}: it does not say {name!r}; {self._remedy}")
+        raise MissingFactError(f"{self._where}: the entry {name!r} is missing; {self._remedy}")
 
 
 def _as_values(value: Any, where: str, remedy: str) -> Any:
@@ -307,7 +310,7 @@ class ListingManifest(Manifest):
 
 def snapshot_of(values: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """Returns wiki and date (``20261001``) of a release's snapshot, from the JSON values of its manifest; the newest if
-    there are several. None for what the manifest does not record.
+    there are several. A value is None if the manifest does not record it.
 
     >>> snapshot_of({"release": {"wiki": "enwiki", "dump_date": "20261001"}, "counts": {}})
     ('enwiki', '20261001')
@@ -319,7 +322,7 @@ def snapshot_of(values: Mapping[str, Any]) -> tuple[str | None, str | None]:
 
 
 def sources_of(values: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the releases that a release was made from, as role -> sha256 of the manifest."""
+    """Returns the SHA-256 of the manifests of the releases that a release was made from, by role."""
     named = {name: value for name, value in values.items() if isinstance(value, Mapping)}
     named |= {f"release of {release.get('dump_date')}": release for release in values.get("releases") or ()}
     known = {name: value.get("manifest_sha256") for name, value in named.items()}
@@ -327,7 +330,7 @@ def sources_of(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def input_files_of(inputs: Any, option: str = "") -> Iterator[tuple[str, InputFile]]:
-    """Iterates over the input files that a manifest lists, each with the option it was passed as."""
+    """Iterates over the input files that a manifest lists, each with the option by which it was passed."""
     named = inputs if isinstance(inputs, Mapping) else {option: inputs}
     for name, files in named.items():
         yield from ((name, InputFile(file["name"], file["bytes"], file["sha256"])) for file in files or ())
@@ -355,8 +358,9 @@ def _code_facts() -> dict[str, str]:
 
 
 def code_facts() -> dict[str, str]:
-    """Returns the versions of the code that made the release: kbsource, Python, pyarrow, mwparserfromhell and
-    lupa, ``none`` if not installed. The version of a checkout with uncommitted changes ends in ``+changed``.
+    """Returns the versions of the code that made the release: kbsource, Python, pyarrow, mwparserfromhell and lupa. A
+    library that is not installed has the version ``none``. The version of a checkout with uncommitted changes ends in
+    ``+changed``.
     """
     return dict(_code_facts())
 
@@ -373,8 +377,8 @@ def _version() -> str:
 
 
 def input_files(paths: Iterable[str]) -> list[InputFile]:
-    """Returns the files that were read. Files in folders are named by their path in the folder; of a release, only
-    the manifest is listed.
+    """Returns the files that were read. A file in a folder is named by its path in the folder. For a release, only the
+    manifest is listed.
     """
     result = []
     for path in paths:
@@ -390,15 +394,15 @@ def input_files(paths: Iterable[str]) -> list[InputFile]:
 def row_faults(manifest: Manifest, expected: Mapping[str, int]) -> list[str]:
     """Returns every table whose number of rows differs from its count."""
     return [
-        f"table {table} has {manifest.n_rows(table)} rows, the counts say {n_wanted}"
+        f"table {table} has {manifest.n_rows(table)} rows, but {n_wanted} according to the counts"
         for table, n_wanted in expected.items()
         if manifest.n_rows(table) != n_wanted
     ]
 
 
 class Counted:
-    """Base of dataclasses that count the records of an input: the first field is the number read, the others are
-    the numbers by outcome.
+    """Base of dataclasses that count the records of an input. The first field is the number of records read, and the
+    others are the numbers by outcome.
     """
 
     __slots__ = ()
@@ -435,7 +439,7 @@ def sum_counts(counts: Iterable[Summed], zero: Summed) -> Summed:
     """Returns the sum, field by field, of dataclasses of numbers and of numbers by reason.
 
     Args:
-        zero: such a dataclass with nothing counted.
+        zero: an instance in which all numbers are zero.
     """
     total = {part.name: getattr(zero, part.name) for part in dataclasses.fields(zero)}  # type: ignore[arg-type]  # it is one
     for count in counts:

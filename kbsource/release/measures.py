@@ -1,4 +1,4 @@
-"""Views of a release as data: a caption, a query over its tables, and how the result is shown.
+"""Views of a release, declared as data: a caption, a query over its tables, and how the result is shown.
 
 >>> by_shop = Measure(
 ...     "Goods by shop",
@@ -23,8 +23,9 @@ class ToRows(NamedTuple):
 
     table: str
     where: Mapping[str, str]
-    """Column of the table -> column of the result with its value. If one of the values is null, there is no link; the
-    value ``-`` finds rows with null."""
+    """The column of the result that contains the value, by column of the table. If one of the values is null, there is
+    no link; the value ``-`` finds rows with null.
+    """
 
 
 class ToRow(NamedTuple):
@@ -34,13 +35,15 @@ class ToRow(NamedTuple):
 
 
 Target = ToRows | ToRow | Literal["title", "entity"]
-"""Target of a link: rows, a single row, the page with the value as title, or that item or property of Wikidata."""
+"""Target of a link: rows, a single row, the page whose title is the value, or the item or property of Wikidata with
+that id.
+"""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A query whose result shows something about a release. It reads the views of the tables, with places (see
-    ``kbsource.release.sql``).
+    """A query whose result shows something about a release. It reads the views of the tables, with the columns of
+    ``places`` (see ``kbsource.release.sql``).
 
     The columns of the result are shown by name, except columns whose names begin with an underscore, which only links
     read. The order of the rows must be total. ``$manifest`` is the content of the manifest without the lists of files,
@@ -67,8 +70,9 @@ class Measure:
     """Columns of shares from 0 to 1, shown in per cent, in addition to columns whose names begin with ``share``."""
     links: Mapping[str, Target] = field(default_factory=dict)  #: targets by column; a 0 is not linked
     spread: str = ""
-    """Column whose values become columns, in order of first occurrence, filled with the values of the column after it.
-    The columns before it identify the row; the cells of a row must be consecutive rows of the result."""
+    """Column whose values become columns, in order of first occurrence. The next column contains their values. The
+    columns before it identify the row; the cells of a row must be consecutive rows of the result.
+    """
     by: str = ""  #: column whose values each get a section of their own
     compared: tuple[str, str] | None = None  #: columns of an old and a new text, whose differing words are marked
     optional: tuple[str, ...] = ()  #: columns that are left out if no row has a value
@@ -81,7 +85,7 @@ class Measure:
 
     @property
     def heading(self) -> str:
-        """The heading above it."""
+        """The heading of the group that contains it."""
         return self.section or self.caption
 
 

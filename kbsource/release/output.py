@@ -48,21 +48,23 @@ def commit(kind: Kind[M], manifest: M, output: str, *, kept: Collection[str] = (
     complete.
 
     Args:
-        kept: folders inside it that are finished releases of their own.
+        kept: folders inside it that are finished releases.
 
     Raises:
         SetupError: a file is missing, has another size, or is not listed; a DataError if counts do not add up.
     """
     if faults := kind.count_faults(manifest):
-        raise DataError(f"The counts do not add up, so nothing was released: {'; '.join(faults)}.")
+        raise DataError(f"The counts do not add up, so no release was made: {'; '.join(faults)}.")
     entries = sorted(manifest.entries(), key=lambda entry: entry.file)
     found = set(stored_files(output)) - {entry.file for entry in entries}
     if extra := sorted(file for file in found if not is_in(file, (MANIFEST, *MARKS, STAGING, *EXTRA, *kept))):
-        raise SetupError(f"{output}: {extra[0]} is not part of the release ({len(extra)} such files); make it again.")
+        raise SetupError(
+            f"{output}: {extra[0]} is not part of the release ({len(extra)} such files); make the release again."
+        )
     for entry in entries:
         if (fault := file_fault(output, entry, hashes=False)) is not None:
             said = "was not written" if fault[0] == "missing" else f"has {fault[1]}"
-            raise SetupError(f"{output}: {entry.file} {said}; make it again.")
+            raise SetupError(f"{output}: {entry.file} {said}; make the release again.")
     with Folder.of(join(output, MANIFEST)).create() as file:
         file.write(manifest.to_bytes())
     Folder.of(join(output, STAGING)).delete()
@@ -105,15 +107,15 @@ class ReleaseFolder:
     """The folder of a release while it is being written. Use it as a context manager: it locks the folder against a
     second run.
 
-    A run that dies leaves no lock: on a local disk the system releases it; for a store see ``_Lease``. Files of an
+    A run that dies leaves no lock: on a local disk the system releases it; for a bucket see ``_Lease``. Files of an
     earlier run of the same job are kept, so that finished work is not repeated; files of another job are removed.
 
     Args:
         folder: absolute path; created if missing.
-        job: JSON values that, together with the code, determine the output: the inputs with their hashes, and the
-            options. None for work of seconds, which always starts from the beginning.
+        job: JSON values that, together with the code, determine the output: the options, and the inputs with their
+            hashes. None for a job of a few seconds, which always starts from the beginning.
         further: paths that are written in addition to the kind's own.
-        kept: folders inside it that are finished releases of their own and stay unchanged.
+        kept: folders inside it that are finished releases and stay unchanged.
 
     Raises:
         SetupError: the folder contains a finished release or foreign files, or another run is writing it.
@@ -213,8 +215,8 @@ def _flocked(path: str, what: str) -> BinaryIO:
 def locked_output(path: str) -> Iterator[None]:
     """Locks an output file against a second run, as ``ReleaseFolder`` locks a folder.
 
-    On a local disk, the lock is on the file under its temporary name, so a run that dies leaves no lock. In a store, it
-    is a mark beside the file, which is removed at the end. Pipes and devices are not locked.
+    On a local disk, the lock is on the file under its temporary name, so a run that dies leaves no lock. In a bucket,
+    the lock is a second file next to the output, which is removed at the end. Pipes and devices are not locked.
 
     Raises:
         SetupError: another run is writing the file.
@@ -242,7 +244,8 @@ def locked_output(path: str) -> Iterator[None]:
 
 @contextmanager
 def output_file(path: str) -> Iterator[BinaryIO]:
-    """Opens an output file that appears under its name only if the context ends without an error; one run at a time.
+    """Opens an output file that appears under its name only if the context ends without an error. Only one run at a
+    time can write to it.
 
     Raises:
         SetupError: another run is writing the file.
@@ -278,7 +281,9 @@ def _parse_mark(content: bytes) -> dict[str, Any]:
 
 
 def _in_use(path: str) -> SetupError:
-    return SetupError(f"{path}: another run is writing it; wait until it has ended, or choose another output.")
+    return SetupError(
+        f"{path}: another run is writing to this output; wait until that run has ended, or choose another output."
+    )
 
 
 class _Lease:

@@ -71,7 +71,7 @@ class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]  # PyArrow has n
         columns: Sequence[str] | None = None,
         **options: Any,
     ) -> Iterator[pa.RecordBatch]:
-        """Reads batches as the method of PyArrow does, after the check."""
+        """Reads batches, like PyArrow's method of this name, after checking the bounds."""
         groups = list(range(self.metadata.num_row_groups) if row_groups is None else row_groups)
         self._check(groups, columns)
         batches: Iterator[pa.RecordBatch] = super().iter_batches(
@@ -120,8 +120,9 @@ def _check_group(file: BoundedParquetFile, group: int, columns: tuple[str, ...] 
         n_bytes += sum(_named_bytes(file, group, path) for path in dictionaries)
     if n_bytes > allowed:
         raise DataError(
-            f"{file.name}: row group {group} has {n_stored} bytes and would take {n_bytes >> 20} MB of memory; "
-            f"{allowed >> 20} MB are the most. kbsource writes no such file: fetch the release again from its origin."
+            f"{file.name}: row group {group} has {n_stored} bytes and would need {n_bytes >> 20} MB of memory; the "
+            f"maximum is {allowed >> 20} MB. kbsource does not write such files, so download the release again from "
+            f"its original source."
         )
 
 
@@ -146,7 +147,7 @@ def _pages(read_at: Callable[[int, int], bytes], column: Any, name: str) -> Iter
     first = min(filter(None, (column.dictionary_page_offset, column.data_page_offset)), default=0)
     at, end = first, first + column.total_compressed_size
     if first < 0 or end < first:
-        raise DataError(f"{name}: a column begins at byte {first} and ends at {end}; fetch the release again.")
+        raise DataError(f"{name}: a column begins at byte {first} and ends at {end}; download the release again.")
     while at < end:
         n_bytes = _HEADER_BYTES
         while True:
@@ -156,11 +157,13 @@ def _pages(read_at: Callable[[int, int], bytes], column: Any, name: str) -> Iter
             except IndexError:
                 if n_bytes >= min(_LONGEST_HEADER, end - at):
                     raise DataError(
-                        f"{name}: a page at byte {at} has no readable header; fetch the release again."
+                        f"{name}: a page at byte {at} has no readable header; download the release again."
                     ) from None
                 n_bytes *= 8
         if page.size <= 0 or page.n_bytes < 0 or page.n_values < 0:
-            raise DataError(f"{name}: the page at byte {at} claims to have {page.size} bytes; fetch the release again.")
+            raise DataError(
+                f"{name}: the page at byte {at} claims to have {page.size} bytes; download the release again."
+            )
         yield page
         at += page.size
 

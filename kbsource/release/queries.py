@@ -58,19 +58,21 @@ _PLACE = re.compile(r"(\d+): (.*)\n( *)\^")
 
 
 class RefusedQueryError(ValueError):
-    """A query that may do more than read the tables, or that is too long or too deeply nested to be checked."""
+    """A query is refused because it may do more than read the tables, or because it is too long or too deeply nested to
+    be checked.
+    """
 
 
 def run_query(db: DuckDBPyConnection, query: str, *, macros: Collection[str] = ()) -> DuckDBPyRelation:
-    """Returns the result of a query that a stranger wrote. It is computed when its rows are fetched, and fetching may
-    raise the same errors of DuckDB.
+    """Returns the result of an untrusted query. The result is computed when its rows are fetched, so fetching may raise
+    the same errors of DuckDB.
 
     Args:
-        macros: names of table macros of ours that the query may call.
+        macros: names of kbsource's table macros that the query may call.
 
     Raises:
         RefusedQueryError: it is not a single SELECT, or would do something that is not allowed.
-        duckdb.Error: it is wrong, or needs too many resources.
+        duckdb.Error: the query is wrong, or needs too many resources.
     """
     if len(query) > MOST_CHARS:
         raise RefusedQueryError(f"the query has {len(query):,} characters; shorten it to {MOST_CHARS:,} at most")

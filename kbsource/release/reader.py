@@ -23,7 +23,7 @@ _FOOTERS_AT_A_TIME = 8
 
 
 def parquet_file(source: Any, **options: Any) -> pq.ParquetFile:
-    """Opens a Parquet file whose pages are compared with their checksums, if they have any, whenever they are read.
+    """Opens a Parquet file. If its pages have checksums, they are compared whenever the pages are read.
 
     Without checksums, every second flipped bit is silently read as different text, because zstd's frames have no
     checksums. With them, one flipped bit in 200 goes undetected, in page headers and the footer; the sha256 of
@@ -63,7 +63,7 @@ def opened_table(path: str | Folder) -> Iterator[pq.ParquetFile]:
 
 @cache
 def stored_schema(schema: pa.Schema) -> pa.Schema:
-    """Returns a schema as Parquet returns it after writing; Parquet stores no timestamps in seconds."""
+    """Returns a schema as Parquet returns it after writing. Parquet does not store timestamps in seconds."""
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
@@ -117,7 +117,7 @@ def _schema_of(path: str | Folder, found: pa.Schema, schemas: Sequence[pa.Schema
 
 
 def _unfit(path: str | Folder, fault: str) -> DataError:
-    return DataError(f"{path} {fault}; fetch or make the release again, and check it with kbsource verify.")
+    return DataError(f"{path} {fault}; download or build the release again, and check it with kbsource verify.")
 
 
 def _listed_names(names: Sequence[str]) -> str:
@@ -185,23 +185,23 @@ def groups_with(file: pq.ParquetFile, column: str, value: str | int) -> Iterator
 
 
 def file_fault(folder: str, entry: FileEntry, *, hashes: bool) -> tuple[str, str] | None:
-    """Returns the rule that a file breaks, and what was found; None if the file is as it was written.
+    """Returns the rule that a file breaks, and what was found; None if the file is unchanged.
 
     Args:
         hashes: read and hash the file; otherwise only its size is compared.
     """
     path = join(folder, entry.file)
     if not Folder.of(path).exists():
-        return "missing", "fetch or make the release again"
+        return "missing", "download or build the release again"
     if (size := Folder.of(path).size()) != entry.bytes:
-        return "size", f"{size} bytes, not the {entry.bytes} in the manifest"
+        return "size", f"{size} bytes; the manifest lists {entry.bytes}"
     if hashes and (digest := Folder.of(path).sha256()) != entry.sha256:
         return "sha256", f"{digest}, not the {entry.sha256} in the manifest"
     return None
 
 
 def check_sizes(folder: str, entries: Iterable[FileEntry]) -> None:
-    """Checks, before long work, that no file of a release is missing or truncated.
+    """Checks that no file of a release is missing or truncated. Call it before long work.
 
     Raises:
         SetupError: names the first such file, and the remedy.
@@ -210,12 +210,12 @@ def check_sizes(folder: str, entries: Iterable[FileEntry]) -> None:
 
 
 def check_hashes(folder: str, entries: Iterable[FileEntry]) -> None:
-    """Checks that every file of a release is as it was written; reads all of them. Otherwise as ``check_sizes``."""
+    """Checks that every file of a release is unchanged. Reads all files; otherwise it works like ``check_sizes``."""
     _check(folder, entries, hashes=True)
 
 
 def check_same_facts(folder: str, old: Mapping[str, Any], new: Mapping[str, Any], *, name: str = "") -> None:
-    """Raises SetupError if a release whose results are to be reused was made in another way.
+    """Checks that a release whose results are to be reused was made in the same way. Raises SetupError otherwise.
 
     Args:
         old, new: values that determine the output, by name, of that release and of the one to be made.
@@ -240,4 +240,4 @@ def _check(folder: str, entries: Iterable[FileEntry], *, hashes: bool) -> None:
             if hashes:
                 said = f"is damaged or changed ({rule})"
             path = join(folder, entry.file)
-            raise SetupError(f"{path} {said}; fetch or make the release again, and check it with kbsource verify.")
+            raise SetupError(f"{path} {said}; download or build the release again, and check it with kbsource verify.")

@@ -25,7 +25,7 @@ _LARGEST = 1 << 63
 
 
 class ResultError(ValueError):
-    """The file format has no type for a column, or the query failed while its rows were computed."""
+    """The file format cannot store a column, or the query failed while its rows were computed."""
 
 
 def write_result(found: DuckDBPyRelation, path: str, form: ResultForm) -> int:
@@ -34,7 +34,7 @@ def write_result(found: DuckDBPyRelation, path: str, form: ResultForm) -> int:
     Columns with the same name get numbers (``a``, ``a_2``). In CSV, nested values are JSON, and null is empty.
 
     Raises:
-        ResultError: Parquet has no type for a column, or the query fails while it runs.
+        ResultError: Parquet cannot store a column, or the query fails while it runs.
         duckdb.Error: the query fails before it runs.
     """
     reader = found.to_arrow_reader(_BATCH_ROWS)
@@ -135,7 +135,7 @@ def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, file: B
                 writer.write_table(pa.Table.from_batches(group))
     except pa.ArrowNotImplementedError as error:
         raise ResultError(
-            f"Parquet cannot have a column of the query ({error}); cast it in the query, such as column::varchar"
+            f"Parquet cannot store a column of the result ({error}); cast the column in the query, like column::varchar"
         ) from error
     return n_rows
 

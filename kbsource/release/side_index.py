@@ -20,6 +20,7 @@ import duckdb
 from kbsource.errors import SetupError, named_faults
 from kbsource.files import Folder
 from kbsource.release.sql import connected, identifier, quoted
+from kbsource.runtime.database import ORDER_MB
 from kbsource.temporary import TemporaryFolder
 
 OnProgress = Callable[[int, int], None]
@@ -36,8 +37,6 @@ def cache_folder(sha256: str) -> Path:
 
 
 _FILE, _SHA256 = "rows.parquet", "index.sha256"
-ORDER_MB = 200
-"""Memory for sorting an index, in MB; larger data is spilled to disk."""
 
 
 class OrderedRows:
@@ -69,11 +68,11 @@ Form = TypeVar("Form", bound=OpenedIndex)
 
 
 class SideIndex(Generic[Form]):
-    """An index that is opened if it exists, and otherwise made in a thread of its own. Any thread may use it.
+    """An index that is opened if it exists, and is otherwise made in a separate thread. Any thread may use it.
 
     Args:
         folder: folder of the complete index.
-        make: writes its files to a folder, and reports the amount done and the total.
+        make: writes the files of the index to a folder, and reports the amount done and the total.
         opens: opens the folder; by default as ``OrderedRows``.
     """
 
@@ -102,7 +101,9 @@ class SideIndex(Generic[Form]):
         return 100 * self._done // self._total if self._total else 0
 
     def get(self) -> Form | None:
-        """Returns the index; None while it is being made, or if it has a ``fault``. The first call starts making it."""
+        """Returns the index; None while it is being made, and if making it failed (see ``fault``). The first call
+        starts making it.
+        """
         with self._turn:
             if self._opened is None and self._thread is None and self.fault is None:
                 if _is_whole(self._folder):
@@ -113,7 +114,7 @@ class SideIndex(Generic[Form]):
             return self._opened
 
     def wait(self) -> Form | None:
-        """Waits until the index is made, and returns it; None if it has a ``fault``."""
+        """Waits until the index is made, and returns it; None if making it failed (see ``fault``)."""
         self.get()
         if (thread := self._thread) is not None:
             thread.join()

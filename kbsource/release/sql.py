@@ -60,7 +60,7 @@ def tables_of(kind: Kind[Any], folder: str) -> dict[str, list[str]]:
     """Returns the paths in the folder of the files of each table of a release and the releases inside it.
 
     Raises:
-        SetupError: as ``add_release``.
+        SetupError: as for ``add_release``.
     """
     tables: dict[str, list[str]] = {}
     whole = kind.read(folder)
@@ -86,7 +86,7 @@ def add_tables(
 
     Args:
         declared: every schema that each table may have, as ``Kind.declared``.
-        tables: paths in the folder of the files of each table. A table without files becomes an empty table.
+        tables: paths in the folder of the files of each table. A table without files becomes an empty view.
 
     Raises:
         DataError: a table is not declared, or a file has other columns.
@@ -99,7 +99,10 @@ def add_tables(
     db.execute(f"create schema if not exists {identifier(schema)}")
     for table, files in tables.items():
         if not (schemas := declared.get(table)):
-            raise DataError(f"{folder}: there is no table {shown_value(table)} in such a release; get it again.")
+            raise DataError(
+                f"{folder}: a release of this kind has no table {shown_value(table)}, but its manifest "
+                f"lists it; download the release again."
+            )
         view, names = f"{identifier(schema)}.{identifier(table)}", [*files]
         found = checked_schemas([join(folder, name) for name in names], schemas)
         if names:
@@ -121,7 +124,7 @@ def with_counts(
 
     Args:
         entries: files in the folder, the tables among them; a table without files counts as empty.
-        facts: the rest of what the manifest contains.
+        facts: the other fields of the manifest.
     """
     manifest = kind.listing(list(entries), facts)
     files = {table: [entry.file for entry in manifest.tables.get(table, ())] for table in kind.tables}

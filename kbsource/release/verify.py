@@ -58,7 +58,7 @@ def verify(
     Files are hashed first. Rows, columns and invariants are then checked in the files that are unchanged.
 
     Args:
-        sources: folders of the releases it was made from, to compare with, by a name in ``Kind.made_from``.
+        sources: folders of the releases that it was made from, for comparison, by a name in ``Kind.made_from``.
         memory_mb: memory limit for checking invariants, in MB; larger data is spilled to disk.
         on_progress: receives the bytes done and the bytes to do. Every file counts twice: for its hash, and for its
             content.
@@ -103,19 +103,20 @@ def _check_sources(
     if odd := [name for name in sources if name not in kind.made_from]:
         flags = " and ".join(f"--{name}" for name in odd)
         takers = ", ".join(f"a {known.name}" for known in kinds if {*odd} & {*known.made_from})
-        raise SetupError(f"{path}: {flags}: for {takers}, not for this kind ({kind.name}); leave it out.")
+        raise SetupError(
+            f"{path}: {flags} can be used only for {takers}, not for this kind of release ({kind.name}); leave it out."
+        )
     if sources and len(sources) < len(kind.made_from):
         flags = " and ".join(f"--{name}" for name in kind.made_from)
-        raise SetupError(
-            f"{path}: {flags} are for {kind.with_article}; give both of what these were made from, or none."
-        )
+        raise SetupError(f"{path}: {flags} are the two sources of {kind.with_article}; give both, or neither.")
     for name, folder in sources.items():
         of, fact, hashed = kind.made_from[name]
         source = of.read(folder)
         made_from = manifest.made_from(fact)
         if made_from not in (None, source.sha256):
             raise SetupError(
-                f"{path} was made from another release than {folder}: give the one with manifest {made_from}."
+                f"{path} was not made from the release {folder}; give the release whose manifest has the SHA-256 "
+                f"{made_from}."
             )
         for table in hashed:
             check_hashes(folder, source.tables[table])
@@ -148,7 +149,7 @@ def _check_laws(
             return None if further is None else {**counts, **further}
         except duckdb.OutOfMemoryException as error:
             raise SetupError(
-                f"{files.path}: checking the invariants takes more than {memory_mb} MB; give a larger --memory."
+                f"{files.path}: checking the invariants needs more than {memory_mb} MB; allow more with --memory."
             ) from error
         except duckdb.Error:
             if not files.find_unreadable():
@@ -180,7 +181,7 @@ class _Files:
             inside = join(folder, part.folder)
             file, path = join(inside, MANIFEST), join(self.path, inside)
             if not Folder.of(join(path, MANIFEST)).exists():
-                self.found.add(file, "missing", "make it again")
+                self.found.add(file, "missing", "make the release again")
                 continue
             size, sha256 = Folder.of(join(path, MANIFEST)).size(), Folder.of(join(path, MANIFEST)).sha256()
             self._add(FileEntry(file, None, size, sha256))
@@ -205,7 +206,7 @@ class _Files:
             if added := [name for name in extra if is_in(file, (name,))]:
                 self.extra += [name for name in added if name not in self.extra]
             elif file not in self.entries and file != MANIFEST and not is_in(file, self._unknown):
-                self.found.add(file, "unlisted", "remove it, or fetch the release again")
+                self.found.add(file, "unlisted", "remove the file, or download the release again")
         n_done = 0
         for file, entry in sorted(self.entries.items()):
             fault = file_fault(self.path, entry, hashes=True)
@@ -300,7 +301,7 @@ class _Files:
             except (AttributeError, KeyError, TypeError, ValueError, SetupError) as error:
                 file = join(folder, MANIFEST)
                 if not self.found.has(file, "counts"):  # the count check already reports missing counts
-                    detail = f"options and counts are not those of {kind.with_article} ({error!r})"
+                    detail = f"options or counts do not match those of {kind.with_article} ({error!r})"
                     self.found.add(file, "manifest", detail)
                 return False
         add_settings(db, settings)

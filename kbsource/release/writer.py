@@ -33,7 +33,9 @@ _SPOOLED_BYTES = 1 << 20
 """Rejected rows are kept in memory up to this size."""
 
 COMPRESSION_LEVEL = 1
-"""Level 3 writes a fifth slower and saves 7 %; level 6 takes twice as long and saves 13 %."""
+"""Zstandard's level for Parquet. Level 3 writes a fifth more slowly and saves 7 % of the size; level 6 takes twice as
+long and saves 13 %.
+"""
 _PLAIN_LEVEL = 3
 
 # In addition to ids. On text and nested columns, statistics cost a tenth of the time and a quarter of the footer, and
@@ -53,7 +55,8 @@ _DICTIONARY = frozenset(
 
 
 def is_id(name: str) -> bool:
-    """Returns whether a column contains ids. Engines skip row groups by ids, so every such column has statistics.
+    """Returns whether a column contains ids. Query engines use statistics of ids to skip row groups, so every such
+    column has statistics.
 
     >>> [is_id(name) for name in ("page_id", "wikidata_qid", "title", "property_ids")]
     [True, True, False, False]
@@ -107,7 +110,10 @@ class _HashedFile:
 
     def __init__(self, output: str, file: str) -> None:
         if not is_path(file):
-            raise DataError(f"{shown_value(file)} is not a path in a release; rename the input that it is named after.")
+            raise DataError(
+                f"{shown_value(file)} cannot be the path of a file in a release; rename the input file "
+                f"that it is named after."
+            )
         self._output, self._file = output, file
         self._entry: FileEntry | None = None
         self.n_rows = 0  #: number of rows, or lines, so far
@@ -148,7 +154,7 @@ class TableFile(_HashedFile):
     """A Parquet file.
 
     Args:
-        is_plain: compress all columns alike, for small tables that are read as a whole.
+        is_plain: compress all columns in the same way, for small tables that are read as a whole.
     """
 
     def __init__(self, output: str, file: str, table: str, *, schema: pa.Schema, is_plain: bool = False) -> None:
@@ -217,7 +223,7 @@ class RollingFiles:
 def name_files(
     entries: Sequence[FileEntry], table: str, *, schema: pa.Schema, folder: str, output: str
 ) -> tuple[FileEntry, ...]:
-    """Moves the files of a table, in order, to their final names; without files, writes an empty one.
+    """Moves the files of a table, in order, to their final names. If there are no files, an empty file is written.
 
     Args:
         entries: entries of the files. Files that were already moved stay.
@@ -311,7 +317,7 @@ class RejectedRows:
         self.reasons[row.reason] += 1
 
     def __iter__(self) -> Iterator[BadRecord]:
-        """Iterates over all rows; do not append any in the meantime."""
+        """Iterates over all rows. Do not append rows during the iteration."""
         decoder = msgspec.json.Decoder(BadRecord)
         self._file.seek(0)
         yield from map(decoder.decode, self._file)

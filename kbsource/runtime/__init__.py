@@ -1,1 +1,3 @@
-"""Processing in chunks: files of rows, sorting on disk, and processes that may fail at a row without losing others."""
+"""Processing in chunks: files of rows, sorting on disk, and guarded processes, in which a row that fails does not
+affect other rows.
+"""

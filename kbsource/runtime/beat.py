@@ -47,11 +47,11 @@ class Beat:
 
     @classmethod
     def unshared(cls) -> Beat:
-        """Returns a beat that is not shared, for work done in this process."""
+        """Returns a beat that is not shared, for work done in the same process."""
         return cls(bytearray(SIZE_BYTES))
 
     def enter(self, page: int) -> None:
-        """Records that page number ``page`` (from 1) is being processed, until ``leave``.
+        """Records that page number ``page`` (from 1) is being processed, until ``leave`` is called.
 
         If processing raises, the page stays recorded, so that the supervisor knows which page it was.
         """

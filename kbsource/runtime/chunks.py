@@ -1,8 +1,7 @@
 """Chunks: rows that are processed together, with their position in the input order, in memory or in a stored file.
 
-A chunk file is an Arrow IPC file. Its last batch has no rows; its metadata is the report of the step that made the
-chunk. An existing file is therefore a complete chunk with its report, and a step that was already done need not be
-repeated.
+A chunk file is an Arrow IPC file. Its last batch has no rows; the metadata of this batch is the report of the step that
+made the chunk. If the file exists, the chunk is complete, and the step need not be repeated.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class BatchRef(NamedTuple):
 
 @dataclass(slots=True)
 class Report:
-    """The results of a chunk other than its rows."""
+    """The results of a chunk besides its rows."""
 
     counts: Counter[str] = field(default_factory=Counter)  #: by name; sums over chunks are meaningful
     rejected: list[BadRecord] = field(default_factory=list)  #: records that cannot be used, in order
@@ -78,8 +77,9 @@ class Work:
 class ChunkFunction(Protocol):
     """Processes the rows of a chunk; created once in each worker process.
 
-    For each row, it enters the row's number (from 1) into the beat and leaves it afterwards, so that the row that ended
-    the process is known. Rows are passed with their numbers, because a row may be passed on its own.
+    For each row, the function enters the row's number (from 1) into the beat and leaves it afterwards. If the process
+    dies, this shows which row caused it. Rows are passed with their numbers, because a row may be passed without the
+    others.
     """
 
     schema: pa.Schema
@@ -109,7 +109,7 @@ def write_chunk(
 
     Args:
         batches: any number of batches of rows, written as they arrive.
-        report: written last, with its content after all batches were consumed.
+        report: written last, so it may be filled while the batches are consumed.
         is_packed: compress the rows; an uncompressed file can be inspected without reading all of it.
     """
     n_batches = n_rows = n_bytes = 0
@@ -140,9 +140,10 @@ def read_chunk_report(path: str) -> tuple[BatchRef, Report]:
 
 
 def drop_rows(stored: BatchRef) -> None:
-    """Replaces the file of a chunk by one with its report alone, to free the local disk of rows that nothing will read.
+    """Replaces the file of a chunk with a file that contains only its report. This frees local disk space of rows that
+    are no longer read.
 
-    Files in stores stay as they are.
+    Files in buckets are not changed.
     """
     if is_local(stored.path):
         write_chunk((), read_chunk_schema(stored.path), read_chunk_report(stored.path)[1], path=stored.path)
@@ -154,8 +155,8 @@ def _counter(kind: type[T], counts: Any) -> T:
 
 
 def once(path: str, make: Callable[[], object], read: Callable[[str], T]) -> T:
-    """Returns the result of a step, read from its file; the file is made if it does not exist, so a killed job can be
-    resumed.
+    """Returns the result of a step, which is read from its file. If the file does not exist, the step is run and writes
+    it, so a killed job can be resumed.
 
     A file has its name only once it is complete. The folder of a step must therefore be used for only one job with one
     input.
@@ -177,7 +178,7 @@ def once_value(path: str, make: Callable[[], T], type_: type[T]) -> T:
 
 
 def keep_chunk(folder: str, key: ChunkKey, make: Callable[[str], object]) -> BatchRef:
-    """Returns a reference to the rows of a chunk in a folder, in a file that ``make`` writes if it does not exist."""
+    """Returns a reference to the rows of a chunk in a folder. If the file does not exist, ``make`` writes it."""
     path = chunk_path(folder, key)
     return once(path, lambda: make(path), read_chunk_report)[0]
 
@@ -230,7 +231,7 @@ def numbered_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, p
 
 
 def row_alone(batches: Iterable[pa.RecordBatch], number: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Selects only the row with this number, from 1, with the number."""
+    """Selects only the row with this number, counted from 1; returns it together with the number."""
     for first, batch in numbered_batches(batches):
         if first <= number < first + batch.num_rows:
             yield number, batch.slice(number - first, 1)

@@ -55,7 +55,7 @@ def landlock_version() -> int:
 
 
 def missing_restrictions(version: int) -> list[str]:
-    """Returns what a version of Landlock cannot prevent, in words.
+    """Returns descriptions of what a version of Landlock cannot prevent.
 
     >>> missing_restrictions(0)
     ['writing files', 'using the network']
@@ -69,7 +69,8 @@ def missing_restrictions(version: int) -> list[str]:
 
 
 def forbid_writing(allowed: Confinement) -> None:
-    """Forbids this process to write outside its folders, to start programs, and to use the network unless allowed.
+    """Forbids this process to write outside its folders and to start programs; also forbids the use of the network,
+    unless allowed.
 
     Call it before other threads are started. Without Landlock, only the size of files is limited.
 
@@ -88,7 +89,7 @@ def forbid_writing(allowed: Confinement) -> None:
 
 
 def forbid_reading(allowed: Confinement) -> None:
-    """Forbids this process to read anything but its own folders, the interpreter's and the system's.
+    """Forbids this process to read files outside its own folders and those of the interpreter and the system.
 
     Call it when all libraries are loaded.
 

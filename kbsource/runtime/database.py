@@ -1,4 +1,4 @@
-"""Opens DuckDB in bounded memory, on a connection that can reach only the files it was opened for."""
+"""Opens DuckDB with limited memory, on a connection that can only access the files it was opened for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 1 << 16
 MEMORY_MB = 1000
-"""Default memory limit of a connection, in MB (10^6 bytes); what exceeds it is spilled to disk."""
+"""Default memory limit of a connection, in MB (10^6 bytes). Further data is spilled to disk."""
+ORDER_MB = 200
+"""Memory limit for sorting and joining the rows of an index, in MB. The process needs 100 MB more."""
 _PROTOCOL = "kbsource"
 """Scheme under which DuckDB opens files of a store: ``kbsource://s3://bucket/release/…``."""
 
@@ -44,11 +46,11 @@ def connected(
     overwrite a file in ``reads``: names from outside must go through ``identifier`` and ``quoted``.
 
     Args:
-        reads: folders whose files are read, local or in a store.
+        reads: folders of the files to read, local or in a bucket.
         writes: local folders for writing files.
         scratch: local folder for the database and for data that does not fit into memory, created if missing; None for
             a temporary folder.
-        spill_mb: limit on the data spilled to disk; None for all free space.
+        spill_mb: limit on the data spilled to disk; None to allow all free space.
     """
     import duckdb  # readers of releases do not need it
 
@@ -81,9 +83,7 @@ def connected(
 
 
 def readable_path(path: str) -> str:
-    """Returns the name under which DuckDB opens a file or folder: its path, or a ``kbsource://`` URL if it is in a
-    store.
-    """
+    """Returns the name under which DuckDB opens a file or folder: its path, or a ``kbsource://`` URL for a bucket."""
     return path if is_local(path) else f"{_PROTOCOL}://{path}"
 
 
@@ -114,7 +114,9 @@ def quoted(text: str) -> str:
 
 def _without_nul(text: str) -> str:
     if "\0" in text:
-        raise DataError(f"{text[:80]!r} contains a NUL, which no name may; get the release again.")
+        raise DataError(
+            f"{text[:80]!r} contains a null character, which is not allowed in names; download the release again."
+        )
     return text
 
 
@@ -137,7 +139,7 @@ def _stored_files() -> type[Any]:
 
         def open(self, path: str, mode: str = "rb", **_: Any) -> BinaryIO:
             if mode != "rb":
-                raise PermissionError(f"{self._path(path)}: files of a store are only read here")
+                raise PermissionError(f"{self._path(path)}: files in a bucket can only be read, not written")
             return Folder.of(self._path(path)).open_ranges()
 
         def info(self, path: str, **_: Any) -> dict[str, Any]:
@@ -164,6 +166,34 @@ def insert(db: DuckDBPyConnection, table: str, batches: Iterable[pa.RecordBatch]
         db.register("_given", pa.Table.from_batches([batch]))
         db.execute(f"insert into {name} from _given")
     db.unregister("_given")
+
+
+@contextmanager
+def streamed(db: DuckDBPyConnection, **tables: tuple[Iterable[pa.RecordBatch], pa.Schema]) -> Iterator[None]:
+    """Provides batches, each with their schema, as tables that can be read once, for the duration of the context.
+
+    Nothing is copied, so a query that only sorts or joins them needs no more disk than it spills. An exception of the
+    batches ends the query, and is raised unchanged at the end of the context.
+    """
+    failures: list[BaseException] = []
+
+    def watched(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    for name, (batches, schema) in tables.items():
+        db.register(name, pa.RecordBatchReader.from_batches(schema, watched(batches)))
+    try:
+        yield
+    except Exception:
+        if failures:
+            raise failures[0] from None  # DuckDB passes on only its message
+        raise
+    for name in tables:
+        db.unregister(name)
 
 
 def ordered_batches(

@@ -75,8 +75,8 @@ class Guard:
         Args:
             function: ``module:name`` of a function of (task, Beat) that does a task and returns a JSON value.
             beat_path: local file for the worker's beat, whose counts continue through all tasks and processes.
-            scratch: folder of the caller for the worker's temporary folders.
-            confinement: what the worker may do; None for everything that this user may do.
+            scratch: folder of the caller in which the worker's temporary folders are created.
+            confinement: what the worker may do; None if it may do everything that this user may do.
         """
         self._function = function
         self._beat_path = beat_path
@@ -96,7 +96,7 @@ class Guard:
         self.close()
 
     def close(self) -> None:
-        """Ends the process for good, even if another thread waits for its answer."""
+        """Ends the process permanently, even if another thread waits for its answer."""
         self._is_closed = True
         self._kill()
 
@@ -109,7 +109,7 @@ class Guard:
         """Returns the result of the function for the task.
 
         Args:
-            stopped: set by another thread to end the process and the task.
+            stopped: an event that another thread sets to end the process and the task.
 
         Raises:
             SetupError: the function raised it, the machine or a table is at fault (see ``named_faults``), or the guard

@@ -1,4 +1,4 @@
-"""Saves time at the start of a process: keeps its libraries from importing optional packages that it does not need."""
+"""Shortens the start of a process: keeps libraries from importing optional packages that are not needed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class _Absent(MetaPathFinder):
 
     def find_spec(self, name: str, *_: object) -> None:
         if name in self._names:
-            raise ModuleNotFoundError(f"{name} is not used here", name=name)
+            raise ModuleNotFoundError(f"{name} is not available here", name=name)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What this machine, or the container that limits it, gives a process."""
+"""The cores and the memory that this machine, or its container, allows a process to use."""
 
 from __future__ import annotations
 

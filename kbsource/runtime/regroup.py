@@ -1,8 +1,8 @@
 """Regroups the rows of chunks: one file per chunk, with its rows by group, so that all rows of a group can be read
 together.
 
-Only references to rows travel between machines. Within a chunk, the rows of a group are sorted, so a group's rows are
-read in order by merging the chunks, with few rows of each in memory, however large the group is.
+Only references to rows are sent between machines. Within a chunk, the rows of a group are sorted. The rows of a group
+are therefore read in order by merging the chunks, with few rows of each chunk in memory, however large the group is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kbsource.runtime.chunks import BatchRef, Report, read_stored, write_chunk
 MOST_GROUPS = 256
 """Number of groups of rows that are processed together; a chunk has a segment for each."""
 PIECE_ROWS = 1 << 14
-"""Rows per batch in a file by groups: the number of rows of each chunk held while a group is merged."""
+"""Rows per batch in a file by groups. While a group is merged, this number of rows of each chunk is in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ def write_groups(
     path: str,
     order: Sequence[str] = (),
 ) -> list[tuple[int, BatchRef]]:
-    """Writes the rows of a chunk by group, and returns each group's part of the file, groups ascending.
+    """Writes the rows of a chunk by group, and returns the part of the file for each group, in ascending order of
+    groups.
 
     Args:
         batches: the rows; all of them are held in memory.
@@ -79,8 +80,8 @@ def groups_in_place(
     *,
     order: Sequence[str] = (),
 ) -> list[tuple[int, BatchRef]] | None:
-    """Returns each group's part of a file as ``write_groups`` would write it, if the rows are in that order already:
-    groups ascending, no batch of two groups. Otherwise returns None.
+    """Returns the same parts of a file as ``write_groups`` would, if the rows are already in that order: groups
+    ascending, and no batch with rows of two groups. Otherwise returns None.
 
     Args:
         batches: the rows of ``stored``.
@@ -112,8 +113,8 @@ def read_group(pieces: Iterable[BatchRef]) -> Iterator[pa.RecordBatch]:
 def merge_group(pieces: Sequence[BatchRef], order: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Reads the rows of a group, merged in the order of ``order``.
 
-    The same segments always yield the same rows in the same order; the order of rows that are equal in ``order`` has no
-    meaning. Memory: ``PIECE_ROWS`` rows of each segment, however many rows there are.
+    The same segments always yield the same rows in the same order. Rows that are equal in ``order`` have no defined
+    order. Memory: ``PIECE_ROWS`` rows of each segment, however many rows there are.
 
     Args:
         pieces: the segments, each sorted by the columns of ``order``.

@@ -1,6 +1,6 @@
-"""Joins the rows of chunks with SQL: one step of a job, which one worker runs on its local disk.
+"""Joins the rows of chunks with SQL: one step of a job, which a single worker runs on its local disk.
 
-A step that fails is run again from the chunks, which stay where they are.
+If a step fails, it is run again from the chunks, which are not changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PROCESS_MB = 400
 
 
 class StoredTable(NamedTuple):
-    """A table as chunks, whose ``n_bytes`` are the bytes of their rows in memory."""
+    """A table as chunks; ``n_bytes`` is the size of their rows in memory."""
 
     schema: pa.Schema  #: columns to read
     chunks: Sequence[BatchRef]
@@ -68,16 +68,17 @@ def warehouse(
             except duckdb.OutOfMemoryException as error:
                 said = str(error).partition("\n")[0]
                 raise SetupError(
-                    f"{os.path.dirname(folder)}: joining {_mb(n_bytes):,} MB of rows takes more disk, or more memory "
-                    f"than {memory_mb:,} MB ({said}). Set TMPDIR to a larger local disk on every worker."
+                    f"{os.path.dirname(folder)}: joining {_mb(n_bytes):,} MB of rows needs more disk space, or more "
+                    f"than {memory_mb:,} MB of memory ({said}). Set TMPDIR to a larger local disk on every worker."
                 ) from error
 
 
 def ranges_of(db: DuckDBPyConnection, tables: Iterable[str], column: str) -> list[tuple[int, int]]:
     """Returns ranges, first and last value, that divide the values of an integer column in some tables, ascending.
 
-    A range has at most ``ROWS_AT_ONCE`` rows of all tables together, without those of its first value. Sort or group
-    wide rows range by range: for all of them, DuckDB takes its whole limit and up to a fifth more.
+    A range has at most ``ROWS_AT_ONCE`` rows of all tables together, not counting the rows of its first value. Sort or
+    group wide rows range by range: if DuckDB processes all of them at once, it uses its whole limit and up to a fifth
+    more.
     """
     values = " union all ".join(f"select {identifier(column)} as place from {identifier(name)}" for name in tables)
     rows = db.execute(
@@ -92,13 +93,13 @@ def _check_room(folder: str, n_bytes: int, memory_mb: int) -> None:
     needed, free = _DISK_SHARE * n_bytes, shutil.disk_usage(folder).free
     if needed > free:
         raise SetupError(
-            f"{os.path.dirname(folder)}: joining {_mb(n_bytes):,} MB of rows takes {_mb(needed):,} MB of disk, and "
-            f"{_mb(free):,} MB are free. Set TMPDIR to a larger local disk on every worker."
+            f"{os.path.dirname(folder)}: joining {_mb(n_bytes):,} MB of rows needs {_mb(needed):,} MB of disk space, "
+            f"and only {_mb(free):,} MB are free. Set TMPDIR to a larger local disk on every worker."
         )
     wanted, installed = min(memory_mb, 2 * _mb(n_bytes)) + _PROCESS_MB, _mb(memory_bytes())
     if wanted > installed:
         raise SetupError(
-            f"joining {_mb(n_bytes):,} MB of rows takes {wanted:,} MB of memory, and this worker's machine has "
+            f"joining {_mb(n_bytes):,} MB of rows needs {wanted:,} MB of memory, and this worker's machine has only "
             f"{installed:,} MB. Give the workers more memory."
         )
 

@@ -1,5 +1,5 @@
-"""Assembles a release from the files of the ranges: duplicate entities, final names, classes, rejected records,
-counts.
+"""Assembles a release from the files of the ranges: resolves duplicate entities, and writes final names, classes,
+rejected records and counts.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from kbsource.wikidata.records import WIKIDATA_TABLES, ClassPair, EntityCounts
 
 
 def find_superseded(ids: pa.Table) -> dict[int, tuple[int, ...]]:
-    """Returns, by range, the ordinals of the lines whose entity another line supersedes.
+    """Returns, by range, the ordinals of the lines to leave out because another line has the same entity.
 
-    Among lines with the same entity, the one with the highest revision is used, then the first.
+    Of several lines with the same entity, the line with the highest revision is used; if the revisions are equal, the
+    first line.
 
     Args:
         ids: rows of schema ``IDS``, in any order. If a line of an entity is included, all lines of that entity must be.
@@ -40,7 +41,7 @@ def find_superseded(ids: pa.Table) -> dict[int, tuple[int, ...]]:
 def name_tables(reports: Sequence[PartReport], *, output: str, staging: str) -> dict[str, tuple[FileEntry, ...]]:
     """Moves the ranges' files to their final places, in the order of the ranges; every table gets at least one file.
 
-    Files that are already there stay.
+    Files that are already in place are not changed.
     """
     tables = {}
     for table in PARSED_TABLES:

@@ -1,7 +1,7 @@
 """Reads a line of the JSON dump into an Entity: its terms, sitelinks and statements as released.
 
-Snaks fill the columns of ``Value``. Nothing is lost: a value of an unknown type, or in another form than its type
-requires, is stored as JSON under the type ``other``.
+Snaks fill the columns of ``Value``. Nothing is lost: a value that has an unknown type, or does not have the form of its
+type, is stored as JSON under the type ``other``.
 
 Source: https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html.
 """
@@ -24,7 +24,9 @@ SNAKS = ("value", "somevalue", "novalue")
 VALUE_TYPES = ("entity", "string", "time", "quantity", "monolingualtext", "globecoordinate", "other")
 RANKS = ("preferred", "normal", "deprecated")
 ID_NUMBER = r"(?:[1-9]\d{0,8}|[1-3]\d{9})"
-"""Number in an id, for regular expressions. It fits 32 bits, and Wikibase assigns none above 2,147,483,647."""
+"""The number in an id, for regular expressions. It fits into 32 bits, because Wikibase assigns no number above
+2,147,483,647.
+"""
 VALUE_ID = rf"(?:[A-Z]{ID_NUMBER}|L{ID_NUMBER}-[FS][1-9]\d*)"
 """Id of any entity; ids of forms and senses begin with the id of their lexeme."""
 
@@ -38,7 +40,7 @@ OWN_COLUMNS = {
     "time": ("year", "month", "day", "precision", "calendar"),
     "globecoordinate": ("latitude", "longitude", "globe"),
 }
-"""Columns of ``Value`` that are only set for a single type of value."""
+"""Columns of ``Value`` that only a single type of value sets."""
 
 Snak = tuple[int, str | None, str | None, tuple[Any, ...] | None]
 """Index in ``FORMS``, ``datatype``, ``value``, and the ``OWN_COLUMNS`` of the type; None for missing parts.
@@ -188,7 +190,7 @@ def object_of(value: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Returns an object of an entity; empty if it is missing, null or ``[]``.
 
     Raises:
-        RecordError: ``invalid_field`` if it is anything else.
+        RecordError: ``invalid_field`` if it has any other value.
     """
     found = value.get(name)
     if type(found) is dict:
@@ -316,8 +318,8 @@ class EntityReader:
 
         Args:
             languages: languages of labels, descriptions and aliases, the preferred one first.
-            sites: wikis whose sitelinks are wanted; None for all.
-            qualifiers: properties of the qualifiers that are wanted; None for all.
+            sites: wikis whose sitelinks are included; None for all.
+            qualifiers: properties of the qualifiers that are included; None for all.
         """
         self._order = languages
         self._wanted = {"languages": languages, "sites": sites or (), "qualifiers": qualifiers or ()}
@@ -325,7 +327,7 @@ class EntityReader:
         self._properties, self._qualifiers = _Properties(None), _Properties(qualifiers)
 
     def read(self, line: bytes) -> Entity:
-        """Returns the entity of a line, which must have no commas and brackets around it.
+        """Returns the entity in a line. The line must not contain the commas and brackets of the array.
 
         Raises:
             RecordError: ``malformed_json``, ``missing_field``, ``invalid_field``, ``entity_redirect``,
@@ -374,8 +376,8 @@ class EntityReader:
         )
 
     def wanted_in(self, kind: str, names: Collection[str]) -> set[str]:
-        """Returns which of the chosen ``languages``, ``sites`` or ``qualifiers`` are among the names, including as a
-        variant.
+        """Returns which of the chosen ``languages``, ``sites`` or ``qualifiers`` occur among the names, directly or as
+        a variant.
         """
         return {
             code for code in self._wanted[kind] if any(name == code or name.startswith(f"{code}-") for name in names)
@@ -454,7 +456,7 @@ def shown_term(terms: Sequence[Term], languages: Sequence[str]) -> Term | None:
 
 
 def entity_key(line: bytes) -> str:
-    """Returns the id in a line that cannot be read, if it can be found; else an empty string."""
+    """Returns the id in a line that cannot be read; an empty string if no id is found."""
     found = _KEY.search(line[:_KEY_BYTES])
     return found[1].decode("ascii") if found else ""
 

@@ -192,7 +192,7 @@ union select value[2:]::uinteger as class, class from statements where property_
 
 
 def check_classes(checking: Checking[WikidataManifest]) -> Mapping[str, int]:
-    """Computes the class closure again. Memory: the edges of the relation."""
+    """Recomputes the class closure. Memory: the edges of the relation."""
     from kbsource.wikidata.classes import BLOCK_CLASSES, class_closure  # these need numpy
 
     if checking.given.issuperset(("classes", "statements")):

@@ -1,7 +1,7 @@
 """Reads the lines of a Wikidata dump that contain its entities, from byte ranges.
 
-The dump is a JSON array with one entity per line, or the same without the array (ndjson). A line contains no other
-newline.
+The dump is a JSON array with one entity per line, or the same lines without the array (ndjson). A line contains no
+other newline.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kbsource.records import BadRecord
 from kbsource.wikidata.entity import entity_key
 
 MAX_LINE_BYTES = 32 << 20
-"""Length of the longest line that is read; the longest line of Wikidata has about 5 MB."""
+"""Length of the longest line that is read. The longest line of Wikidata has about 5 MB."""
 READ_AHEAD_BYTES = 2 << 20
 _BAD_RECORD_BYTES = 1 << 11  # rough upper bound
 
@@ -40,14 +40,14 @@ def _form(path: str, files: Files) -> tuple[Compression, bool]:
         begin = b""
         for piece in iter_pieces(file, compression=compression):
             if isinstance(piece, Damage):
-                raise SetupError(f"{path} is damaged at the beginning ({piece.detail}). Fetch it again.")
+                raise SetupError(f"{path} is damaged at the beginning ({piece.detail}). Download it again.")
             begin = piece.data.lstrip(AROUND)
             if begin:
                 break
     if begin[:1] not in (b"[", b"{"):
         raise SetupError(
-            f"{path} is not a JSON dump of Wikidata: it begins with {begin[:20]!r}, not with [ or {{. Take "
-            "wikidata-YYYYMMDD-all.json.bz2 from https://dumps.wikimedia.org/wikidatawiki/entities/."
+            f"{path} is not a JSON dump of Wikidata: it begins with {begin[:20]!r}, not with [ or "
+            f"{{. Download wikidata-YYYYMMDD-all.json.bz2 from https://dumps.wikimedia.org/wikidatawiki/entities/."
         )
     return compression, begin[:1] == b"["
 
@@ -80,9 +80,9 @@ def read_entities(
 
 
 def read_ahead(lines: Iterable[Line | BadRecord], *, ahead_bytes: int = READ_AHEAD_BYTES) -> Iterator[Line | BadRecord]:
-    """Passes on lines, and reads them ahead: about ``ahead_bytes`` of them before it yields the first.
+    """Reads lines ahead, about ``ahead_bytes`` before it yields the first line, and passes them on.
 
-    Decompressing and parsing each need the processor's caches, so switching between them at every line costs time.
+    Decompressing and parsing each use the processor's caches, so switching between them at every line takes more time.
     """
     waiting: deque[Line | BadRecord] = deque()
     n_bytes = 0

@@ -138,7 +138,7 @@ def statement_facts(batch: pa.RecordBatch) -> Counter[str]:
 
 
 def names_in(table: str, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
-    """Finds the columns of a batch that options select from, with the name of the option."""
+    """Returns the names in a batch that options can select, by option."""
     if table == "sitelinks":
         yield "sites", batch["site"]
     elif table == "statements":
@@ -221,15 +221,15 @@ IDS = pa.schema(
         pa.field("ordinal", pa.int64(), nullable=False),
     ]
 )
-"""``kind`` is ``ITEM`` or ``PROPERTY``; ``revision_id`` is -1 if unknown; ``ordinal`` is the line number in the
-range with the number ``part``.
+"""``kind`` is ``ITEM`` or ``PROPERTY``; ``revision_id`` is -1 if unknown; ``part`` is the number of the range, and
+``ordinal`` the line number in it.
 """
 ORDINALS = pa.schema([pa.field("ordinal", pa.int64(), nullable=False)])
-"""The lines of a range to leave out."""
+"""The lines of a range that are left out."""
 CLASS_EDGES = pa.schema(
     [pa.field("class", pa.uint32(), nullable=False), pa.field("superclass", pa.uint32(), nullable=False)]
 )
-"""Item numbers; a value of P31 is its own superclass."""
+"""Pairs of item numbers: a class and its superclass. A value of P31 is entered as its own superclass."""
 
 _INSTANCE_OF, _SUBCLASS_OF = "P31", "P279"
 _CLASS_PROPERTIES = frozenset([_INSTANCE_OF, _SUBCLASS_OF])
@@ -250,13 +250,15 @@ class PartReport:
 
 
 class EntityRange:
-    """Iterates over the contents of a range of a dump, in the order of the dump; iterate once.
+    """Iterates over the contents of a range of a dump, in the order of the dump. It can be iterated only once.
 
     Args:
         lines: lines of the range, from ``lines.read_lines``.
         reader: reads the entities; an entity that raises RecordError is rejected.
-        skipped: ordinals of entities that another line supersedes; they are rejected as ``duplicate_entity``.
-        verdicts: by ordinal, how an entity ended the process that read it; it is rejected unread.
+        skipped: ordinals of entities to leave out because another line has the same entity; they are rejected as
+            ``duplicate_entity``.
+        verdicts: for entities that crashed the process, by ordinal, how the process ended; they are rejected without
+            being read.
     """
 
     def __init__(
@@ -298,12 +300,14 @@ class EntityRange:
                 continue
             try:
                 if ordinal in self._verdicts:
-                    raise RecordError(f"entity_{self._verdicts[ordinal]}", "the entity ended the process that read it")
+                    raise RecordError(f"entity_{self._verdicts[ordinal]}", "the process that read the entity crashed")
                 beat.enter(ordinal)
                 entity = self._reader.read(line.data)
                 beat.leave()
                 if ordinal in self._skipped:
-                    raise RecordError("duplicate_entity", "another line has the entity, in a newer revision or before")
+                    raise RecordError(
+                        "duplicate_entity", "another line has the same entity, in a newer revision or earlier"
+                    )
             except RecordError as error:
                 beat.leave()
                 key = entity_key(line.data)
@@ -353,7 +357,7 @@ class EntityRange:
     def report(
         self, tables: Mapping[str, tuple[FileEntry, ...]], *, used: dict[str, list[str]], damaged_bytes: int
     ) -> PartReport:
-        """Returns the report; only after the last batch.
+        """Returns the report. Call it only after the last batch.
 
         Args:
             damaged_bytes: number of stored bytes of the range that cannot be read.
@@ -391,7 +395,7 @@ class PartFiles:
     """Writes the contents of ranges of a dump. It is the chunk function of a release whose chunks are ranges.
 
     The rows of a chunk are ``IDS``. Its report contains a ``PartReport`` as its facts, and the rejected records. Its
-    input rows, if any, are ``ORDINALS`` of entities that another line supersedes.
+    input rows, if any, are the ``ORDINALS`` of entities to leave out because another line has the same entity.
     """
 
     schema = IDS

@@ -94,8 +94,8 @@ class Sitelink(Row):
 
 
 class Statement(Row):
-    """One row per statement of an item or property, in the order of the dump; references are left out. The
-    qualifiers have the columns from `snak` to `globe` too.
+    """One row per statement of an item or property, in the order of the dump; references are left out. The qualifiers
+    have the columns from `snak` to `globe` too.
     """
 
     entity_id: Annotated[str, "item or property that the statement is about"]
@@ -106,9 +106,9 @@ class Statement(Row):
 
 
 class ClassPair(Row):
-    """For every class, all its superclasses over P279 (subclass of), sorted by number of the class, then of the
-    superclass. Deprecated statements are left out. To find out whether an item is a film, join its P31 values
-    with `class_id` where `superclass_id` is Q11424.
+    """One row per class and superclass, over any number of steps of P279 (subclass of); sorted by number of the
+    class, then of the superclass. Deprecated statements are left out. To find out whether an item is a film, join
+    its P31 values with `class_id` where `superclass_id` is Q11424.
     """
 
     class_id: Annotated[str, "item that is a class: it has P279, or is a value of P279 or P31"]
@@ -128,7 +128,9 @@ WIKIDATA_TABLES: dict[str, pa.Schema] = {
 
 @dataclass(frozen=True, slots=True)
 class EntityCounts(Counted):
-    """Counts of the lines read by outcome; invariant: lines_read = items + properties + other_entities + rejected."""
+    """Counts of the lines read by outcome. The invariant is lines_read = items + properties + other_entities +
+    rejected.
+    """
 
     lines_read: Count = 0
     items: Count = 0

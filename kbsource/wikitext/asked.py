@@ -68,7 +68,9 @@ class Dependencies:
         return noted
 
     def apart(self, make: Callable[[], T]) -> tuple[T, frozenset[str]]:
-        """Returns the result of a function and the dependencies it records, which are also added to ``names``."""
+        """Returns the result of a function together with the dependencies that it records. These are also added to
+        ``names``.
+        """
         before, self.names = self.names, set()
         try:
             made = make()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from kbsource.rows import Row
 from kbsource.wikitext.markers import (
     BLOCK,
     CUT,
@@ -20,7 +21,6 @@ from kbsource.wikitext.markers import (
     reach_back,
     without_numbers,
 )
-from kbsource.wikitext.parsed import RawCell
 
 # Every alternative begins with the newline before the line, so that the search jumps from line to line.
 _TABLE_LINE = re.compile(
@@ -42,6 +42,15 @@ _ATTRIBUTES_ALONE = re.compile(
     r"\s*=\s*(?:\"[^\"\n]*\"|[\w#%]+)\s*)+(?=\x02)"
 )
 _SPAN = re.compile(r"\b((?ai:colspan|rowspan))\s*=\s*[\"']?\s*(\d{1,4})")
+
+
+class RawCell(Row):
+    """A cell whose content is still wikitext."""
+
+    text: str
+    is_header: bool
+    colspan: int = 1
+    rowspan: int = 1
 
 
 @dataclass(slots=True)

@@ -27,30 +27,36 @@ def expand_braces(
     on_template: Callable[[str, int], str],
     on_parameter: Callable[[str], str],
     on_broken: Callable[[], None],
+    is_marked: Callable[[str, str], bool] | None = None,
 ) -> str:
     """Returns the text with every balanced pair of braces replaced by the result of a callback.
 
     ``on_template`` is called with the inside of ``{{…}}``, where inner braces are already replaced, and with the
     number of enclosing templates. ``on_parameter`` is called with the inside of ``{{{…}}}``, and ``on_broken`` once for
     every unmatched run of braces.
+
+    ``is_marked`` is called with the text before ``{{`` (since the previous braces; a newline stands for the beginning
+    of the text) and after it (up to the next braces). If it returns true, the inside begins with a cut.
     """
     if "{{" not in text and "}}" not in text:
         return text
     out: list[str] = []
     stack: list[tuple[int, list[str]]] = []
     opened_by = ["", *_OPENERS.split(text)]
+    before = ""
     for openers, chunk in zip(opened_by[::2], opened_by[1::2], strict=True):
         if openers:
             if len(stack) < MAX_DEPTH:
                 stack.append((len(openers), out))
-                out = []
+                out = [CUT] if is_marked is not None and openers == "{{" and is_marked(before, chunk) else []
             else:
                 on_broken()
         closed_by = _CLOSERS.split(chunk)
+        before = closed_by[-1] if openers or len(closed_by) > 1 else f"\n{chunk}"
         if closed_by[0]:
             out.append(closed_by[0])
-        for closers, gap in zip(closed_by[1::2], closed_by[2::2], strict=True):
-            run = len(closers)
+        for place in range(1, len(closed_by), 2):
+            run, gap = len(closed_by[place]), closed_by[place + 1]
             while run >= 2 and stack:
                 opened, parent = stack.pop()
                 inner = out[0] if len(out) == 1 else "".join(out)

@@ -385,8 +385,8 @@ class _Reader:
     def _address(self, wikitext: str) -> str | None:
         """Returns the first address in a value, possibly a link's."""
         text = self.plain(wikitext) if "{{" in wikitext else wikitext
-        found = _ADDRESS.search(unescape(text) if "&" in text else text)
-        if found is None:
+        text = unescape(text) if "&" in text else text
+        if "//" not in text or (found := _ADDRESS.search(text)) is None:
             return None
         return f"https:{found[0]}" if found[0].startswith("//") else found[0]
 

@@ -61,8 +61,8 @@ class Definitions(Protocol):
         """Returns the wikitext of a template, with redirects followed, or None."""
 
     def target(self, name: str) -> str:
-        """Returns the name of the template that a name leads to, with redirects followed; the name itself if it is not
-        a redirect to a template.
+        """Returns the name of the template that a name resolves to, following redirects; the name itself if it is not a
+        redirect to a template.
         """
 
     def module(self, name: str) -> str | None:
@@ -70,7 +70,7 @@ class Definitions(Protocol):
 
 
 class BoundError(Exception):
-    """A template exceeded a limit of MediaWiki, or the page's budget; never leaves this package."""
+    """A template exceeded a limit of MediaWiki, or the page's budget. This error never leaves the package."""
 
 
 MAX_DEPTH = 100
@@ -78,7 +78,9 @@ MAX_DEPTH = 100
 MAX_WORK = 500_000
 """Units of work per page: visited nodes. MediaWiki allows 1,000,000 for all templates of a page together."""
 MAX_CHARS = 2 << 20
-"""Characters that templates and arguments may produce on a page, counted at each level: $wgMaxArticleSize."""
+"""Maximum number of characters that templates and arguments may produce on a page, counted at each level:
+$wgMaxArticleSize.
+"""
 MAX_PIECES = 100_000
 """Maximum number of syntax elements in one definition: braces, pipes, equals signs and links. The longest lists of
 cases have some thousands.

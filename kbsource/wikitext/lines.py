@@ -16,7 +16,6 @@ from kbsource.wikitext.markers import (
     HEADING,
     LIST,
     LITERAL_OF,
-    N_DIGITS,
     NUMBER,
     PRE,
     TEMPLATE_LINK,
@@ -28,8 +27,8 @@ from kbsource.wikitext.markers import (
 )
 from kbsource.wikitext.tags import MAX_LIST_DEPTH
 
-_LIST_PREFIX = re.compile(rf"\n([*#:]{{1,{MAX_LIST_DEPTH}}})(?![*#:;])")
-_LINE_START = re.compile(r"\n(?:=[^\n]*|[*#:;]+[^\n]*|-{4,}| [^\n]*)")
+_LINE_STARTS = frozenset("=*#:;- ")
+_ITEM_STARTS = frozenset("*#:")
 # An address whose scheme has no slashes counts only if text follows immediately.
 _TERM_TOKEN = re.compile(r"[\[\]]|'{2,}|://|\b(?:mailto|news|sips?|sms|tel|urn|xmpp|geo|magnet|bitcoin):(?=\S)|:")
 _SIGNATURE = re.compile(r"~{3,5}")
@@ -67,15 +66,16 @@ def mark_lines(text: str) -> str:
     definition`` becomes two lines. A line of four or more ``-`` becomes empty. A line that begins with a space gets the
     marker for preformatted text.
     """
-    parts = _LIST_PREFIX.split("\n" + text)  # the most frequent lines, without a function call for each
-    if len(parts) > 1:
-        parts[1::2] = [f"\n{LIST}{prefix}{LIST}" for prefix in parts[1::2]]
-    return _LINE_START.sub(_mark_line, "".join(parts))[1:]
+    return "\n".join([_mark_line(line) if line[:1] in _LINE_STARTS else line for line in text.split("\n")])
 
 
-def _mark_line(match: re.Match[str]) -> str:
-    line = match.group()[1:]
+def _mark_line(line: str) -> str:
     first = line[0]
+    if first in _ITEM_STARTS:  # the most frequent lines first
+        content = line.lstrip("*#:")
+        depth = len(line) - len(content)
+        if depth <= MAX_LIST_DEPTH and content[:1] != ";":
+            return f"{LIST}{line[:depth]}{LIST}{content}"
     if first == "=":
         heading = line.rstrip(" \t" + CUTS)
         if len(heading) >= 3 and heading[-1] == "=":
@@ -84,20 +84,20 @@ def _mark_line(match: re.Match[str]) -> str:
                 level = min((leading - 1) // 2, 6)
             else:
                 level = min(leading, len(heading) - len(heading.rstrip("=")), 6)
-            return f"\n{HEADING}{level}{heading[level:-level].strip()}"
-        return "\n" + LITERAL_OF["="] + line[1:]
+            return f"{HEADING}{level}{heading[level:-level].strip()}"
+        return LITERAL_OF["="] + line[1:]
     if first == "-":
-        return "\n\n"
+        return "\n" + line.lstrip("-") if line.startswith("----") else line
     if first == " ":
-        return f"\n{PRE}{line[1:]}" if not line.isspace() else "\n"
+        return f"{PRE}{line[1:]}" if not line.isspace() else ""
     content = line.lstrip("*#:;")
     prefix = line[: len(line) - len(content)]
     if len(prefix) > MAX_LIST_DEPTH:
         prefix = prefix[: MAX_LIST_DEPTH - 1] + prefix[-1]
     if prefix[-1] == ";" and (colon := _definition_colon(content)) >= 0:
         term, definition = content[:colon].strip(), content[colon + 1 :].strip()
-        return f"\n{LIST}{prefix}{LIST}{term}\n{LIST}{prefix[:-1]}:{LIST}{definition}"
-    return f"\n{LIST}{prefix}{LIST}{content}"
+        return f"{LIST}{prefix}{LIST}{term}\n{LIST}{prefix[:-1]}:{LIST}{definition}"
+    return f"{LIST}{prefix}{LIST}{content}"
 
 
 def _definition_colon(content: str) -> int:
@@ -214,8 +214,9 @@ def _join_cuts(text: str, has_prefixes: bool) -> str:
     for piece in pieces:
         first = piece[:1]
         if is_numbered and first in _DIGITS:
-            numbers += piece[:N_DIGITS]
-            piece = piece[N_DIGITS:]
+            rest = piece.lstrip(DIGITS)
+            numbers += piece[: len(piece) - len(rest)]
+            piece = rest
             first = piece[:1]
         if first not in _AFTER_CUT:
             if is_spaced:

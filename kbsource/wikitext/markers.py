@@ -155,7 +155,7 @@ _SPACES = re.compile("   *")  # two spaces or more; written so that the search b
 
 def single_spaces(text: str) -> str:
     """Returns the text with every run of spaces as a single space."""
-    return " ".join(_SPACES.split(text))
+    return " ".join(_SPACES.split(text)) if "  " in text else text
 
 
 @lru_cache(maxsize=1 << 12)
@@ -217,4 +217,4 @@ def reach_on(text: str, position: int, n_chars: int) -> int:
 def cut_out(text: str | re.Match[str]) -> str:
     """Returns the replacement for a removed text: a cut, with the numbers in the text."""
     text = text if isinstance(text, str) else text[0]
-    return CUT + CUT.join(NUMBERED.findall(text)) if has_numbers(text) else CUT
+    return CUT + "".join(NUMBERED.findall(text)) if has_numbers(text) else CUT

@@ -14,11 +14,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from kbsource.records import Element
+from kbsource.elements import Anchor, Cell, CellLink, Element, Infobox, InfoboxField, Table
 from kbsource.titles import Target
-from kbsource.wikitext.blocks import RawTable
+from kbsource.wikitext.blocks import RawCell, RawTable
 from kbsource.wikitext.markers import ANY_CONTROL, BREAK, FRAGMENT, HEADING, LIST, PLACE, PRE, single_spaces
-from kbsource.wikitext.parsed import ParsedCell, ParsedInfobox, ParsedTable, RawAnchor, RawCell, RawLink, TextCell
 from kbsource.wikitext.walk import Link
 
 
@@ -26,11 +25,12 @@ class Blocks(NamedTuple):
     """The content of a page's body. ``places`` maps ``T3`` or ``I0`` to the index of the element before it."""
 
     elements: list[Element]
-    anchors: list[RawAnchor]
+    anchors: list[Anchor]
     places: dict[str, int]
 
 
 Line = tuple[str, int, list[Link]]  # text, offset in the body, links
+CellText = tuple[str, tuple[CellLink, ...]]  # of a cell, a caption or an infobox value, with its links
 NO_LINKS: list[Link] = []
 LINE_PREFIX = re.compile(f"{LIST}[^{LIST}]*{LIST}|{HEADING}[0-9]|{PRE}|{PLACE}[TI][0-9]+")
 _FRAGMENT_LENGTH = len(FRAGMENT)
@@ -43,7 +43,7 @@ def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
     """
     # The parser's hottest loop except the links' own: everything in it is a local variable.
     elements: list[Element] = [Element("title", 1, None, "", (), title)]
-    anchors: list[RawAnchor] = []
+    anchors: list[Anchor] = []
     places: dict[str, int] = {}
     add_element, add_anchor = elements.append, anchors.append
     headings: list[tuple[int, str]] = []
@@ -67,14 +67,13 @@ def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
             for start, end, target, written, is_made in own:
                 start -= shift
                 end -= shift
-                add_anchor(RawAnchor(index, start, end, shown[start:end], target, written, is_made))
+                wanted, fragment = target[2], target[3]
+                add_anchor(Anchor(index, start, end, shown[start:end], wanted, fragment, None, written, is_made))
         add_element(Element(kind, level, ordinal, marker, section, shown))
 
     def end_paragraph() -> None:
-        if len(lines) == 1:
-            emit("paragraph", 0, None, "", *lines[0])
-        else:
-            emit("paragraph", 0, None, "", *join_lines(lines))
+        line, at, own = lines[0] if len(lines) == 1 else join_lines(lines)
+        emit("paragraph", 0, None, "", line, at, own)
         lines.clear()
 
     for line in text.split("\n"):
@@ -173,7 +172,7 @@ def count_item(numbering: list[list[int | str]], marker: str) -> int | None:
     return int(numbering[-1][1]) if marker[-1] == "#" else None
 
 
-def split_cells(text: str, links: list[Link]) -> tuple[str, list[Link], list[TextCell]]:
+def split_cells(text: str, links: list[Link]) -> tuple[str, list[Link], list[CellText]]:
     """Returns the body of a text with fragments, its links, and the fragments as cells; links must be in order."""
     end = text.index(FRAGMENT)
     n_links = bisect_left(links, (end,))
@@ -184,12 +183,12 @@ def split_cells(text: str, links: list[Link]) -> tuple[str, list[Link], list[Tex
 def assemble_boxes(
     tables: Sequence[RawTable],
     infoboxes: Sequence[tuple[str, Sequence[tuple[str, str]]]],
-    cells: Sequence[TextCell],
+    cells: Sequence[CellText],
     *,
     places: Mapping[str, int],
     hidden_places: Collection[str] = (),
     on_box: Callable[[str, Sequence[int], int, int], None] | None = None,
-) -> tuple[tuple[ParsedTable, ...], tuple[ParsedInfobox, ...]]:
+) -> tuple[tuple[Table, ...], tuple[Infobox, ...]]:
     """Returns the tables and infoboxes with the texts of their fragments, each with its position in the body.
 
     Tables at ``hidden_places`` are left out, with the tables nested in them, which follow and have no position.
@@ -197,18 +196,18 @@ def assemble_boxes(
     the result, and the index of the element before it.
     """
     taken = iter(cells)
-    found: list[ParsedTable] = []
+    found: list[Table] = []
     place = 0
     is_hidden = False
     for number, table in enumerate(tables):
         place = places.get(f"T{number}", place)
         is_hidden = f"T{number}" in hidden_places or (is_hidden and f"T{number}" not in places)
-        caption = None if table.caption is None else next(taken).text or None
+        caption = None if table.caption is None else next(taken)[0] or None
         rows = [
             tuple(
                 [
-                    ParsedCell(text, cell.is_header, cell.colspan, cell.rowspan)
-                    for cell, text in zip(row, taken, strict=False)  # in this order, so no extra text is taken
+                    Cell(text, cell.is_header, cell.colspan, cell.rowspan, own)
+                    for cell, (text, own) in zip(row, taken, strict=False)  # in this order, so no extra text is taken
                 ]
             )
             for row in table.rows
@@ -218,20 +217,20 @@ def assemble_boxes(
         if (kept or caption) and not is_hidden:
             if on_box is not None:
                 on_box(f"T{number}", table.numbers, len(found), place)
-            found.append(ParsedTable(place, caption, kept))
-    boxes: list[ParsedInfobox] = []
+            found.append(Table(place, caption, (), kept))
+    boxes: list[Infobox] = []
     for number, (name, fields) in enumerate(infoboxes):
-        values = [(field, next(taken)) for field, _ in fields]
+        values = [InfoboxField(field, *next(taken)) for field, _ in fields]
         place = places.get(f"I{number}", 0)
         if on_box is not None:
             on_box(f"I{number}", (), number, place)
-        boxes.append(ParsedInfobox(place, name, tuple([value for value in values if value[1].text])))
+        boxes.append(Infobox(place, name, tuple([value for value in values if value.text])))
     return tuple(found), tuple(boxes)
 
 
-def build_cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
+def build_cells(text: str, offset: int, links: list[Link]) -> list[CellText]:
     """Returns the fragments in a text from ``offset`` on as cells; ``links`` are those in them."""
-    cells: list[TextCell] = []
+    cells: list[CellText] = []
     add = cells.append
     first = 0
     n_links = len(links)
@@ -252,7 +251,7 @@ def build_cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
         elif own:  # printable: one line without marks, as most cells are
             add(_line_cell(piece, offset, own))
         else:
-            add(TextCell(piece.strip()))
+            add((piece.strip(), ()))
         offset = end + _FRAGMENT_LENGTH
     return cells
 
@@ -260,15 +259,20 @@ def build_cells(text: str, offset: int, links: list[Link]) -> list[TextCell]:
 _LOOSE_LINE = re.compile(r"\n(?:\s|(?<=\s\n))")  # a line that is empty or has white space around it
 
 
-def _line_cell(text: str, offset: int, links: list[Link]) -> TextCell:
+def _line_cell(text: str, offset: int, links: list[Link]) -> CellText:
     """Returns the text of a cell without list markers, and with white space only before its first and after its last
     line."""
     stripped = text.strip()
     shift = offset if len(stripped) == len(text) else offset + len(text) - len(text.lstrip())
-    return TextCell(stripped, tuple([RawLink(link[0] - shift, link[1] - shift, link[2]) for link in links]))
+    return stripped, tuple([_cell_link(link, shift) for link in links])
 
 
-def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
+def _cell_link(link: Link, shift: int) -> CellLink:
+    start, end, target, _, _ = link
+    return CellLink(start - shift, end - shift, target.title, target.fragment, None)
+
+
+def _cell(text: str, offset: int, links: list[Link]) -> CellText:
     """Returns the text of a cell: its non-empty lines without list markers, joined by newlines.
 
     A line break begins a line, except inside a link.
@@ -282,11 +286,11 @@ def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
     has_marks = LIST in text or PRE in text or HEADING in text or PLACE in text
     if not has_marks:
         if not links:
-            return TextCell("\n".join(filter(None, map(str.strip, text.split("\n")))) if "\n" in text else text.strip())
+            return "\n".join(filter(None, map(str.strip, text.split("\n")))) if "\n" in text else text.strip(), ()
         if not _LOOSE_LINE.search(text.strip()):
             return _line_cell(text, offset, links)
     lines: list[str] = []
-    found: list[RawLink] = []
+    found: list[CellLink] = []
     length = 0
     waiting = iter(links)
     following = next(waiting, None)
@@ -301,22 +305,22 @@ def _cell(text: str, offset: int, links: list[Link]) -> TextCell:
             shift = end - len(content.lstrip()) - length
             while following is not None and following[0] < end:
                 if piece:
-                    found.append(RawLink(following[0] - shift, following[1] - shift, following[2]))
+                    found.append(_cell_link(following, shift))
                 following = next(waiting, None)
         if piece:
             lines.append(piece)
             length += len(piece)
         offset = end + 1
-    return TextCell("\n".join(lines), tuple(found))
+    return "\n".join(lines), tuple(found)
 
 
 class BuiltPage(NamedTuple):
     """The content of a page that ``PageBuilder`` has collected; ``places`` is as in ``Blocks``."""
 
     elements: list[Element]
-    anchors: list[RawAnchor]
-    tables: tuple[ParsedTable, ...]
-    infoboxes: tuple[ParsedInfobox, ...]
+    anchors: list[Anchor]
+    tables: tuple[Table, ...]
+    infoboxes: tuple[Infobox, ...]
 
 
 _WHITE = re.compile("[ \t\n\r\f\v\u00a0]+")
@@ -525,7 +529,7 @@ class PageBuilder:
                 for start, end, target, written, is_made in sorted(run.links, key=_START)
             ]
             offset += run.length + _FRAGMENT_LENGTH
-        cells: list[TextCell] = []
+        cells: list[CellText] = []
         text = texts[0]
         if len(texts) > 1:
             text, links, cells = split_cells(FRAGMENT.join(texts), links)

@@ -11,12 +11,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
+from msgspec import field
+from msgspec.structs import replace
 from mwparserfromhell.parser import ParserError
 
-from kbsource.records import Element, Loss, TemplateUse
+from kbsource.elements import Anchor, Element, Infobox, Table
+from kbsource.records import Loss, TemplateUse
+from kbsource.rows import Row
 from kbsource.site import Site
 from kbsource.titles import TargetParser
 from kbsource.wikitext.asked import Dependencies
@@ -39,8 +42,7 @@ from kbsource.wikitext.markers import (
     single_spaces,
     unliteral,
 )
-from kbsource.wikitext.page_builder import build_blocks, split_cells
-from kbsource.wikitext.parsed import ParsedInfobox, ParsedTable, RawAnchor, TextCell
+from kbsource.wikitext.page_builder import CellText, build_blocks, split_cells
 from kbsource.wikitext.preparation import PagePreparation, drop_addresses
 from kbsource.wikitext.reference_texts import NoteKinds, ReferenceReader
 from kbsource.wikitext.references import ParsedReferences, References
@@ -72,17 +74,20 @@ def _without_leaks(text: str, losses: Counter[str]) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedText:
-    """The content of a page's wikitext, with links not yet resolved."""
+class ParsedText(Row):
+    """The content of a page's wikitext.
+
+    Links are not yet resolved: they have the title that they are written with (empty for the page itself) and no page
+    id. The header of a table is still its first row.
+    """
 
     elements: tuple[Element, ...]
-    anchors: tuple[RawAnchor, ...] = ()
+    anchors: tuple[Anchor, ...] = ()
     categories: tuple[str, ...] = ()
     template_categories: tuple[str, ...] = ()
     category_sort_keys: tuple[str, ...] = ()
-    tables: tuple[ParsedTable, ...] = ()
-    infoboxes: tuple[ParsedInfobox, ...] = ()
+    tables: tuple[Table, ...] = ()
+    infoboxes: tuple[Infobox, ...] = ()
     templates: tuple[TemplateUse, ...] = ()
     losses: tuple[Loss, ...] = ()
     is_disambiguation: bool = False
@@ -166,7 +171,8 @@ class WikitextParser:
     ) -> ParsedText:
         self._asked.names.clear()
         work = PagePreparation(page, self._expander, references)
-        work.losses["control_character"] += n_controls
+        if n_controls:
+            work.losses["control_character"] += n_controls
         return self._parse(wikitext, work, references)
 
     def plain(self, wikitext: str) -> str:
@@ -209,7 +215,6 @@ class WikitextParser:
         text = tidy(strip_quotes(mark_lines(text)), has_prefixes=self._prefix is not None)
         if PRE in text:
             text = _STRAY_PRE.sub("", text)
-        walker = self._walker(losses)
         text = _without_leaks(text, losses)
         numbers: list[tuple[int, int]] = []
         is_marked = TEMPLATE_LINK in text
@@ -222,13 +227,14 @@ class WikitextParser:
             cut = without_stray_marks(cut)
         if BLOCK in text:
             cut = without_stray_blocks(cut)
-        walked = walker.walk(cut)
+        gaps: list[tuple[int, int]] | None = [] if lifted else None
+        walked = self._walker(losses).walk(cut, gaps)
         shown, links = walked.text, walked.links
-        cells: list[TextCell] = []
+        cells: list[CellText] = []
         if fragments:
             shown, links, cells = split_cells(shown, links)
-        if references is not None:
-            marks = references.mark_links(shown, lifted, walker.gaps)
+        if references is not None and gaps is not None:
+            marks = references.mark_links(shown, lifted, gaps)
             links = sorted([*links, *marks], key=itemgetter(0))
         blocks = build_blocks(shown, links, title=work.title)
         anchors = blocks.anchors if references is None else references.take_places(blocks.anchors, blocks.elements)
@@ -242,9 +248,9 @@ class WikitextParser:
             tables=tables,
             infoboxes=infoboxes,
             templates=tuple(
-                TemplateUse(name, outcome, count) for (name, outcome), count in sorted(work.templates.items())
+                [TemplateUse(name, outcome, count) for (name, outcome), count in sorted(work.templates.items())]
             ),
-            losses=tuple(Loss(kind, count) for kind, count in sorted(losses.items()) if count),
+            losses=tuple([Loss(kind, count) for kind, count in sorted(losses.items()) if count]),
             is_disambiguation=work.is_disambiguation(),
             lost=work.lost,
             shown=work.shown,

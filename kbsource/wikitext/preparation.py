@@ -12,6 +12,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from kbsource.elements import Infobox, Table
 from kbsource.wikitext.blocks import LINK_OF_LINES, RawTable, cut_tables
 from kbsource.wikitext.braces import expand_braces
 from kbsource.wikitext.citations import is_citation, read_listed_work, slot_of
@@ -41,8 +42,7 @@ from kbsource.wikitext.markers import (
     without_marks,
     without_numbers,
 )
-from kbsource.wikitext.page_builder import assemble_boxes
-from kbsource.wikitext.parsed import ParsedInfobox, ParsedTable, TextCell
+from kbsource.wikitext.page_builder import CellText, assemble_boxes
 from kbsource.wikitext.reference_texts import citation_text
 from kbsource.wikitext.references import References
 from kbsource.wikitext.tags import decode_references, replace_tags, strip_extensions
@@ -71,9 +71,9 @@ _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
 _PLACE_SHOWN = re.compile(f"({ANY_PLACE.pattern})\n?")
 _CUTS_IN_A_ROW = re.compile(f"{CUT}{CUT}+")
 _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}{BLOCK}]")  # what _settle looks for
-# A list item that begins with the description of a work is read; elsewhere such a template fills a reference.
-_LISTED_WORK = re.compile(r"(\n[*#:]+[ \t]*\{\{)(?=[ \t]*\w[^\[\]{}<>#:|\n]{1,60}[ \t\n]*\|)")
-_LIST_MARKS = frozenset("*#:")
+_ITEM_ENDS = frozenset("*#: \t")
+_ITEM_START = re.compile(r"\n[*#:]+[ \t]*")
+_NAME_OF_WORK = re.compile(r"[ \t]*\w[^\[\]{}<>#:|\n]{1,60}[ \t\n]*\|")
 _MONEY_IN_BRACKETS = re.compile(rf"\((?:[^()\n{NUMBER}][{DIGIT}]*+){{0,200}}{NUMBER}(?:[^()\n][{DIGIT}]*+){{0,200}}\)")
 _MONEY_WITHOUT_NUMBER = re.compile(rf"[^(,;{NUMBER}]*{NUMBER}(?=[ ,;.)])(?! ?[0-9])[^,;)]*")
 _SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
@@ -135,11 +135,13 @@ class PagePreparation:
         text = strip_extensions(wikitext, self.losses, references)
         if self._facts.code in VARIANT_LANGS:
             text = choose_variants(text)
-        text = _LISTED_WORK.sub(rf"\1{CUT}", text)
-        if text[:1] in _LIST_MARKS:
-            text = _LISTED_WORK.sub(rf"\1{CUT}", f"\n{text}", count=1)[1:]
-        on_template = self._on_template if references is None else self._on_noted
-        text = expand_braces(text, on_template=on_template, on_parameter=self._on_parameter, on_broken=self._on_broken)
+        text = expand_braces(
+            text,
+            on_template=self._on_template if references is None else self._on_noted,
+            on_parameter=self._on_parameter,
+            on_broken=self._on_broken,
+            is_marked=_begins_item,
+        )
         if references is not None:
             references.set_order(text)
         if SAID in text:
@@ -225,7 +227,7 @@ class PagePreparation:
 
     def _on_template(self, inner: str, depth: int) -> str:
         is_listed = False
-        if inner[:1] == CUT:  # see _LISTED_WORK
+        if inner[:1] == CUT:  # see _begins_item
             inner = inner[1:]
             is_listed = is_citation(normalise_template_name(inner.partition("|")[0], self._page.lang), self._page.lang)
         fixed = None if is_listed else self._fixed_outcome(inner.partition("|")[0])
@@ -305,8 +307,8 @@ class PagePreparation:
         return found
 
     def _expand(self, inner: str, name: str, depth: int, *, has_rule: bool = False) -> str | None:
-        """Returns the output of a template's definition. None if there is no definition, or if there is a rule and the
-        definition is incomplete or exceeds a limit."""
+        """Returns the output of a template's definition, or None if there is no definition. If there is a rule, also
+        returns None for a definition that is incomplete or exceeds a limit."""
         if self._expansion is None or _has_heading(inner):
             return None
         outcome, text, is_infobox, n_modules, n_refs, is_incomplete = self._expansion.expand(inner, name)
@@ -381,8 +383,8 @@ class PagePreparation:
         return cells + values
 
     def assemble(
-        self, cells: list[TextCell], places: dict[str, int], hidden_places: set[str]
-    ) -> tuple[tuple[ParsedTable, ...], tuple[ParsedInfobox, ...]]:
+        self, cells: list[CellText], places: dict[str, int], hidden_places: set[str]
+    ) -> tuple[tuple[Table, ...], tuple[Infobox, ...]]:
         """Returns the tables and infoboxes with the texts of their fragments, each with its position in the body.
 
         Tables at ``hidden_places`` are left out, with the tables nested in them, which follow and have no position.
@@ -402,6 +404,17 @@ class PagePreparation:
             return True
         names = self._facts.disambiguation_templates
         return not names.isdisjoint(self._targets) or any(name in names for name, _ in self.templates)
+
+
+def _begins_item(before: str, inside: str) -> bool:
+    """Returns whether a template that may describe a work begins a list item, from the text before and after its
+    braces. There it is read; elsewhere it fills a reference.
+    """
+    return (
+        before[-1:] in _ITEM_ENDS
+        and _ITEM_START.fullmatch(before, max(before.rfind("\n"), 0)) is not None
+        and _NAME_OF_WORK.match(inside) is not None
+    )
 
 
 def _has_heading(inner: str) -> bool:

@@ -19,18 +19,18 @@ class Citation(Row):
         "av-media | episode | podcast | interview | speech | map | sign | mailing-list | newsgroup | social-media | "
         "preprint | patent | court | law | dataset | software | game | comic | identifier | link | other",
     ]
-    title: Annotated[str | None, "title; for a part of a book the title of the book, for an article its own"] = None
+    title: Annotated[str | None, "title of the source; for a part of a book, the title of the book"] = None
     chapter: Annotated[str | None, "title of the cited part"] = None
     authors: Annotated[tuple[str, ...], "authors in order, `Family, Given` or as written"] = ()
     editors: Annotated[tuple[str, ...], "editors in order, `Family, Given` or as written"] = ()
     date_text: Annotated[str | None, "date as written"] = None
     date: Annotated[str | None, "`2004`, `2004-05` or `2004-05-06`, as far as the text is unambiguous"] = None
-    work: Annotated[str | None, "periodical, site, proceedings or other work that contains it"] = None
+    work: Annotated[str | None, "periodical, site, proceedings or other work that contains the source"] = None
     publisher: Annotated[str | None, "publisher"] = None
     language: Annotated[str | None, "language code, if exactly one language is named"] = None
     volume: Annotated[str | None, "volume as written"] = None
     issue: Annotated[str | None, "issue or number as written"] = None
-    pages: Annotated[str | None, "pages, or another position in it, as written"] = None
+    pages: Annotated[str | None, "pages, or another position in the source, as written"] = None
     quote: Annotated[str | None, "quoted words"] = None
     url: Annotated[str | None, "address of the source"] = None
     archive_url: Annotated[str | None, "address of a copy in a web archive"] = None
@@ -54,9 +54,9 @@ class Citation(Row):
 
 
 class Reference(Row):
-    """Only with `--references`. One row per reference of a page, in the order of the dump. References without use
-    come after the others. Last on each page is one row for each further source that a reference cites. The
-    columns from `kind` on are the citation, if there is one.
+    """Only with `--references`. One row per reference of a page, in the order of the dump. References that the
+    page never uses come after the others. At the end of each page there is one row for each additional source that
+    a reference cites. The columns from `kind` on contain the citation, if there is one.
     """
 
     page_id: Annotated[int, "page id"]
@@ -64,14 +64,14 @@ class Reference(Row):
     form: Annotated[str, "ref | note | short | short_text | work, see docs/references.md"]
     group: Annotated[str, "group of footnotes, empty for the default group"]
     source_number: Annotated[
-        Int32, "0 for the reference itself; 1, 2, … for its further sources, which have no markup and number"
+        Int32, "0 for the reference itself; 1, 2, … for its additional sources, which have no markup or number"
     ]
     number: Annotated[Int32 | None, "number in the list of its group; null if it has no marker"]
-    name: Annotated[str | None, "name for reusing it"]
-    markup: Annotated[str, "its wikitext; empty if the page does not define it"]
+    name: Annotated[str | None, "name by which the page reuses the reference"]
+    markup: Annotated[str, "wikitext of the reference; empty if the page does not define it"]
     markup_sha256: Annotated[str, "SHA-256 of the markup in UTF-8"]
-    text: Annotated[str, "its text as readers see it"]
-    template: Annotated[str | None, "the first citation template in it"]
+    text: Annotated[str, "text of the reference as readers see it"]
+    template: Annotated[str | None, "first citation template in the reference"]
     source: Annotated[Int32 | None, "for a shortened note, the reference on the page that it refers to"]
     citation: Annotated[Citation | None, Columns()]
 
@@ -83,18 +83,21 @@ class ReferenceUse(Row):
 
     page_id: Annotated[int, "page id"]
     ref: Annotated[Int32 | None, "the reference; null for a cleanup tag"] = None
-    doubt: Annotated[str | None, "what is questioned: citation_needed, dubious, …; null for a reference"] = None
+    doubt: Annotated[
+        str | None,
+        "the doubt that the tag expresses: citation_needed, dubious, …; null for a reference",
+    ] = None
     element: Annotated[Int32 | None, "index into elements; null outside running text"] = None
     offset: Annotated[
         Int32 | None, "code points of the element's text before the marker; the last of them is not white space"
     ] = None
-    table: Annotated[Int32 | None, "index into tables if it is in a table"] = None
-    infobox: Annotated[Int32 | None, "index into infoboxes if it is in an infobox"] = None
-    within: Annotated[Int32 | None, "the reference whose text contains it"] = None
+    table: Annotated[Int32 | None, "index into tables if the marker is in a table"] = None
+    infobox: Annotated[Int32 | None, "index into infoboxes if the marker is in an infobox"] = None
+    within: Annotated[Int32 | None, "reference whose text contains the marker"] = None
     pages: Annotated[str | None, "pages given with the marker"] = None
     sentence_start: Annotated[Int32 | None, "first code point of the sentence before the marker"] = None
-    sentence_end: Annotated[Int32 | None, "one past its last code point"] = None
-    section: Annotated[tuple[str, ...], "headings above it, outermost first"] = ()
+    sentence_end: Annotated[Int32 | None, "end of the span, one past its last code point"] = None
+    section: Annotated[tuple[str, ...], "headings above the marker, outermost first"] = ()
 
 
 class NotedPage(Page):

@@ -18,16 +18,18 @@ from hashlib import sha256
 from itertools import chain
 from typing import NamedTuple
 
+from kbsource.elements import Anchor, Element
 from kbsource.numerals import unescape
-from kbsource.records import Element
 from kbsource.sentences import sentence_ends, trimmed
 from kbsource.titles import Target
 from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.markers import (
     CUT,
+    DIGIT,
     DIGITS,
     EQUALS,
     HEADING,
+    N_DIGITS,
     NUMBERED,
     PIPE,
     PLACE,
@@ -39,7 +41,6 @@ from kbsource.wikitext.markers import (
     without_numbers,
 )
 from kbsource.wikitext.page_builder import LINE_PREFIX
-from kbsource.wikitext.parsed import RawAnchor
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 from kbsource.wikitext.reference_texts import (
     Key,
@@ -48,6 +49,7 @@ from kbsource.wikitext.reference_texts import (
     citation_text,
     cited_pages,
     full_keys,
+    short_name,
 )
 from kbsource.wikitext.templates import split_at_pipes
 from kbsource.wikitext.walk import Link
@@ -55,7 +57,8 @@ from kbsource.wikitext.walk import Link
 # Source: Sanitizer::decodeTagAttributes of MediaWiki 1.39; for their meaning, https://www.mediawiki.org/wiki/Help:Cite.
 _ATTRIBUTE = re.compile(r"""(?<!\w)(\w++)\s*+=\s*(?:"([^"<]*)"|'([^'<]*)'|([^\s"'=<>`]+))""")
 _BLANKS = re.compile(r"[^\S\n]*(\S?)")
-_IN_ORDER = re.compile(f"({NUMBERED.pattern})|{PLACE}(I[0-9]+)")
+# Both alternatives begin with a plain character, so that the search jumps to them.
+_IN_ORDER = re.compile(f"{DIGITS[0]}([{DIGIT}]{{{N_DIGITS - 1}}})|{PLACE}(I[0-9]+)")
 _BOX = re.compile(f"\n?{PLACE}(I[0-9]+)\n?")  # with the newlines that belong to the placeholder
 _PLAIN_LINK = re.compile(r"\[\[[^\[\]]*\]\]")
 # Source: Module:Efn and Template:Notelist of English Wikipedia, which other wikis copied under the same names.
@@ -230,7 +233,7 @@ class References:
             return self._add(Note(kind, markup, content, name, group, template, inner=numbers))
         if kind in ("short", "short_text"):
             return self._add(
-                Note(kind, written, markup, without_marks(markup), "", template, cited_pages(template) or None)
+                Note(kind, written, markup, short_name(template), "", template, cited_pages(template) or None)
             )
         if kind == "pages":
             return self._add(Note(kind, markup, detail=cited_pages(template) or argument(1) or None))
@@ -292,7 +295,7 @@ class References:
         """
         order: list[int] = [] if self.boxes else mark_numbers(text)
         for digits, box in _IN_ORDER.findall(text) if self.boxes else ():
-            order += mark_numbers(digits) if digits else self.boxes.get(box, [])
+            order += mark_numbers(DIGITS[0] + digits) if digits else self.boxes.get(box, [])
         inside = {number for note in self._notes for number in note.inner}
         missing = sorted(set(range(len(self._notes))) - set(order) - inside - self._parts)
         behind: dict[int, list[int]] = {}
@@ -342,16 +345,16 @@ class References:
                 self.boxes.setdefault(shown[line + 1 : begin], []).append(number)
         return links
 
-    def take_places(self, anchors: Iterable[RawAnchor], elements: Sequence[Element]) -> list[RawAnchor]:
+    def take_places(self, anchors: Iterable[Anchor], elements: Sequence[Element]) -> list[Anchor]:
         """Records the final positions of the reference markers from their links, and returns the other anchors."""
         kept = []
         for anchor in anchors:
-            if anchor.written[:1] in _DIGITS:
-                number = mark_numbers(anchor.written)[0]
+            if anchor.written_target[:1] in _DIGITS:
+                number = mark_numbers(anchor.written_target)[0]
                 if number in self._below_headings:
                     self._headings[number] = anchor.element
                     continue
-                at = anchor.start if anchor.is_made else anchor.end
+                at = anchor.start if anchor.from_template else anchor.end
                 at = _before(elements[anchor.element].text, 0, at)  # the lines of a paragraph are joined by spaces
                 self.places[number] = MarkerPlace(anchor.element, at)
             else:
@@ -495,9 +498,10 @@ class _Settled:
                 self.uses.append(_Use(number, ref, outer))
         elif note.kind == "short_text":
             named = self._lists.setdefault("\0", {})
-            ref = named.get(note.content)
+            name = note.name or note.content
+            ref = named.get(name)
             if ref is None:
-                ref = named[note.content] = _Ref(note, "", None)
+                ref = named[name] = _Ref(note, "", None)
                 self._refs.append(ref)
             self.uses.append(_Use(number, ref, outer))
         elif note.kind == "doubt":
@@ -533,7 +537,7 @@ class _Settled:
     def _define(self, ref: _Ref, note: Note) -> None:
         if note.content and not ref.note.content:
             ref.note = note
-        elif note.content and note.content != ref.note.content:
+        elif note.kind != "short" and note.content and note.content != ref.note.content:
             self._counts["conflict"] += 1
 
     def _end_list(self, note: Note) -> None:

@@ -107,18 +107,19 @@ class Walker:
         self._categories: dict[str, bool] = {}
         self._sort_keys: dict[str, str] = {}
         self._hidden_places: set[str] = set()
-        self.gaps: list[tuple[int, int]] = []  #: start and end in the text of the gap before each link, and of the rest
         self._parts_words = False  # a block-level file was skipped directly after a word
 
-    def walk(self, cut: CutText) -> Walked:
-        """Returns the text that the links and gaps show; every link must be complete."""
+    def walk(self, cut: CutText, gaps: list[tuple[int, int]] | None = None) -> Walked:
+        """Returns the text that the links and gaps show; every link must be complete.
+
+        ``gaps`` receives start and end in the text of the gap before each link, and of the rest.
+        """
         trail = self._trail
         parse = self._parse
         append = self._out.append
         links = self._links
         add_link = links.append
         is_direct = self._is_direct
-        add_gap = self.gaps.append
         prefix = self._prefix
         n_prefix = 0
         length = 0
@@ -155,7 +156,8 @@ class Walker:
                     append(gap)
                     length += len(gap)
                     ends_in_space = gap[-1] == " "
-            add_gap((start, length))
+            if gaps is not None:
+                gaps.append((start, length))
             if written and is_direct:
                 is_made = False
                 plain = written
@@ -184,7 +186,7 @@ class Walker:
             shown = label
             if shown is None:
                 shown = _shown(written, target) if target[4] or "%" in written else written
-            if shown and kind == "page" and len(shown.strip()) == len(shown):
+            if shown and kind == "page" and shown.strip() == shown:
                 append(shown)
                 start = length
                 length += len(shown)
@@ -204,7 +206,8 @@ class Walker:
             gap = f" {gap}"
         self._length = length
         self._add_text(gap.removeprefix(TRAIL_STOP))
-        add_gap((length, self._length))
+        if gaps is not None:
+            gaps.append((length, self._length))
         return Walked(unliteral("".join(self._out)), links, self._categories, self._sort_keys, self._hidden_places)
 
     def _extend_link(self, n_chars: int) -> None:

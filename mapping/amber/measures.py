@@ -1,4 +1,6 @@
-"""Measures of a release of AmbER sets: outcomes of names, statistics beside the paper's, and both signals of tuples."""
+"""Measures of a release of AmbER sets: outcomes of names, statistics compared with the paper's, and both signals of
+tuples.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ MEASURES = (
         needs=("sets",),
     ),
     Measure(
-        "Statistics beside the paper",
+        "Statistics compared with the paper",
         f"""with here as (
             select collection, [{_HERE}] as figures from (select distinct collection from names)
             left join (select collection, count(*) as sets, sum(len(entities)) as entities from sets group by all)
@@ -84,7 +86,7 @@ MEASURES = (
     Measure(
         "Tuples of the sets by both",
         crossed_query("tuples", score="bleu", support="entailment"),
-        section="BLEU and entailment crossed",
+        section="BLEU and entailment combined",
         page="measures",
         spread="support",
         is_shaded=True,

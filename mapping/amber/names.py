@@ -74,7 +74,7 @@ select
     count(*) filter (has_item is null) as pages_of_no_item
 from of_pages left join (select distinct key, true as has_item from links) using (key)
 """
-"""What became of all views, from the same tables."""
+"""Counts of all views by outcome, from the same tables."""
 
 
 class _TypeRow(Row):

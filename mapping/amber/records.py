@@ -49,11 +49,13 @@ class AmberOptions(Checked):
     lang: Language = "en"
     """Language of names; numbers are written in words only in English."""
     gap_on: GapScale = "log10"
-    """Scale on which the popularities of head and tail must differ by a tenth: log10: logarithms of the views, as in
-    the authors' code; views: views, as in the paper."""
+    """Scale on which the popularities of head and tail are compared. They must differ by at least 10 % of their mean.
+    log10: logarithms of the views, as in the authors' code; views: views, as in the paper.
+    """
     head_scope: HeadScope = "all"
-    """Entities among which the head, the most popular one, is looked for. all: every entity with the name, as in the
-    authors' code; collection: only entities of the collection."""
+    """Entities among which the head, the most popular entity, is chosen. all: every entity with the name, as in the
+    authors' code; collection: only entities of the collection.
+    """
     complex_types: bool = False
     """For entities of several types, use only properties that are listed for exactly one of them."""
     templates: TemplateForm = "corrected"
@@ -61,11 +63,13 @@ class AmberOptions(Checked):
     typed_templates: bool = False
     """Word questions by the type of the value, if there are templates for it."""
     false_objects: FalseObjects = "code"
-    """Where the objects of false claims are most popular: code: in the collection's own tuples, as in the authors'
-    code; wikidata: in all entities, as in the paper."""
+    """Where the popularity of the objects of false claims is counted. code: in the collection's own tuples, as in the
+    authors' code; wikidata: in all entities, as in the paper.
+    """
     pages_per_item: PagesPerItem = "one"
-    """Gold pages of an entity: one: the page that has the item; all: also pages that claim the item of another page, as
-    in the published sets."""
+    """Gold pages of an entity. one: the page that has the item; all: also pages that claim the item of another page, as
+    in the published sets.
+    """
 
 
 AMBER_CHOICES: Choices = {
@@ -144,7 +148,7 @@ class PageRef(Row):
     """A page, as in the released files."""
 
     wikipedia_id: Annotated[str, "page id"]
-    title: Annotated[str, "its title"]
+    title: Annotated[str, "title of the page"]
 
 
 class FullValue(Row):
@@ -153,18 +157,21 @@ class FullValue(Row):
     type: Annotated[str, "wikibase-item | quantity"]
     qid: Annotated[str | None, "item; null for a quantity"] = None
     amount: Annotated[str | None, "amount of a quantity, with its sign"] = None
-    unit: Annotated[str | None, "its unit: 1, or the URL of an item"] = None
-    aliases: Annotated[tuple[str, ...], "label, then aliases; the amount without its sign"] = ()
-    additional_aliases: Annotated[tuple[str, ...], "names of those who practise or use it; a number in words"] = ()
+    unit: Annotated[str | None, "unit of the amount: 1, or the URL of an item"] = None
+    aliases: Annotated[tuple[str, ...], "label, then aliases; for a quantity, the amount without its sign"] = ()
+    additional_aliases: Annotated[
+        tuple[str, ...],
+        "names of the item's practitioners or users; for a quantity, the number in words",
+    ] = ()
     entity_types: Annotated[tuple[str, ...] | None, "values of P31 of an item"] = None
-    found_in_passage: Annotated[bool, "whether the first 350 tokens of a page contain an alias"] = False
+    found_in_passage: Annotated[bool, "true if the first 350 tokens of a page contain an alias"] = False
 
 
 class AmberTuple(Row):
     """A property of an entity in a set."""
 
     property_id: Annotated[str, "property that only this entity of the set has"]
-    property: Annotated[str, "its label"]
+    property: Annotated[str, "label of the property"]
     amber_id: Annotated[str, "id made from name, entity and property; unique in the collection"]
     provenance: Annotated[tuple[PageRef, ...], "pages that name a value"]
     values: Annotated[tuple[FullValue, ...], "values of the property"]
@@ -175,7 +182,7 @@ class NamedEntity(Row):
 
     qid: Annotated[str, "Wikidata item"]
     popularity: Annotated[float, "decimal logarithm of its page views"]
-    is_head: Annotated[bool, "whether it is the most popular"]
+    is_head: Annotated[bool, "true for the head, the most popular entity of the set"]
     aliases: Annotated[tuple[str, ...], "label, then aliases"]
     entity_types: Annotated[tuple[str, ...], "values of P31"]
     wikipedia: Annotated[tuple[PageRef, ...], "its pages in the knowledge source"]
@@ -192,28 +199,28 @@ class Signals(Row):
 
     bleu: Annotated[float | None, "BLEU of name, property and value against the span; null if there is no span"]
     start_element: Annotated[int | None, "number of the element where the span that best states the tuple starts"]
-    start_char: Annotated[int | None, "first code point of the span in that element"]
-    end_element: Annotated[int | None, "number of the element where it ends"]
-    end_char: Annotated[int | None, "one past the last code point of the span in that element"]
+    start_char: Annotated[int | None, "first code point of the span in the element's text"]
+    end_element: Annotated[int | None, "number of the element where the span ends"]
+    end_char: Annotated[int | None, "end of the span in the element's text, one past its last code point"]
     text: Annotated[str | None, "text of the span"]
     hypothesis: Annotated[str, "the tuple as a sentence, with a value that was found"]
-    entailment: Annotated[float | None, "probability of entailment; null: not judged"] = None
-    neutral: Annotated[float | None, "probability of neutral; null: not judged"] = None
-    contradiction: Annotated[float | None, "probability of contradiction; null: not judged"] = None
+    entailment: Annotated[float | None, "probability of entailment; null if not judged"] = None
+    neutral: Annotated[float | None, "probability of neutral; null if not judged"] = None
+    contradiction: Annotated[float | None, "probability of contradiction; null if not judged"] = None
 
 
 class SetRow(Row):
-    """Every AmbER set, one row each, by collection and name."""
+    """One row per AmbER set, sorted by collection and name."""
 
-    collection: Annotated[str, "collection of types, as human"]
+    collection: Annotated[str, "collection of types, such as human"]
     name: Annotated[str, "name that the entities share"]
     entities: Annotated[tuple[NamedEntity, ...], "entities that share the name"]
 
 
 class TupleRow(Row):
-    """Every distinguishing property of an entity of a set, one row each, in the order of the sets."""
+    """One row per distinguishing property of an entity of a set, in the order of the sets."""
 
-    collection: Annotated[str, "collection of types, as human"]
+    collection: Annotated[str, "collection of types, such as human"]
     name: Annotated[str, "name that the entities share"]
     qid: Annotated[str, "entity"]
     tuple: Annotated[AmberTuple, Columns()]
@@ -221,28 +228,28 @@ class TupleRow(Row):
 
 
 class SetQueryRow(Row):
-    """Every query about an entity of a set, one row each, in the order of the sets, by task."""
+    """One row per query about an entity of a set, by task, in the order of the sets."""
 
-    collection: Annotated[str, "collection of types, as human"]
+    collection: Annotated[str, "collection of types, such as human"]
     task: Annotated[str, "qa | sf | fc"]
     name: Annotated[str, "name that the entities share"]
     qid: Annotated[str, "entity that the query is about"]
-    property_id: Annotated[str, "property that it asks for"]
+    property_id: Annotated[str, "property that the query asks for"]
     query_id: Annotated[str, "id, unique in the task"]
     input: Annotated[str, "question, slot or claim"]
     answers: Annotated[tuple[str, ...], "names of the values; SUPPORTS or REFUTES for a claim"]
-    provenance: Annotated[tuple[PageRef, ...], "pages that answer it"]
+    provenance: Annotated[tuple[PageRef, ...], "pages that answer the query"]
 
 
 class NameRow(Row):
-    """Every name that several entities share, at least one of them in the collection, with its outcome; by collection
-    and name."""
+    """One row per name that several entities share, at least one of them in the collection; sorted by collection and
+    name."""
 
-    collection: Annotated[str, "collection of types, as human"]
+    collection: Annotated[str, "collection of types, such as human"]
     name: Annotated[str, "name of several entities, at least one of them in the collection"]
     outcome: Annotated[str, "set, or the reason why there is no set"]
-    n_bearers: Annotated[int, "entities that have it"]
-    n_members: Annotated[int, "entities of the collection that have it"]
+    n_bearers: Annotated[int, "number of entities that have the name"]
+    n_members: Annotated[int, "number of entities of the collection that have the name"]
 
 
 class AmberSet(NamedTuple):
@@ -283,7 +290,8 @@ def load_collections(path: str | None, names: Sequence[str], templates: Template
         templates: ``released`` uses the wording of the published files where the file has it.
 
     Raises:
-        SetupError: the file is invalid, or a name is unknown; the message names file, entry and what was expected.
+        SetupError: the file is invalid, or a name is unknown. The message names the file, the entry and the expected
+            value.
     """
     if path is None:
         path, data = _OWN, json.loads(resources.files("mapping.amber").joinpath("collections.json").read_bytes())
@@ -303,7 +311,7 @@ class _Reader:
     def collection(self, name: str, data: Any, templates: TemplateForm) -> Collection:
         own = dict(self.entries(name, data, "name"))
         if own.keys() - {_RELEASED} != _KEYS:
-            self._fail(name, f"{', '.join(sorted(_KEYS))} and perhaps {_RELEASED}", ", ".join(own))
+            self._fail(name, f"{', '.join(sorted(_KEYS))}, and optionally {_RELEASED}", ", ".join(own))
         types = {
             type_id: self._texts(f"{name}.types.{type_id}", many, "property")
             for type_id, many in self.entries(f"{name}.types", own["types"], "item")
@@ -348,7 +356,7 @@ class _Reader:
 
     def _typed(self, place: str, data: Any) -> dict[str, tuple[str, ...]]:
         if not isinstance(data, Mapping) or ANY not in data:
-            self._fail(place, f"templates by type, {ANY} among them", data)
+            self._fail(place, f"templates by type, including {ANY}", data)
         return {type_id: self._templates(f"{place}.{type_id}", many, 1) for type_id, many in data.items()}
 
     def _templates(self, place: str, data: Any, n_things: int) -> tuple[str, ...]:

@@ -263,7 +263,7 @@ class CollectionStatistics:
                         self._properties[f"{kind} {amber_tuple.property_id}"] += 1
 
     def values(self) -> dict[str, Any]:
-        """Returns the measures, each beside the paper's, and the share of each property of a type as a percentage."""
+        """Returns the measures, each with the paper's value, and the share of each property of a type in per cent."""
         counts, n_sets = self._counts, self._counts["sets"] or 1
         means = [round(counts[name] / n_sets, 2) for name in ("entities", "told_apart", "properties")]
         n_queries = [counts[task] for task in TASKS]

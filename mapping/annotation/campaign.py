@@ -196,10 +196,11 @@ def write_candidates(
     from ``source``.
 
     Raises:
-        SetupError: a file cannot be read or is of another kind; or a gold passage is requested without a release.
+        SetupError: a file cannot be read or is not of the expected kind; or a gold passage is requested without a
+            release.
     """
     if options.with_gold and source is None:
-        raise SetupError("--with-gold needs the text of the gold provenance: give the release with --kb.")
+        raise SetupError("--with-gold needs the text of the gold provenance; name the release with --kb.")
     texts = _Texts(source)
     stop_words: frozenset[str] = frozenset()
     if not options.stop_words:
@@ -323,7 +324,7 @@ def write_campaign_tasks(
     Each task states how many annotators should judge it.
 
     Raises:
-        SetupError: the file is of another kind, or ``output`` is not empty; a DataError for an invalid line.
+        SetupError: the file is not of the expected kind, or ``output`` is not empty; a DataError for an invalid line.
     """
     check_lines(
         candidates,
@@ -392,8 +393,8 @@ def import_judgements(tasks: str, files: Sequence[str], output: str) -> dict[str
     campaign.
 
     Raises:
-        SetupError: the tasks were changed after they were written, a file is of another kind, or ``output`` is not
-            empty.
+        SetupError: the tasks were changed after they were written, a file is not of the expected kind, or ``output`` is
+            not empty.
     """
     manifest = checked_folder(CAMPAIGN_TASKS, tasks)
     texts = passage_texts(CAMPAIGN_TASKS, tasks, manifest)
@@ -452,9 +453,10 @@ def report_campaign(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Returns the results of a campaign: counts and agreement as JSON; and for each question its outcome, the judged
     passages, and which of them need manual review.
 
-    A passage is provenance if ``MIN_ACCEPTED`` annotators accept it. It is partial evidence if only one accepts it, or
-    if someone labels it partial. A question without provenance is dropped. An annotator who accepts no passage of a
-    question must supply another passage or explain why Wikipedia has no such passage; the report counts these.
+    A passage is provenance if ``MIN_ACCEPTED`` annotators accept it. It is partial evidence if only one annotator
+    accepts it, or if any annotator labels it partial. A question without provenance is dropped. An annotator who
+    accepts no passage of a question must supply another passage, or explain why Wikipedia has no such passage. The
+    report counts these annotators.
 
     Raises:
         SetupError: the folder is not a campaign, or was changed after it was written.

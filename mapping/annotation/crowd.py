@@ -58,7 +58,7 @@ ANSWER_SHEET = TaskSheet(
     ("question_text", "answer_text", "links"),
     "proofs",
     (CORRECT, INCORRECT),
-    help="Only running text counts, of the proofs or of the linked pages: no infobox and no table.",
+    help="Only the running text of the proofs or of the linked pages counts, not infoboxes or tables.",
 )
 INSTRUCTIONS_TEXT = f"""Answers: for each task say whether the answer is right.
 
@@ -90,7 +90,9 @@ class TaskOptions(Checked):
     seed: Name = "qampari"
     """Seed of every draw."""
     not_in: Annotated[tuple[FolderPath, ...], Parameter("--not-in", metavar="DIR")] = ()
-    """Folders of earlier tasks: include only questions that are in none of them, such as replacement questions."""
+    """Folders of earlier tasks. Only questions that are in none of these folders are included, such as replacement
+    questions.
+    """
     form: TaskForm = "jsonl"
     """Form of the answers to be judged: jsonl: one JSON object per line; csv: one row per task, with empty columns for
     the verdict; label-studio: tasks to import into Label Studio, and its labelling interface."""
@@ -114,7 +116,8 @@ def candidate_of(drawn: Question) -> PoolQuestion:
 def validation_tasks(
     pool: Sequence[Question], options: TaskOptions, *, others: Sequence[Question] | None = None
 ) -> list[ValidationTask]:
-    """Returns the answers to be judged for some questions: by question, then in an order that reveals nothing.
+    """Returns the answers to be judged for some questions, ordered by question. Within a question, the order does not
+    reveal which answers are wrong.
 
     Answers are drawn, in rounds, until ``wrong_share`` of all tasks are wrong answers. For each drawn answer, an answer
     to another question of the subset is added to its question, provided that it shares neither name nor page with a

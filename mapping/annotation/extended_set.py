@@ -127,7 +127,7 @@ def import_extended(tasks: str, files: Sequence[str], output: str, *, reject: Re
     --extended``; returns the number of added answers.
 
     Raises:
-        SetupError: the tasks were changed after they were written, or a file is of another kind.
+        SetupError: the tasks were changed after they were written, or a file is not of the expected kind.
     """
     manifest = checked_folder(CROWD_TASKS, tasks)
     lines = CROWD_TASKS.lines(tasks, manifest, EXTENDED_KEY)

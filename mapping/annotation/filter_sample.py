@@ -82,7 +82,7 @@ class AnswerFilterOptions(Checked):
     """Options of the filter."""
 
     least_entailment: Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lt=1))] = LEAST_ENTAILMENT
-    """A text is kept if its entailment probability is above this."""
+    """A text is kept only if its entailment probability is above this value."""
 
 
 class Model(Protocol):
@@ -111,8 +111,8 @@ def export_filter_sample(release: str, output: str, options: FilterSampleOptions
     check_hashes(release, manifest.entries())
     if manifest.facts.get("model") is not None:
         raise SetupError(
-            f"{release} was made with a model, so it contains only proofs that passed the filter. Draw from a release "
-            "that was made with kbsource qampari --model none."
+            f"{release} was made with a model, so it contains only proofs that passed the filter. Use a release that "
+            f"was made with kbsource qampari --model none."
         )
     n_proofs = 0
 
@@ -172,7 +172,7 @@ def report_filter(
     the highest threshold that removes at most 7.5 % of the correct ones.
 
     Raises:
-        SetupError: the tasks are not such a sample, a file is of another kind, or no proof was judged.
+        SetupError: the tasks are not such a sample, a file is not of the expected kind, or no proof was judged.
     """
     manifest = checked_folder(CROWD_TASKS, tasks)
     key = {line["task_id"]: line for line in CROWD_TASKS.lines(tasks, manifest, FILTER_KEY)}

@@ -30,7 +30,7 @@ from mapping.write.kind import write_report
 Dropped = Mapping[str, Collection[int]]
 """Numbers of the answers that were judged wrong, by qid."""
 Moved = Mapping[tuple[str, str], tuple[str, str] | None]
-"""By subset and key, the split and qid of questions that enter the pool; None for those that leave it."""
+"""The split and qid of questions that enter the pool, by subset and key; None for questions that leave it."""
 
 
 def find_replacements(release: str, manifest: ListingManifest, *, dropped: Dropped, seed: str, least: int) -> Moved:
@@ -130,11 +130,11 @@ def apply_crowd(
         workers: annotators to exclude.
 
     Raises:
-        SetupError: an input is invalid, the tasks are of another release, ``output`` is not empty, or ``least`` is
+        SetupError: an input is invalid, the tasks belong to another release, ``output`` is not empty, or ``least`` is
             below 1.
     """
     if least < 1:
-        raise SetupError(f"--least-answers is {least}; give a number from 1 on.")
+        raise SetupError(f"--least-answers is {least}; give a number of at least 1.")
     rejected: list[BadRecord] = []
     manifest, form, own, _, tasks, asked, refused, judged, every = read_answers(
         release,

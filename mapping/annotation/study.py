@@ -1,4 +1,4 @@
-"""AmbER's user study: which of three pages of a set is a query about, and which of its words are the answer?
+"""AmbER's user study: people choose which of three pages of a set a query is about, and mark the answer in that page.
 
 A query is shown with its gold page and the pages of two other entities of its set. Annotators choose a page and mark
 the answer in it. Systems are scored over the same three pages, in the order of their runs.
@@ -140,7 +140,7 @@ def write_study(
         source: contains the pages.
 
     Raises:
-        SetupError: the file is of another kind, no query can be shown, or ``output`` is not empty.
+        SetupError: the file is not of the expected kind, no query can be shown, or ``output`` is not empty.
     """
     check_output(output)
     check_shape(
@@ -164,7 +164,8 @@ def write_study(
     if not drawn:
         raise SetupError(
             f"{sets}: no query can be shown with {N_PAGES} pages: {counts['queries']:,} queries, of which "
-            f"{counts['too_few_pages']:,} are of sets with fewer pages, and {counts['page_not_in_release']:,} have a "
+            f"{counts['too_few_pages']:,} belong to sets with fewer pages, and {counts['page_not_in_release']:,} have "
+            f"a "
             "page that the release lacks."
         )
     counts["drawn"] = len(drawn)
@@ -290,8 +291,9 @@ def is_answer(text: str, answers: Iterable[str]) -> bool:
 def report_study(folder: str, runs: Sequence[str], *, reject: Reject) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Returns the scores of annotators and systems over the same pages, as JSON, and the choices for each query.
 
-    A judgement without a highlight has no exact match. A system's choice is the first of the three pages in its run. If
-    the run has none of the three, the query counts as wrong, and the report counts it.
+    A judgement without a highlight does not count as an exact match. A system's choice is the first of the three pages
+    in its run. If the run contains none of the three pages, the choice counts as wrong, and the report counts the
+    query.
 
     Args:
         folder: of an imported study.

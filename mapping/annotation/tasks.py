@@ -1,7 +1,7 @@
 """Annotation tasks in the formats of annotation tools, import of the answers, and agreement.
 
-Every folder of tasks contains what annotators are shown, in a ``TaskForm``, and hidden files that state what each task
-is about.
+Every folder of tasks contains the content that annotators see, in a ``TaskForm``, and hidden files that state what each
+task is about.
 
 Sources: Cohen (1960) and Fleiss (1971) for agreement.
 """
@@ -51,7 +51,7 @@ TaskForm = Literal["jsonl", "csv", "label-studio"]
 
 
 def task_names(name: str, form: TaskForm) -> tuple[str, ...]:
-    """Returns the file names of a form.
+    """Returns the file names for a form.
 
     >>> task_names("tasks", "label-studio")
     ('tasks.json', 'tasks.xml')
@@ -283,7 +283,7 @@ def checked_folder(kind: ListingKind, folder: str) -> ListingManifest:
     """Returns the manifest of a folder of tasks, or of a campaign.
 
     Raises:
-        SetupError: the folder is of another kind, or was changed after it was written.
+        SetupError: the folder is not of the expected kind, or was changed after it was written.
     """
     manifest = kind.read(folder)
     check_hashes(folder, manifest.entries())
@@ -313,7 +313,7 @@ def named_in(known: Mapping[str, T], name: str, folder: str, what: str) -> T:
         DataError: there is no such entry.
     """
     if name not in known:
-        raise DataError(f"{folder}: one of its files names {what} {shown_value(name)}, which it lacks; {DAMAGED}")
+        raise DataError(f"{folder}: one of its files names {what} {shown_value(name)}, which is missing; {DAMAGED}")
     return known[name]
 
 
@@ -357,7 +357,7 @@ def read_annotations(
     ``fits``.
 
     Raises:
-        SetupError: a file cannot be read, or is of another kind; raised before the first record.
+        SetupError: a file cannot be read, or is not of the expected kind; raised before the first record.
     """
     for path in paths:
         check_shape(path, judgement_rows(path), fits, expected=expected)
@@ -375,7 +375,7 @@ MIN_COMMON = 10
 """Minimum number of labels in common for two annotators' kappa to count."""
 
 Labels = Mapping[str, Mapping[str, bool]]
-"""By passage, each annotator's label: whether it suffices to answer the question."""
+"""The label of each annotator, by passage: whether the passage suffices to answer the question."""
 
 
 def import_annotations(
@@ -396,11 +396,11 @@ def import_annotations(
     Args:
         manifest: of the folder of tasks.
         id_name: key in every record that identifies its task.
-        row: returns what is kept of a record with a label; raises RecordError.
+        row: returns the values to keep of a record with a label; raises RecordError.
         expected: the expected contents of the files, for errors.
 
     Raises:
-        SetupError: a file is of another kind, or ``output`` is not empty.
+        SetupError: a file is not of the expected kind, or ``output`` is not empty.
     """
     check_output(output)
     counts: Counter[str] = Counter(judgements=0, unanswered=0)
@@ -457,7 +457,7 @@ def pair_kappas(labels: Labels) -> list[PairKappa]:
 
 
 def cohen_kappa(both: list[tuple[bool, bool]]) -> float:
-    """Returns Cohen's kappa of two annotators' labels; 1 if both always give the same single label.
+    """Returns Cohen's kappa of two annotators' labels; 1 if both always use the same single label.
 
     >>> round(cohen_kappa([(True, True), (True, False), (False, False), (False, False)]), 3)
     0.5

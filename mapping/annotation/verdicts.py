@@ -100,7 +100,7 @@ def read_verdicts(paths: Sequence[str], tasks: dict[str, Task], reject: Reject) 
     """Reads verdicts on tasks, in file order.
 
     Raises:
-        SetupError: a file cannot be read, or is of another kind.
+        SetupError: a file cannot be read, or is not of the expected kind.
     """
     said: list[AnnotatorVerdict] = []
     for path in paths:
@@ -168,7 +168,7 @@ def read_paraphrases(paths: Sequence[str], qids: Collection[str], reject: Reject
     """Reads the paraphrase of each question that has one.
 
     Raises:
-        SetupError: a file cannot be read, or is of another kind.
+        SetupError: a file cannot be read, or is not of the expected kind.
     """
     found: dict[str, Paraphrase] = {}
     for path in paths:
@@ -182,7 +182,7 @@ def read_checks(path: str | None, qids: Collection[str], reject: Reject) -> dict
     """Reads whether the paraphrase of each checked question is correct; the last verdict counts.
 
     Raises:
-        SetupError: the file cannot be read, or is of another kind.
+        SetupError: the file cannot be read, or is not of the expected kind.
     """
     paths = () if path is None else (path,)
     return {
@@ -264,14 +264,14 @@ def read_answers(
     """Returns the tasks of a release with the annotators' answers; ``output`` is checked before anything is read.
 
     Raises:
-        SetupError: an input is invalid, the tasks are of another release, or ``output`` is not empty.
+        SetupError: an input is invalid, the tasks belong to another release, or ``output`` is not empty.
     """
     manifest, form = read_form(release)
     check_output(output)
     own = CROWD_TASKS.read(tasks_folder)
     if own.facts["qampari"]["manifest_sha256"] != manifest.sha256:
         raise SetupError(
-            f"{tasks_folder}: tasks of another release than {release}; give the one that they were made from."
+            f"{tasks_folder}: these tasks were not made from {release}; name the release that they were made from."
         )
     check_hashes(tasks_folder, own.entries())
     check_hashes(release, manifest.entries())

@@ -182,9 +182,11 @@ class _ContextsChecks:
     def _ranked_in(self, context: Json) -> list[RankedPassage]:
         ranked = [_ranked_passage(given) for given in objects_at(context, "ctxs")]
         if len(ranked) > self._options.most_ranked:
-            raise RecordError("too_many", f"{len(ranked)} ranked passages, {self._options.most_ranked} were asked for")
+            raise RecordError(
+                "too_many", f"{len(ranked)} ranked passages, but {self._options.most_ranked} were requested"
+            )
         if len({passage.passage_id for passage in ranked}) < len(ranked):
-            raise RecordError("duplicate_passage", "a ranked passage comes twice")
+            raise RecordError("duplicate_passage", "a ranked passage appears twice")
         return ranked
 
     def _lines(self, file: str) -> Generator[RawRecord]:

@@ -175,14 +175,15 @@ def _questions(
     is_release = Folder.of(join(folder, MANIFEST)).exists()
     if finder is not None and is_release:
         raise SetupError(
-            f"{folder}: --kb is for published files; a finished QAMPARI release has positions. Leave it out."
+            f"{folder}: --kb works only for published files, and this is a finished QAMPARI release, which has "
+            f"positions. Leave --kb out."
         )
     if finder is not None:
         return PublishedQuestions(folder, finder, reject=reject)
     if not is_release and published_files(folder):
         raise SetupError(
             f"{folder}: no {MANIFEST}, so these are published files, whose proofs have no positions; give --kb, the "
-            "release of pages that the passages were cut from, to look for the proofs there."
+            "release of pages that the passages were cut from, so that the proofs can be searched for in its pages."
         )
     return ReleaseQuestions(folder)
 

@@ -1,6 +1,6 @@
 """Finds the passages that prove answers, and reads the passages that a retriever ranked.
 
-A passage proves an answer if it holds the whole sentence of a proof. Ranked passages come in the file format of
+A passage proves an answer if it contains the whole sentence of a proof. Ranked passages come in the file format of
 ``kbsource evaluate qampari --retrieved``: ``qid`` and ``ctxs``, a list of ``{id, title, text}``, best first, with an
 optional ``score``.
 """
@@ -38,7 +38,7 @@ UNPLACED_REASONS: dict[str, str] = {
     "other_text": "the passage has another text there: release and corpus come from different knowledge sources",
     "sentence_cut": "parts of the sentence are in different passages",
 }
-"""Reasons why no passage holds a proof, with their meanings."""
+"""Reasons why no passage contains a proof, with their meanings."""
 
 _MORE_PASSAGES = """
 INSERT INTO pages VALUES (?, ?) ON CONFLICT (page_id) DO UPDATE SET n_passages = n_passages + excluded.n_passages
@@ -74,7 +74,7 @@ class ProofSpot(NamedTuple):
 
 
 class GoldText(NamedTuple):
-    """A passage that holds a proof."""
+    """A passage that contains a proof."""
 
     passage_id: str
     title: str
@@ -82,8 +82,9 @@ class GoldText(NamedTuple):
 
 
 class GoldPassages(ScratchFile):
-    """Proofs and the passages that hold them, on disk. First ``add`` all proofs, then ``find`` passages, then look them
-    up."""
+    """Proofs and the passages that contain them, stored on disk. First ``add`` all proofs, then ``find`` passages, then
+    look them up.
+    """
 
     schema = """
     CREATE TABLE proofs (
@@ -96,7 +97,7 @@ class GoldPassages(ScratchFile):
     """
 
     def add(self, place: ProofPlace, *, reason: str = "no_passages") -> None:
-        """Adds a proof with the reason why no passage holds it. The reason stays if no passage is found.
+        """Adds a proof with the reason why no passage contains it. The reason remains if no passage is found.
 
         Raises:
             DataError: a proof with this id was added before.
@@ -151,7 +152,7 @@ class GoldPassages(ScratchFile):
             self._database.execute("UPDATE proofs SET passage_id = ? WHERE pid = ?", (holder.passage_id, pid))
 
     def of_proof(self, pid: str) -> GoldText | None:
-        """Returns the passage that holds a proof, or None."""
+        """Returns the passage that contains a proof, or None."""
         select = """
             SELECT passages.passage_id, passages.title, passages.text
             FROM proofs JOIN passages USING (passage_id) WHERE proofs.pid = ?
@@ -159,7 +160,7 @@ class GoldPassages(ScratchFile):
         return _gold_text(self._database.execute(select, (pid,)).fetchone())
 
     def with_id(self, passage_id: str) -> GoldText | None:
-        """Returns the passage with this id if it holds a proof of any question, otherwise None."""
+        """Returns the passage with this id if it contains a proof of any question, otherwise None."""
         select = "SELECT passage_id, title, text FROM passages WHERE passage_id = ?"
         return _gold_text(self._database.execute(select, (passage_id,)).fetchone())
 
@@ -172,14 +173,14 @@ class GoldPassages(ScratchFile):
         return row is not None and int(found[2]) < row[0]
 
     def unplaced(self) -> Iterator[tuple[ProofPlace, str]]:
-        """Reads the proofs that no passage holds, each with its reason, in the order in which they were added."""
+        """Reads the proofs that no passage contains, each with its reason, in the order in which they were added."""
         select = f"SELECT {_PLACE}, reason FROM proofs WHERE passage_id IS NULL ORDER BY rowid"
         for *place, reason in self._database.execute(select):
             yield ProofPlace(*place), reason
 
 
 def unplaced_line(place: ProofPlace, reason: str) -> bytes:
-    """Returns the line of a proof that no passage holds."""
+    """Returns the line of a proof that no passage contains."""
     return orjson.dumps({**place._asdict(), "reason": reason}) + b"\n"
 
 

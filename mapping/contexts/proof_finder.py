@@ -33,7 +33,7 @@ class ReleaseProofs(Locator):
     """
 
     def facts(self) -> dict[str, Any]:
-        """Returns what identifies the release in manifests."""
+        """Returns the facts that identify the release in manifests."""
         return self.source.manifest.facts()
 
     def find(self, url: str, text: str) -> ProofSpot | str:

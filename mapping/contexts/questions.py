@@ -54,7 +54,7 @@ class ReleaseQuestions:
     """The questions of a QAMPARI release. They can be read several times, always in the same order.
 
     Raises:
-        SetupError: the folder holds no finished release, or its manifest was changed after it was written.
+        SetupError: the folder is not a finished release, or its manifest was changed after it was written.
     """
 
     def __init__(self, folder: str) -> None:
@@ -62,17 +62,19 @@ class ReleaseQuestions:
         self._manifest, self._form = read_form(folder)
 
     def facts(self) -> dict[str, Any]:
-        """Returns what identifies the questions in a manifest."""
+        """Returns the facts that identify the questions in a manifest."""
         return {"manifest_sha256": self._manifest.sha256}
 
     def check(self, corpus: ListingManifest) -> None:
-        """Raises SetupError if files were changed after they were written or passages are of another knowledge
-        source."""
+        """Raises SetupError if files were changed after they were written, or if passages belong to another knowledge
+        source.
+        """
         made_from, cut_from = self._manifest.made_from(), corpus.made_from()
         if made_from is not None and made_from != cut_from:
             raise SetupError(
-                f"{self._folder} was made from the release with manifest {made_from}, but the passages from the one "
-                f"with {cut_from}. Make passages from the first one: kbsource passages."
+                f"{self._folder} was made from the release whose manifest has the SHA-256 {made_from}, but the "
+                f"passages from the release with {cut_from}. Make passages from the first release with kbsource "
+                f"passages."
             )
         check_hashes(self._folder, self._manifest.entries())
 
@@ -90,7 +92,7 @@ class ReleaseQuestions:
 
 
 def proof_places(drawn: Question) -> Iterator[ProofPlace]:
-    """Locates the sentences of a question's proofs; a question that was not drawn has none."""
+    """Locates the sentences of a question's proofs. A question that was not drawn has no proofs."""
     if drawn.qid is None:
         return
     for number, answer in enumerate(drawn.answers):
@@ -123,7 +125,7 @@ class PublishedQuestions:
         reject: called with the position and reason of every question that cannot be used.
 
     Raises:
-        SetupError: the folder holds none of the files.
+        SetupError: the folder contains none of the files.
     """
 
     def __init__(self, folder: str, finder: ReleaseProofs, *, reject: Callable[[BadRecord], None]) -> None:
@@ -131,8 +133,8 @@ class PublishedQuestions:
         self._files = published_files(folder)
         if not self._files:
             raise SetupError(
-                f"{folder}: neither a finished QAMPARI release nor published files ({SPLITS[0]}_data.jsonl and so on); "
-                "name the folder of one."
+                f"{folder}: neither a finished QAMPARI release nor published files ({SPLITS[0]}_data.jsonl and so "
+                f"on); name the folder of such a release or of such files."
             )
 
     def facts(self) -> dict[str, Any]:
@@ -143,8 +145,8 @@ class PublishedQuestions:
         given, cut_from = self._finder.facts()["manifest_sha256"], corpus.made_from()
         if given != cut_from:
             raise SetupError(
-                f"--kb is the release with manifest {given}, but the passages were cut from the one with {cut_from}; "
-                "give that one."
+                f"--kb is the release whose manifest has the SHA-256 {given}, but the passages were cut from the "
+                f"release with {cut_from}; name that release."
             )
         for path in self._files.values():
             with open_decompressed(path):

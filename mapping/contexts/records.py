@@ -100,7 +100,7 @@ ADDED = ("question", "answers", "positive_ctxs", "hard_negative_ctxs", "ctxs")
 
 
 class Positive(NamedTuple):
-    """A passage that proves an answer, and the id of the proof that it holds."""
+    """A passage that proves an answer, and the id of the proof that it contains."""
 
     pid: str
     passage: GoldText
@@ -134,7 +134,7 @@ def contexts_record(
     """Returns a released question with its passages.
 
     Args:
-        positives: in the order of answers and proofs. A passage that holds two proofs occurs twice. ``score`` is the
+        positives: in the order of answers and proofs. A passage that contains two proofs occurs twice. ``score`` is the
             score of the retriever, or 0 if it did not find the passage.
         negatives: best first; their ``pid`` is the id of the question.
         ranked: passages that the retriever found, best first.
@@ -232,8 +232,9 @@ class ContextCounts:
 
 
 def contexts_report(tally: ContextCounts, unplaced: Mapping[str, int], rejected: Mapping[str, int]) -> Json:
-    """Returns the counts of what was written, of proofs that no passage holds, and of ranked lines left out by
-    reason."""
+    """Returns the counts of what was written, of proofs that no passage contains, and of ranked lines left out by
+    reason.
+    """
     return {
         "questions": {
             **{split: tally.questions[split] for split in SPLITS},
@@ -258,7 +259,7 @@ def pids_of(record: Json) -> Iterator[str]:
 
 
 def positives_of(record: Json, gold: GoldPassages) -> list[Positive]:
-    """Returns the passages that hold the proofs of a released question, in the order of the proofs."""
+    """Returns the passages that contain the proofs of a released question, in the order of the proofs."""
     return [Positive(pid, found) for pid in pids_of(record) if (found := gold.of_proof(pid)) is not None]
 
 

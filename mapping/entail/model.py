@@ -92,8 +92,8 @@ class Batch(NamedTuple):
 class PairEncoder:
     """Encodes pairs with a fast tokenizer of transformers, which reports the offsets of tokens in the text.
 
-    ``batch_tokens`` is the maximum number of tokens in a batch, including padding; a pair with more is a batch of its
-    own. NLI models were trained with the premise first, ranking models with the query first.
+    ``batch_tokens`` is the maximum number of tokens in a batch, including padding. A pair with more tokens is a
+    separate batch. NLI models were trained with the premise first, ranking models with the query first.
     """
 
     def __init__(
@@ -228,13 +228,13 @@ FIRST_TOKEN_MODELS = frozenset(
 
 
 def keep_first_token(model: Any) -> bool:
-    """Computes only the first token after the attention of the last layer, since no other is used.
+    """Computes only the first token after the attention of the last layer, because no other token is used.
 
     This saves three quarters of the work of that layer: 12 % for a model of six layers, 6 % for one of twelve.
 
     Returns:
-        Whether this is possible. It is not for other architectures, or for a single layer, after which DeBERTa may
-            still attend to neighbours.
+        Whether this was possible. It is not possible for other architectures, or for a model with a single layer, after
+            which DeBERTa may still attend to neighbours.
     """
     if model.config.model_type not in FIRST_TOKEN_MODELS:
         return False
@@ -262,9 +262,9 @@ class Computer(Protocol):
     def outputs(self, batches: Sequence[Arrays]) -> list[Outputs]:
         """Returns the logits, pairs × labels, of each batch, in order.
 
-        On the CPU, as many batches are computed at the same time as there are cores, each by one thread. Threads that
-        share a batch would wait for each other in every layer, and wait long if something else uses their core. With
-        one thread per batch, the numbers do not depend on the number of cores.
+        On the CPU, one batch per core is computed at the same time, each by a single thread. Threads that share a batch
+        would wait for each other in every layer, and wait long if another program uses their core. With one thread per
+        batch, the numbers do not depend on the number of cores.
         """
         ...
 
@@ -272,7 +272,9 @@ class Computer(Protocol):
 def check_whole(model: str, missing: Collection[str]) -> None:
     """Raises SetupError if a model lacks weights, which PyTorch would initialise at random."""
     if missing:
-        raise SetupError(f"{model}: lacks {len(missing)} of its weights, such as {min(missing)}; get it again.")
+        raise SetupError(
+            f"{model}: lacks {len(missing)} of its weights, such as {min(missing)}; download the model again."
+        )
 
 
 _ANY_TOKENS = np.zeros((1, 2), np.int64)
@@ -357,7 +359,7 @@ class OnnxComputer:
         path = onnx_path(folder)
         if path is None:
             raise SetupError(
-                f"{folder}: no {' or '.join(ONNX_FILES)}, which --backend onnx runs. Make one: "
+                f"{folder} has no {' or '.join(ONNX_FILES)}, which --backend onnx needs. Make such a file: "
                 "kbsource nli --model MODEL --export-onnx FOLDER, then --model FOLDER."
             )
         self.device, provider = _onnx_device(runtime, device)
@@ -422,7 +424,9 @@ def compute_at_once(
     n_threads: int,
     prepare: Callable[[], None] | None = None,
 ) -> list[Outputs]:
-    """Returns the outputs of each batch in order, computed by so many threads; each thread first calls ``prepare``."""
+    """Returns the outputs of each batch in order, computed by this number of threads. Each thread first calls
+    ``prepare``.
+    """
     # Threads end with the list: a process may be forked between two lists, and forked processes have no threads.
     with ThreadPoolExecutor(n_threads, initializer=prepare) as pool:
         return list(pool.map(compute, batches))
@@ -448,8 +452,7 @@ def _onnx_device(runtime: Any, device: str) -> tuple[str, Any]:
         return "cpu", "CPUExecutionProvider"
     if not has_gpu:
         raise SetupError(
-            f"--device {device}: this onnxruntime has no CUDA. Install onnxruntime-gpu in its place, or use "
-            "--device cpu."
+            f"--device {device}: this onnxruntime has no CUDA. Install onnxruntime-gpu instead, or use --device cpu."
         )
     number = int(device.partition(":")[2] or 0)
     # TF32 would lose three digits of the outputs.
@@ -487,7 +490,8 @@ class PairModel:
             output.ndim != 2 or len(output) < len(batch.places) for output, batch in zip(computed, batches, strict=True)
         ):
             raise SetupError(
-                "The model does not return one row of outputs for each pair; name a cross-encoder, not an encoder."
+                "The model does not return one row of outputs for each pair; name a cross-encoder; this model may be "
+                "an encoder."
             )
         found = np.zeros((len(distinct), computed[0].shape[1] if computed else 0), np.float32)
         for batch, own in zip(batches, computed, strict=True):
@@ -497,10 +501,10 @@ class PairModel:
 
 
 def check_outputs(outputs: Outputs, n_named: int) -> None:
-    """Raises SetupError if a model has another number of outputs than its config names."""
+    """Raises SetupError if the number of a model's outputs differs from its config."""
     if outputs.shape[1] != n_named:
         raise SetupError(
-            f"The model has {outputs.shape[1]} outputs, and its config.json names {n_named}; get the model again."
+            f"The model has {outputs.shape[1]} outputs, and its config.json names {n_named}; download the model again."
         )
 
 
@@ -629,7 +633,8 @@ def read_model_files(options: ModelOptions) -> ModelFiles:
         is_config = isinstance(config.id2label, dict) and _is_count(getattr(config, "max_position_embeddings", None))
     if not is_config:
         raise SetupError(
-            f"{options.model}: its config.json has values of other types than transformers writes; get it again."
+            f"{options.model}: its config.json has values of other types than transformers writes; download the model "
+            f"again."
         )
     with opening(options.model, "its tokenizer cannot be read"):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
@@ -640,7 +645,7 @@ def read_model_files(options: ModelOptions) -> ModelFiles:
 
 
 def check_length(model: str, tokenizer: Any) -> None:
-    """Raises SetupError if the most tokens that a tokenizer allows are no number."""
+    """Raises SetupError if a tokenizer's maximum number of tokens is not a number."""
     if not _is_count(tokenizer.model_max_length):
         raise SetupError(
             f"{model}: model_max_length in its tokenizer_config.json is {tokenizer.model_max_length!r:.100}, "
@@ -668,7 +673,7 @@ def max_tokens_of(options: ModelOptions, files: ModelFiles, form: GraphForm = _A
     limits = [limit for limit in known if limit and limit < _UNBOUNDED]
     limit = min(limits, default=options.max_tokens)
     if options.max_tokens > limit and options.max_tokens not in (MAX_TOKENS, MAX_PAIR_TOKENS):
-        raise SetupError(f"--max-tokens is {options.max_tokens}; {options.model} takes {limit}.")
+        raise SetupError(f"--max-tokens is {options.max_tokens}; {options.model} accepts {limit}.")
     return min(options.max_tokens, limit)
 
 

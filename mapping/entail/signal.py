@@ -29,7 +29,7 @@ DEFAULT_MODEL = "ynie/roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"
 MAX_TOKENS = 256
 """Tokens of premise, hypothesis and special tokens. Source: as above."""
 MAX_PAIR_TOKENS = 512
-"""The same for ranking models, if they accept as many."""
+"""The maximum number of tokens for ranking models, if the model accepts that many."""
 BATCH_PAIRS = 32
 DECIMALS = 6
 """Decimals of stored probabilities: the last digits of a float32 depend on the batch, the threads and the backend."""
@@ -48,9 +48,9 @@ Ram = Annotated[Text, Parameter("--model-ram", validator=Like(r"\d+(\.\d+)?([KMG
 REFUSALS: dict[str, str] = {
     "empty_hypothesis": "the hypothesis is empty",
     "empty_premise": "the premise is empty",
-    "hypothesis_too_long": "the hypothesis is so long that no premise fits beside it",
+    "hypothesis_too_long": "the hypothesis is so long that there is no room for a premise",
 }
-"""Why a pair has no verdict: reason -> meaning."""
+"""Reasons why a pair has no verdict: reason -> meaning."""
 
 
 class Pair(NamedTuple):
@@ -130,11 +130,13 @@ class ModelOptions(PlacedModel):
     backend: Backend = "torch"
     """Backend that runs the model; for onnx, first make its model.onnx with kbsource nli --export-onnx."""
     precision: Precision = "float32"
-    """Precision of the model's products; bfloat16 is faster on processors that support it, and changes the second digit
-    of the answers; only with torch."""
+    """Precision of the model's matrix products. bfloat16 is faster on processors that support it, and changes
+    probabilities from their second decimal place on. Only with torch.
+    """
     labels: Annotated[Words | None, Parameter("--label-names")] = None
-    """Labels of the model's outputs, in their order, if its config does not give them. Each is entailment, neutral,
-    contradiction or not_entailment."""
+    """Labels of the model's outputs, in their order, if its config does not name them. Each is entailment, neutral,
+    contradiction or not_entailment.
+    """
     max_tokens: Annotated[int, Parameter(parse=False)] = MAX_TOKENS  # of a pair
     batch_pairs: Annotated[int, Parameter(parse=False)] = BATCH_PAIRS  # pairs per batch
 
@@ -142,7 +144,10 @@ class ModelOptions(PlacedModel):
         """Raises SetupError, as ``check_options``, and for values out of range."""
         check_options(self)
         if self.precision != "float32" and self.backend != "torch":
-            raise SetupError(f"--precision {self.precision} is for --backend torch; an exported model has float32.")
+            raise SetupError(
+                f"--precision {self.precision} works only with --backend torch, because exported models "
+                f"use float32; leave it out."
+            )
         if self.max_tokens < 8:
             raise SetupError(f"--max-tokens is {self.max_tokens}; give at least 8.")
         if self.batch_pairs < 1:
@@ -188,7 +193,7 @@ def read_labels(id2label: Mapping[int, str], given: Sequence[str] | None, *, mod
     ModelLabels(entailment=2, neutral=1, contradiction=0, n_outputs=3)
     """
     if not all(isinstance(number, int) and isinstance(name, str) for number, name in id2label.items()):
-        raise SetupError(f"{model}: id2label in its config.json does not name its outputs; get the model again.")
+        raise SetupError(f"{model}: id2label in its config.json does not name its outputs; download the model again.")
     names = [id2label[number] for number in sorted(id2label)]
     if given is not None:
         if len(given) != len(names):
@@ -200,13 +205,13 @@ def read_labels(id2label: Mapping[int, str], given: Sequence[str] | None, *, mod
     if unknown := [name for name, meaning in zip(names, meanings, strict=True) if meaning is None]:
         raise SetupError(
             f"{model}: its outputs are called {', '.join(names)}, and {unknown[0]!r} means none of entailment, "
-            "neutral and contradiction. Name them in the order of the model's documentation: --label-names "
+            "neutral and contradiction. Name the outputs in the order of the model's documentation: --label-names "
             f"{_example(len(names))}"
         )
     if "entailment" not in meanings or len(set(meanings)) < len(meanings) or len(meanings) < 2:
         raise SetupError(
             f"{model}: outputs {', '.join(names)}; one must be entailment, and each may occur only once. "
-            f"Is it an NLI model? If so: --label-names {_example(len(names))}"
+            f"If this is an NLI model, name its outputs: --label-names {_example(len(names))}"
         )
     places = {meaning: place for place, meaning in enumerate(meanings)}
     return ModelLabels(places["entailment"], places.get("neutral"), places.get("contradiction"), len(names))
@@ -233,7 +238,7 @@ def load_library(name: str, *, purpose: str) -> Any:
 
 @contextmanager
 def opening(model: str, what: str) -> Iterator[None]:
-    """Reports in one line what a library cannot open in a model that is damaged or of another kind.
+    """Converts errors of a library that opens a model which is damaged or of another kind into a one-line message.
 
     Libraries check little of what they read and raise any kind of error, including a bare ``Exception`` from Rust.
 
@@ -242,7 +247,7 @@ def opening(model: str, what: str) -> Iterator[None]:
         what: the problem, as a clause.
 
     Raises:
-        SetupError: in place of the library's error.
+        SetupError: replaces the library's error.
     """
     try:
         yield
@@ -252,13 +257,13 @@ def opening(model: str, what: str) -> Iterator[None]:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = " ".join(lines)[:_LONGEST_FAULT] or "no further details"
         raise SetupError(
-            f"{model}: {what} ({type(error).__name__}: {said}). Get the model again, or name another."
+            f"{model}: {what} ({type(error).__name__}: {said}). Download the model again, or name another."
         ) from error
 
 
 def model_folder(options: ModelOptions) -> str:
-    """Returns a local folder with the model's files. A name on the hub stands for its folder in the cache; files in a
-    bucket are copied, once for all processes of a machine.
+    """Returns a local folder with the model's files. For a name on the hub, it is the model's folder in the cache.
+    Files in a bucket are copied, once for all processes of a machine.
 
     Raises:
         SetupError: the model does not exist, or has no weights that this backend can read without running code.
@@ -271,15 +276,16 @@ def model_folder(options: ModelOptions) -> str:
     check_layers(folder)
     if options.backend == "torch" and not weight_files(folder, "torch"):
         raise SetupError(
-            f"{options.model}: has no *.safetensors. Other weights are not read, because loading them can run code; "
-            "save the model with transformers' save_pretrained, which writes safetensors."
+            f"{options.model}: has no *.safetensors. Weights in other formats are not read, because loading them can "
+            f"run code; save the model with transformers' save_pretrained, which writes safetensors."
         )
     return folder
 
 
 def check_layers(folder: str) -> None:
-    """Raises SetupError if the config of a model cannot be read, or names more layers than any model has: libraries
-    make all of them before they look for their weights."""
+    """Raises SetupError if the config of a model cannot be read, or names more layers than any model has. Libraries
+    create all layers before they look for their weights.
+    """
     path = os.path.join(folder, "config.json")
     with opening(path, "cannot be read"), open(path, "rb") as file:
         values = json.load(file)
@@ -295,8 +301,8 @@ def check_layer_counts(path: str, values: Any) -> None:
             is_count = isinstance(value, int | float) and _LAYERS.search(str(name))
             if is_count and not -_MOST_LAYERS <= value <= _MOST_LAYERS:
                 raise SetupError(
-                    f"{path}: {name} is {value!s:.40}, and at most {_MOST_LAYERS:,} layers are supported. Get the "
-                    "model again, or name another."
+                    f"{path}: {name} is {value!s:.40}, and at most {_MOST_LAYERS:,} layers are supported. Download "
+                    f"the model again, or name another."
                 )
             check_layer_counts(path, value)
 

@@ -6,7 +6,7 @@ The rules work without a parser, and quote whatever they cannot convert with cer
 "When did the war end?" is 1945.* If the question word is the subject (who wrote Hamlet, what is the capital of France),
 the answer replaces it and the other words keep their order. If a question is ambiguous, it is quoted.
 
-Relations are identified by their English labels. If a relation has no sentence of its own, the sentence is *The … of …
+Relations are identified by their English labels. A relation without a specific sentence gets the sentence *The … of …
 is …* if its label looks like a noun; otherwise the label is quoted.
 """
 

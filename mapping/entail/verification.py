@@ -1,7 +1,7 @@
 """The second signal of an alignment: the pairs that a model judges for a span, its verdicts, and their agreement with
 BLEU.
 
-Evidence should entail the claim, the answered question, the triple, or its own old text. The premises are its span with
+Evidence should entail the claim, the answered question, the triple, or its own old text. The premises are the span with
 the surrounding sentences, and other sentences of the page that may state it better.
 """
 
@@ -43,8 +43,8 @@ class Hypothesis(NamedTuple):
 def make_hypothesis(example: Example, key: EvidenceKey, evidence: Evidence, kind: HypothesisKind) -> Hypothesis | None:
     """Returns the hypothesis that a piece of evidence should entail.
 
-    If the input, the answer or the separator that the kind requires is missing (partial evidence has no answer of its
-    own), the evidence's own text is used; None if that is missing too.
+    If the input, the answer or the separator that the kind requires is missing (partial evidence has no answer), the
+    text of the evidence is used. The result is None if that is missing too.
     """
     answer = None if key[0] == PARTIAL else example.outputs[key[0]].answer
     made = _hypothesis_of(example.input, answer, kind)
@@ -94,7 +94,7 @@ class PageSentence(NamedTuple):
 
 
 def span_premise(page: Page, span: Span, *, n_context: int = CONTEXT_SENTENCES) -> Premise:
-    """Returns the sentences that contain a span, with so many more on either side.
+    """Returns the sentences that contain a span, and this number of sentences on either side.
 
     The sentences before and after are from the span's own elements, since a paragraph has little to do with the next
     one.
@@ -202,10 +202,10 @@ def with_verdict(
     """Returns a piece of evidence with the verdict on its text: on a better sentence if the page has one, else on the
     span.
 
-    A sentence replaces the span if, given the sentence, the dataset's verdict is at least ``RESCUE_FLOOR`` probable,
-    and more probable than given the span. Among several the most probable one is chosen, then the first. Otherwise the
-    span, if any, is kept. Text that the rule of --accept accepts is preferred to text that it does not, and never
-    replaced by it.
+    A sentence replaces the span if, given the sentence, the dataset's verdict has a probability of at least
+    ``RESCUE_FLOOR``, and a higher one than given the span. If there are several such sentences, the one with the
+    highest probability is chosen, or else the first. Otherwise the span, if any, is kept. A text that the rule of
+    --accept accepts is preferred to a text that it rejects.
 
     The answer about the span comes first.
     """

@@ -1,7 +1,7 @@
 """Makes the alias table.
 
-The table lists the pages that a mention means. Its counts come from the links of a release. It also says how often the
-mention is a link at all.
+The table lists the pages that a mention refers to, with counts from the links of a release. It also contains the share
+of the mention's occurrences that are links.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Entity linking with only the alias table.
 
-The linker finds the longest mentions of a text and returns the most frequent page of each. It finds rows by the
-statistics of row groups, and holds only a few row groups in memory.
+The linker finds the longest mentions in a text and returns the most frequent page of each. It finds rows by the
+statistics of row groups, and keeps only a few row groups in memory.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def _last_mention(file: pq.ParquetFile, number: int) -> str:
 def rank_pages(text: str, table: AliasTable, options: LinkerOptions) -> list[tuple[Alias, float]]:
     """Returns the distinct pages that the mentions of a text may mean, the most probable first, ties by page id.
 
-    The score of a page is the probability that its mention is a link, times the probability that such a link leads to
-    it.
+    The score of a page is the probability that its mention is a link, times the probability that such a link points to
+    the page.
     """
     return rank_meanings([linked.alias.mention for linked in link_text(text, table, options)], table, options)
 
@@ -104,7 +104,7 @@ def rank_meanings(
     """Returns the pages that mentions may mean, ranked as in ``rank_pages``.
 
     Args:
-        are_certain: the mentions were not found by the table, so it is ignored how often they are links.
+        are_certain: the mentions were not found by the table, so the probability that they are links is ignored.
     """
     if are_certain:
         options = replace(options, min_link_probability=0.0)

@@ -83,7 +83,7 @@ order by place, link
 
 
 def dev_buckets(of_buckets: Mapping[int, int], sampling: Sampling) -> int:
-    """Returns how many buckets of pages belong to dev: as many as match its share of all records.
+    """Returns the number of buckets of pages that belong to dev, which matches dev's share of all records.
 
     Args:
         of_buckets: number of distinct records by bucket.
@@ -166,7 +166,9 @@ class PageLinks:
         is_wrong = (self.elements < 0) | (self.elements >= np.diff(self.first_elements)[self.pages])
         if is_wrong.any():
             page_id = self.page_ids[self.pages[is_wrong][0]]
-            raise DataError(f"page {page_id}: a link is in an element that it does not have; get the release again.")
+            raise DataError(
+                f"page {page_id}: a link is in an element that the page does not have; download the release again."
+            )
 
     def fates(self, targets: Targets) -> Numbers:
         """Returns, for each link, the number of the reason why it is not selected, from reasons that do not depend on

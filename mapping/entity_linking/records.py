@@ -52,18 +52,18 @@ class LinkerOptions(Checked):
 
 
 class Alias(Row):
-    """One row per mention and page that links with this text lead to: by mention in code-point order, the most frequent
-    page first, then by page id."""
+    """One row per mention and page to which links with this text resolve. Rows are sorted by mention in code-point
+    order, then by frequency with the most frequent page first, then by page id."""
 
     mention: Annotated[str, "text of links as written, with normalised white space"]
-    page_id: Annotated[int, "page that these links lead to"]
-    title: Annotated[str, "title of that page"]
+    page_id: Annotated[int, "page to which these links resolve"]
+    title: Annotated[str, "title of the page"]
     count: Annotated[int, "number of links with this text to this page"]
-    prior: Annotated[float, "P(page given mention): share of the links with this text that lead to this page"]
+    prior: Annotated[float, "P(page given mention): share of the links with this text that resolve to this page"]
     link_probability: Annotated[
         float,
-        "P(link given mention), the same in every row of a mention: the share of its occurrences that are links, in "
-        "the running text of pages where it is a link",
+        "P(link given mention): share of the mention's occurrences that are links, in the running text of pages where "
+        "it is a link; the same in every row of a mention",
     ]
 
 
@@ -72,10 +72,10 @@ class StoredLink(Row):
 
     record_id: Annotated[str, "id of the record: blink-train-0, blink-dev-0, …"]
     page_id: Annotated[int, "page that contains the link"]
-    element: Annotated[Int32, "number of the element in that page"]
-    start_char: Annotated[Int32, "first code point of the mention in that element's text"]
-    end_char: Annotated[Int32, "one past the last code point of the mention"]
-    target_page_id: Annotated[int, "page that the link leads to"]
+    element: Annotated[Int32, "number of the element in the page"]
+    start_char: Annotated[Int32, "first code point of the mention in the element's text"]
+    end_char: Annotated[Int32, "end of the mention in the element's text, one past its last code point"]
+    target_page_id: Annotated[int, "page to which the link resolves"]
 
 
 ALIASES, LINKS = schema_of(Alias), schema_of(StoredLink)

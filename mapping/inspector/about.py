@@ -190,7 +190,7 @@ def python_lines(path: str, kind: Kind[Any], manifest: Manifest) -> list[str]:
 
 
 def next_commands(path: str, kind: Kind[Any]) -> Iterator[tuple[str, str]]:
-    """Lists commands that open a release, each with what it shows. The path is quoted for the shell."""
+    """Lists commands that open a release, each with a description. The path is quoted for the shell."""
     if kind is PAGES_RELEASE:
         yield f"kbsource show {path} TITLE", "a page; or its id, URL or Wikidata item"
         yield f"kbsource export {path} --format jsonl --text plain", "plain text, one page a line"

@@ -1,4 +1,4 @@
-"""The age of a benchmark: half-lives by what evidence is about, and what fell when."""
+"""The age of a benchmark: half-lives by topic of the evidence, and when evidence was lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def about_age(opened: Opened) -> Iterator[Section]:
         facts: tuple[tuple[str, Cell], ...] = (
             ("pieces of evidence", every["evidence"]),
             ("half-life, with the bounds of 95 %", half_life_text(every["half_life_years"])),
-            ("stand in the last release", share(every["standing"][-1], every["evidence"])),
+            ("present in the last release", share(every["standing"][-1], every["evidence"])),
         )
         yield Section("How much stands", (Facts(facts),))
     for name, said in _BY.items():
@@ -43,7 +43,7 @@ def _groups(opened: Opened, name: str, groups: list[dict[str, Any]], dates: list
         )
         for group in groups
     )
-    table = TableSection("Share that stands, and half-life", (name, "evidence", *dates, "half-life"), rows)
+    table = TableSection("Share still present, and half-life", (name, "evidence", *dates, "half-life"), rows)
     return table.linked(**{name: lambda row: opened.url("tables/fates", **{name: _value(row[name])})})
 
 

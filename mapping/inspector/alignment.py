@@ -66,7 +66,8 @@ def about_alignments(opened: Opened) -> Iterator[Section]:
     for part, folder in zip(opened.parts, opened.manifest.parts, strict=True):
         if part.sha256 != folder.manifest_sha256:
             raise DataError(
-                f"{part.path}: not the alignment in the folder's manifest; kbsource verify reports the differences."
+                f"{part.path}: this is not the alignment in the folder's manifest; kbsource verify reports the "
+                f"differences."
             )
         report = _report(part)
         if (age := _age(part)) is not None:
@@ -79,12 +80,12 @@ def about_alignments(opened: Opened) -> Iterator[Section]:
         if (n := evidences[name])
     ]
     became = TableSection("Pieces of evidence, all datasets", ("outcome", "number", "share", "meaning"), tuple(stands))
-    yield Section("What stands and what fell", (became, *_outcomes(opened)))
+    yield Section("Evidence that is still present, and lost evidence", (became, *_outcomes(opened)))
     if ages:
         columns = ("dataset", "evidence of", "years to the snapshot", "exact", "near", "weak", "no page")
         by_age = TableSection("Drift by age of the evidence", columns, tuple(sorted(ages, key=lambda row: str(row[1]))))
         yield Section("Drift", (by_age,))
-    yield Section("Beside the KILT paper", tuple(_beside_the_paper(overall)), is_folded=True)
+    yield Section("Compared with the KILT paper", tuple(_beside_the_paper(overall)), is_folded=True)
 
 
 def measured_alignment(opened: Opened) -> Iterator[Section]:
@@ -164,7 +165,9 @@ def _beside_the_paper(overall: Mapping[str, Any]) -> Iterator[Block]:
             (f"{row['name']}, {row['split']}", Share(row["dropped_by_threshold"]), _paper_share(row))
             for row in compared
         )
-        said = "Share of the records, by dataset, beside the KILT paper's (figure 5), where the paper reports it."
+        said = (
+            "Share of the records, by dataset, compared with figure 5 of the KILT paper where it reports the dataset."
+        )
         yield bars("Records dropped by the threshold of BLEU", ("dataset", "here", "KILT paper"), shares, said)
     if datasets:
         columns = (
@@ -183,7 +186,7 @@ def _beside_the_paper(overall: Mapping[str, Any]) -> Iterator[Block]:
             )
             for row in datasets
         )
-        yield TableSection("Datasets beside the KILT paper (table 6)", columns, averages)
+        yield TableSection("Datasets compared with the KILT paper (table 6)", columns, averages)
     if pages is not None:
         yield Facts(
             (
@@ -195,7 +198,7 @@ def _beside_the_paper(overall: Mapping[str, Any]) -> Iterator[Block]:
             )
         )
         if by_number := list(pages["by_number_of_datasets"].items()):
-            caption = "Pages by the number of datasets whose evidence they hold"
+            caption = "Pages by the number of datasets whose evidence they contain"
             yield counts_table(caption, "datasets", "pages", by_number, pages["with_evidence"])
 
 
@@ -234,7 +237,7 @@ def _age(opened: Opened) -> tuple[str, float] | None:
         new = date(*map(int, found.groups()))
     except ValueError as error:
         raise SetupError(
-            f"{opened.path}: dump_date {found[0]!r} in its manifest is not a date; get the release again."
+            f"{opened.path}: dump_date {found[0]!r} in its manifest is not a date; download the release again."
         ) from error
     return old[:7], round((new - date.fromisoformat(old)).days / 365.25, 1)
 
@@ -261,7 +264,7 @@ class KiltLines:
                 digest.update(block)
         if digest.hexdigest() != entry.sha256:
             raise DataError(
-                f"{self._path} is damaged or changed (sha256); fetch or make the release again, and check it with "
+                f"{self._path} is damaged or changed (sha256); download or build the release again, and check it with "
                 "kbsource verify."
             )
         self._starts = np.concatenate(found)

@@ -38,8 +38,9 @@ class EntityShown(NamedTuple):
 
 
 def about_sets(opened: Opened) -> Iterator[Section]:
-    """Shows counts that are only in the report: of all tuples, including those of names that make no set, and of all
-    entities."""
+    """Shows counts that are only in the report: of all tuples, including those of names without a set, and of all
+    entities.
+    """
     report: dict[str, Any] = stored_report(opened)
     for name, of in report.get("collections", {}).items():
         if blocks := tuple(_of_tuples(opened, of)):
@@ -56,7 +57,7 @@ def _of_tuples(opened: Opened, report: Mapping[str, Any]) -> Iterator[Block]:
         order = sorted(shares, key=lambda key: (-shares[key]["made"], key))
         both = ((key, shares[key]["made"], shares[key]["published"]) for key in order)
         columns: tuple[str, ...] = ("type and property", "here", "AmbER paper")
-        said = "Per cent of the tuples, beside the paper's figure where it reports one."
+        said = "Per cent of the tuples, with the paper's figure if it reports one."
         yield bars("Tuples by type and property", columns, both, said)
     bands = list(_bands(report["signals"]))
     verdicts = sorted({verdict for *_, cells in bands for verdict in cells})
@@ -95,7 +96,7 @@ def by_rank(n_with: Mapping[str, int]) -> dict[int, int]:
     """Returns the views of the entities at some ranks, rounded down to a power of two.
 
     Args:
-        n_with: number of entities with at least so many views, by powers of two.
+        n_with: number of entities with at least this many views, by powers of two.
 
     >>> by_rank({"1": 4, "8": 2, "64": 1})
     {1: 64, 2: 8, 4: 1}
@@ -138,7 +139,9 @@ def _views(entity: Mapping[str, Any]) -> int:
     """
     popularity: float = entity["popularity"]
     if not abs(popularity) < _LARGEST_POPULARITY:
-        raise DataError(f"{entity['qid']} has the popularity {popularity}; get the release again.")
+        raise DataError(
+            f"{entity['qid']} has the popularity {popularity}, which is impossible; download the release again."
+        )
     return round(10**popularity)
 
 

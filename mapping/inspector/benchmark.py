@@ -12,7 +12,7 @@ from mapping.inspector.opened import Opened
 from mapping.retrieval.benchmark_kind import BENCHMARK, Score
 
 _SCORES_TEXT = "From 0 to 100, with 95 % intervals by the bootstrap; n is the number of records that are scored."
-_PAPERS_TEXT = "The figures of the papers are of their systems on their snapshots and test data."
+_PAPERS_TEXT = "The papers measured their figures with their own systems, snapshots and test data."
 
 
 def about_benchmark(opened: Opened) -> Iterator[Section]:

@@ -23,7 +23,7 @@ SIDES = ("old", "new")
 
 
 def show_change(request: Request, opened: Opened, card: Card) -> Response:
-    """Shows a page of a diff: its old and new version, what moved where, and changes outside the text."""
+    """Shows a page of a diff: its old and new version, the new position of moved text, and changes outside the text."""
     row = card.row
     pages = {side: _page(opened, side, row[f"{side}_page_id"]) for side in SIDES}
     merged = row["outcome"] == "merged"

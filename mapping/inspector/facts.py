@@ -1,4 +1,4 @@
-"""Views of changed facts: the properties that were requested, and single facts with their old and new proofs."""
+"""Views of changed facts: the properties that have questions, and single facts with their old and new proofs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mapping.write.kind import REPORT
 
 
 def about_facts(opened: Opened) -> Iterator[Section]:
-    """Shows which properties were requested."""
+    """Shows which properties have questions."""
     properties = stored_report(opened)["properties"]
     of_properties = tuple(
         (
@@ -31,7 +31,7 @@ def about_facts(opened: Opened) -> Iterator[Section]:
         if own["question"] is not None
     )
     n_others = len(properties) - len(of_properties)
-    others = Paragraph(f"Not asked for: {n_others:,} further properties, whose statements {REPORT} counts.")
+    others = Paragraph(f"{n_others:,} further properties have no question; {REPORT} counts their statements.")
     columns = ("property", "label", "question", "old", "old without page", "new", "new without page")
     table = TableSection("Statements about items, in either release of Wikidata", columns, of_properties)
     linked = table.linked(property=lambda row: opened.url("tables/facts", property_id=row["property"]))

@@ -15,8 +15,9 @@ from kbsource.lookup import KnowledgeSource
 from kbsource.release.pages.inlinks import count_linking, inlinks_index, linking_ids
 from kbsource.release.pages.kind import PagesManifest
 from kbsource.release.pages.locations import Locations, index_folder
-from kbsource.release.side_index import ORDER_MB, OnProgress, OrderedRows, SideIndex, cache_folder, write_ordered
+from kbsource.release.side_index import OnProgress, OrderedRows, SideIndex, cache_folder, write_ordered
 from kbsource.release.sql import connected
+from kbsource.runtime.database import ORDER_MB
 from mapping.inspector.full_text import full_text
 
 _SHORTER, _MOST_COMPARED, _LIKE = 3, 200, 60

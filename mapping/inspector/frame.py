@@ -91,7 +91,7 @@ class Paging(NamedTuple):
 
 
 def paging(request: Request, total: int, *, n_rows: int = ROWS_A_PAGE) -> Paging:
-    """Returns the rows that a request asks for with ``?from=``, the number of the first row.
+    """Returns the rows that a request selects with ``?from=``, the number of the first row.
 
     Raises:
         HTTPException: this is not the number of a row.
@@ -143,7 +143,7 @@ def json_address(url: str) -> str:
 
 
 def wants_json(request: Request) -> bool:
-    """Returns whether a request asks for a view as JSON."""
+    """Returns whether a request is for a view as JSON."""
     return request.url.path.endswith(".json")
 
 
@@ -153,7 +153,7 @@ def redirect_to(request: Request, url: str, headers: Mapping[str, str] | None = 
 
 
 def json_response(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Returns a value as JSON; a value that is too large becomes an error that says so."""
+    """Returns a value as JSON; if the value is too large, returns an error message instead."""
     content = orjson.dumps(value, default=_json_value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
     if len(content) > JSON_BYTES:
         detail = f"The view has {len(content):,} bytes as JSON, more than {JSON_BYTES:,}; choose fewer columns."
@@ -185,7 +185,7 @@ def render_view(
     """Renders a view with a template that extends ``base.html``, or as JSON.
 
     Args:
-        data: what the view shows, as JSON values; together with title and release it is the view as JSON.
+        data: the content of the view, as JSON values; the view as JSON consists of it, the title and the release.
         values: for the template.
     """
     if wants_json(request):
@@ -377,6 +377,6 @@ async def form_of(request: Request) -> dict[str, str]:
 
 
 async def is_gone(request: Request) -> None:
-    """Waits until the client of a request has left. The body of the request has to be read before."""
+    """Waits until the client has closed its connection. The body of the request must be read first."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

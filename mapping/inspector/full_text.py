@@ -1,8 +1,8 @@
 """Full-text search in a release of pages: BM25 over the titles and texts of whole pages.
 
-The index is made by tantivy at first use and stored in the cache folder. It contains no texts: the snippets of results
-are read from the release. Words are those of ``mapping.retrieval.index.analyser``; a word of the query in the title
-weighs ``TITLE_WEIGHT`` times as much.
+The index is built by tantivy at first use and stored in the cache folder. It contains no texts: the snippets of results
+are read from the release. Words are those of ``mapping.retrieval.index.analyser``. A word of the query counts
+``TITLE_WEIGHT`` times as much in the title.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class FullText:
         self._word = lru_cache(maxsize=100_000)(self._analysed)
 
     def close(self) -> None:
-        """Nothing to do: the files are unmapped with the object."""
+        """Does nothing: the files are unmapped when the object is deleted."""
 
     def words(self, query: str) -> list[str]:
         """Returns the words of a query that are searched; at most ``_MOST_WORDS``."""
@@ -175,7 +175,7 @@ def _write(path: str, manifest: PagesManifest, folder: str, on_progress: OnProgr
                 for page_id, title, text in rows:
                     if page_id < 0:
                         raise DataError(
-                            f"{entry.file}: page {page_id}: no page has a negative id; get the release again."
+                            f"{entry.file}: page {page_id}: a page id must not be negative; download the release again."
                         )
                     writer.add_document(
                         tantivy.Document.from_dict({_TITLE: title, _TEXT: text, _PAGE: page_id}, schema)

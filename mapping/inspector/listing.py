@@ -1,6 +1,6 @@
 """Shows any table of a release as a list, and its rows as cards: selection, order and links.
 
-The URL holds the request: ``?outcome=dropped`` (or ``-`` for null), ``?score.from=0.3&score.to=0.5``, ``?q=`` for
+The URL contains the request: ``?outcome=dropped`` (or ``-`` for null), ``?score.from=0.3&score.to=0.5``, ``?q=`` for
 texts, ``?sort=-score``, ``?columns=``, ``?from=50``. ``?format=csv`` or ``parquet`` downloads all selected rows.
 """
 
@@ -70,7 +70,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindViews:
-    """Views of a kind of release, in addition to those of every kind."""
+    """Views of a kind of release, in addition to the views that every kind has."""
 
     about: Callable[[Opened], Iterable[Section]] = lambda _: ()
     """Builds the sections of the overview that its measures do not show, without reading rows. If a section has the
@@ -172,7 +172,7 @@ class Rows:
         return self.opened.url(f"tables/{self.name}/{number}", **query)
 
     def choice(self, request: Request) -> Choice:
-        """Returns the selection that a URL asks for.
+        """Returns the selection that a URL requests.
 
         Raises:
             HTTPException: a value is not a number, or a column does not exist.

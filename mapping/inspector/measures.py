@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MOST_ROWS = 2_000
-"""Maximum number of rows of a result that are shown; if there are more, the table says so."""
+"""Maximum number of rows of a result that are shown. If there are more, a note below the table gives their number."""
 _LONGEST = 600
 """Maximum number of characters of a text in a cell."""
 _FILES = ("tables", "files", "index", "manifest_sha256")

@@ -150,7 +150,7 @@ class Opened:
         return self._kept[key]
 
     def part(self, folder: str) -> Opened:
-        """Returns the release inside a folder of this one, or this one if it has no such folder."""
+        """Returns the release in a folder of this release, or this release if there is no such folder."""
         folders = [part.folder for part in self.manifest.parts]
         return self.parts[folders.index(folder)] if folder in folders else self
 
@@ -176,7 +176,7 @@ class Opened:
         return pages.url(f"page/{page_id}")
 
     def title_url(self, title: str) -> str | None:
-        """Returns the URL that leads to the page with a title, or None if pages are not open."""
+        """Returns the URL that opens the page with a title, or None if no release of pages is open."""
         return None if self.pages is None else self.pages.url("search", q=title)
 
     def entity_url(self, entity: str) -> str | None:
@@ -191,13 +191,16 @@ class Opened:
 
     @property
     def made_from(self) -> Opened | None:
-        """Returns the opened release of pages that it was made from; for a diff, the newer one. None if it is not
-        open."""
+        """Returns the opened release of pages that the release was made from; for a diff, the newer release. None if it
+        is not open.
+        """
         return self.sources.get("release") or self.sources.get("new")
 
     @property
     def pages(self) -> Opened | None:
-        """Returns the opened release of pages that it is, or was made from. None if it is not open."""
+        """Returns the opened release of pages: the release itself, or the release that it was made from. None if it is
+        not open.
+        """
         return self if self.source is not None else self.made_from
 
 
@@ -215,7 +218,7 @@ def open_releases(paths: Sequence[str]) -> tuple[Opened, ...]:
     made from.
 
     Raises:
-        SetupError: a folder holds no finished release.
+        SetupError: a folder is not a finished release.
     """
     taken: set[str] = {"main"}
     database = Database(paths)

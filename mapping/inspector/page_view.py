@@ -39,7 +39,7 @@ PART_CHARS = 200_000
 """Size of a part of a page, exceeded by at most a quarter: the characters of its texts, tables and infoboxes, plus an
 amount per element."""
 TABLE_ROWS = 100
-"""Rows of a table that are shown in its page. The other rows have a view of their own."""
+"""Rows of a table that are shown in its page. The other rows have a separate view."""
 _ELEMENT_CHARS, _LINK_CHARS = 100, 100
 
 
@@ -368,8 +368,9 @@ def _found(request: Request, opened: Opened, text: str, n_titles: int) -> list[_
 
 
 def show_search(request: Request, opened: Opened) -> Response:
-    """Redirects to the page that a text identifies. Otherwise, shows pages whose titles start with it, including those
-    of the other open releases, and pages of this release that have its words."""
+    """Redirects to the page that a text identifies. Otherwise, shows pages whose titles start with the text, including
+    pages of the other open releases, and pages of this release that contain its words.
+    """
     asked = request.query_params.get("q", "").strip()
     exact = opened.finder.exact(asked)
     if len(exact) == 1 and "all" not in request.query_params and not wants_json(request):
@@ -433,8 +434,11 @@ def _results(request: Request, opened: Opened, query: str) -> _Results:
 
 
 def titles_json(request: Request, opened: Opened) -> Response:
-    """Returns the pages whose titles start with the typed text, as JSON. If several releases are open, the results name
-    the release, and each release gets its share."""
+    """Returns the pages whose titles start with the typed text, as JSON.
+
+    If several releases are open, each result names its release, and the limit on the number of results is divided
+    among the releases.
+    """
     found = _found(request, opened, request.query_params.get("q", ""), N_TYPED)
     n_others = sum(min(len(own.titles), N_TYPED // len(found)) for own in found[1:])
     rows = []

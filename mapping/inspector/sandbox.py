@@ -143,7 +143,9 @@ class Sandbox:
         }
         with self._turn:
             if len(self._running) >= MOST_QUERIES:
-                raise RecordError("busy", f"{MOST_QUERIES} queries run or wait; run yours again in a few seconds")
+                raise RecordError(
+                    "busy", f"{MOST_QUERIES} queries are running or waiting; run yours again in a few seconds"
+                )
             stopped = Event()
             running = Running(self._thread.submit(self._answer, task, stopped), stopped)
             self._running[name] = running

@@ -138,9 +138,11 @@ class AmberScores(Scores):
         labels = (*ends, f"≥ {gap['bins'][-1]['from']} %")
         rows = tuple((label, percent_bin["difference"]) for label, percent_bin in zip(labels, gap["bins"], strict=True))
         return Chart(
-            table=TableSection("accuracy@1 of head less tail, in points, by gap in popularity", columns, rows),
-            about="By how many points the queries about heads are answered better than those about tails, by how much "
-            "more popular the head is.",
+            table=TableSection(
+                "accuracy@1 of heads minus that of tails, in points, by gap in popularity", columns, rows
+            ),
+            about="Difference in accuracy between queries about heads and about tails, in points, for each gap in "
+            "popularity between head and tail.",
             level=None if gap["all"] is None else (gap["all"], f"all {gap['all']:.1f}"),
         )
 

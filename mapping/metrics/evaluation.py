@@ -66,7 +66,7 @@ def _quirks(known: Mapping[str, str]) -> Parameter:
 
 def _check_quirks(quirks: frozenset[str], known: Mapping[str, str]) -> None:
     if unknown := sorted(quirks - known.keys()):
-        raise SetupError(f"--quirk {unknown[0]}: choose one of {', '.join(known)}.")
+        raise SetupError(f"--quirk {unknown[0]}: there is no such quirk; choose one of {', '.join(known)}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +96,15 @@ class QampariEvaluation:
     ks: Ranks = QAMPARI_KS
     """Ranks: numbers of passages that count as retrieved."""
     evidence_match: EvidenceMatch = "text"
-    """How gold evidence is matched: text: by title and most of the text, for a corpus with different passages; id: by
-    passage id, for evidence that was aligned to the same corpus."""
+    """How gold evidence is matched. text: by title and most of the text, for a corpus with different passages; id: by
+    passage id, for evidence that was aligned to the same corpus.
+    """
     matching: Matching = "greedy"
-    """greedy: in the order of the predictions, each covers the first uncovered answer with its name; maximum: covers as
-    many answers as the names allow."""
+    """How predictions are assigned to answers. greedy: in the order of the predictions, each covers the first uncovered
+    answer with its name; maximum: the predictions cover as many answers as possible.
+    """
     resamples: Resamples = 0
-    """Resamples for confidence intervals and the paired test, such as 10000; 0 for none."""
+    """Number of resamples for confidence intervals and the paired test, such as 10000; 0 for none."""
     quirks: Annotated[frozenset[str], _quirks(QAMPARI_QUIRKS)] = frozenset()
 
     def __post_init__(self) -> None:
@@ -113,7 +115,8 @@ class QampariEvaluation:
         _check_quirks(self.quirks, QAMPARI_QUIRKS)
         if "last_owner" in self.quirks and self.matching != "greedy":
             raise SetupError(
-                f"--matching {self.matching}: --quirk last_owner gives every name one answer; leave one out."
+                f"--matching {self.matching}: --quirk last_owner assigns every name to one answer; leave one of the "
+                f"two options out."
             )
 
 
@@ -145,7 +148,7 @@ class AmberEvaluation(Checked):
     gap_on: Literal["log10", "views"] = "log10"
     """The popularity used for the gap between head and tail."""
     resamples: Resamples = 0
-    """Resamples for confidence intervals and the paired test, such as 10000; 0 for none."""
+    """Number of resamples for confidence intervals and the paired test, such as 10000; 0 for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +156,11 @@ class KiltFiles:
     """Paths of the evaluated files; of folders with ``all_tasks``."""
 
     gold: File
-    """Records of a task with their outputs; with --all a folder of them."""
+    """Records of a task with their outputs; with --all, a folder of such files."""
     predictions: File
-    """id and output, a list with one object, for each record; with --all a folder of files, each named like its gold
-    file."""
+    """File with id and output, a list with one object, for each record; with --all, a folder of files, each named like
+    its gold file.
+    """
     _: KW_ONLY
     all_tasks: Annotated[bool, Parameter("--all")] = False
     """Evaluate every file of the folders: prints the leaderboard's table."""
@@ -170,8 +174,10 @@ class KiltFiles:
     items: NewFile | None = None
     """Output file for the values of every record, JSON Lines."""
     submission: NewFile | None = None
-    """Output file for a submission to KILT's challenge, instead of scores: one line for every question of a test file,
-    checked and in its order. A .zip has a file for each test file; for a single one it can be JSON Lines."""
+    """Output file for a submission to KILT's challenge. No scores are computed; the submission has one line for every
+    question of a test file, checked and in its order. A .zip contains a file for each test file; for a single test
+    file, the output can be JSON Lines.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,12 +190,12 @@ class KiltEvaluation:
     """Keys of a span that identify a location, such as wikipedia_id,section or
     wikipedia_id,start_paragraph_id,end_paragraph_id; KILT scores always use the page."""
     resamples: Resamples = 0
-    """Resamples for confidence intervals and the paired test, such as 10000; 0 for none."""
+    """Number of resamples for confidence intervals and the paired test, such as 10000; 0 for none."""
     quirks: Annotated[frozenset[str], _quirks(KILT_QUIRKS)] = frozenset()
 
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options``, and for options that exclude each other."""
         check_options(self)
         if not self.rank_keys:
-            raise SetupError("--rank-keys names no key; give wikipedia_id, or several with commas.")
+            raise SetupError("--rank-keys is empty; give wikipedia_id, or several keys separated by commas.")
         _check_quirks(self.quirks, KILT_QUIRKS)

@@ -146,7 +146,7 @@ class KiltScores(Scores):
     moved: Counter[str] = field(default_factory=Counter)  # predicted locations by outcome, with a crosswalk
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the means in the published form, and the counts of what they leave out."""
+        """Returns the means in the published form, and the counts of records that they leave out."""
         result: dict[str, Any] = {"records": len(self.ids)}
         for group, names in grouped(self.columns).items():
             result[group] = {name: self.mean(name) for name in names}
@@ -168,7 +168,7 @@ class KiltScores(Scores):
     def remarks(self) -> Iterator[str]:
         """Adds a remark if no question was answered."""
         if self.ids and "accuracy" not in self.columns:
-            yield "no prediction has an answer: only provenance is evaluated"
+            yield "no prediction has an answer, so only provenance is evaluated"
 
     def groups(self) -> Iterator[Sequence[str]]:
         """Lists the metrics, grouped as in the published result."""
@@ -200,7 +200,7 @@ class Crosswalk:
         manifest = ALIGNMENT.read(release)
         if "crosswalk" not in manifest.tables:
             raise SetupError(
-                f"{release} has no crosswalk; give the release made from the gold file with kbsource map kilt."
+                f"{release} has no crosswalk; name the release that kbsource map kilt made from the gold file."
             )
         #: Spans by outcome: ``moved``, ``page_kept``, ``page_gone``, ``place_unknown``.
         self.moved: Counter[str] = Counter()

@@ -37,16 +37,16 @@ def check_plausible(family: Family, gold: str, predictions: str) -> None:
     form = _FORMS[family]
     if _are_swapped(form, gold, predictions):
         raise SetupError(
-            f"{gold} has predictions, and {predictions} gold records: name the gold file first, then the predictions."
+            f"{gold} contains predictions, and {predictions} contains gold records; name the gold file first."
         )
     if not any(record.keys() & {"output", "answers", "answer_list", "qids"} for record in readable_records(gold)):
         return  # the reader reports what the file should be
     if not any(form.has_gold(record) for record in readable_records(gold)):
         if any(_is_own_form(record) for record in readable_records(gold)):
             raise SetupError(
-                f"{gold} is in the form that kbsource map jsonl reads; evaluate with the …-kilt.jsonl that it wrote."
+                f"{gold} has the format that kbsource map jsonl reads; name the …-kilt.jsonl that the command wrote."
             )
-        raise SetupError(f"{gold} has no record with {form.gold}, so nothing can be right; name the gold file.")
+        raise SetupError(f"{gold} has no record with {form.gold}, so no prediction can be correct; name the gold file.")
     if not any(form.has_prediction(record) for record in readable_records(predictions)):
         raise SetupError(f"{predictions} has no record with {form.prediction}; name a file of predictions.")
 

@@ -82,7 +82,7 @@ def ranks_by_text(
 
     Use this for passages that were cut differently from the evidence. Two passages match if, ignoring case, their
     titles are equal and they share a run of characters longer than 0.7 times the shorter text. Each retrieved passage,
-    best first, is matched with the first unmatched piece of evidence that fits, and with no other.
+    best first, is matched only with the first piece of evidence that fits and is not matched yet.
 
     Source: the released evaluation script of QAMPARI.
     """

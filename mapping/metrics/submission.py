@@ -1,5 +1,5 @@
-"""Predictions as they are submitted to KILT's challenge: a line for every test question, with one output that has an
-answer and its provenance, as the released scorer requires.
+"""Predictions as they are submitted to KILT's challenge. There is a line for every test question, with one output that
+has an answer and its provenance, as the released scorer requires.
 
 Source: facebookresearch/KILT, ``kilt/eval_downstream.py``, which refuses a file that lacks one of the questions.
 """
@@ -41,8 +41,8 @@ def write_submission(
 ) -> tuple[Mapping[str, SubmissionCounts], Sequence[str]]:
     """Writes the predictions for one or all files of test questions.
 
-    Returns the counts of each file, and the files of KILT's tasks without predictions. The order is that of the
-    questions; a question without a prediction has an empty answer and no provenance. Spans have only KILT's keys.
+    Returns the counts of each file, and the files of KILT's tasks without predictions. Predictions are in the order of
+    the questions. A question without a prediction has an empty answer and no provenance. Spans have only KILT's keys.
 
     Args:
         output: a .zip with a file for each file of questions, or the predictions for a single one as JSON Lines.
@@ -53,7 +53,10 @@ def write_submission(
     tasks, missing = task_files(files) if files.all_tasks else ([files], [])
     if not output.lower().endswith(_ZIP):
         if files.all_tasks:
-            raise SetupError(f"--submission {output}: with --all it has several files; name it like {output}{_ZIP}.")
+            raise SetupError(
+                f"--submission {output}: with --all, a submission has several files and is an archive; "
+                f"name it like {output}{_ZIP}."
+            )
         check_ending("--submission", output, "JSON Lines", fitting=["jsonl"])
     for task in tasks:
         check_plausible("kilt", task.gold, task.predictions)

@@ -153,7 +153,7 @@ def checked_pages(kb: str, entry: FileEntry) -> Folder:
     hashed = hash_file(path)
     if hashed.sha256 != entry.sha256:
         raise DataError(
-            f"{path} is damaged or changed. Check the release with kbsource verify, and fetch or build it again."
+            f"{path} is damaged or changed. Check the release with kbsource verify, and download or build it again."
         )
     return CheckedFiles({path: hashed})(path)
 
@@ -161,8 +161,8 @@ def checked_pages(kb: str, entry: FileEntry) -> Folder:
 class PassageChunks:
     """Cuts pages.
 
-    A chunk function from ``PAGE_COLUMNS``, and ``TABLE_COLUMNS`` if tables are cut, to ``PASSAGES``. It counts what
-    ``COUNTS`` names.
+    A chunk function from ``PAGE_COLUMNS``, and ``TABLE_COLUMNS`` if tables are cut, to ``PASSAGES``. Its counts are
+    listed in ``COUNTS``.
     """
 
     schema = PASSAGES

@@ -69,19 +69,19 @@ class PassageSpan(Row):
     """Part of an element: a half-open range of code points of its text."""
 
     element: Annotated[Int32, "number of the element in the page"]
-    start_char: Annotated[Int32, "first code point in that element's text"]
-    end_char: Annotated[Int32, "one past the last code point in that element's text"]
+    start_char: Annotated[Int32, "first code point of the span in the element's text"]
+    end_char: Annotated[Int32, "end of the span in the element's text, one past its last code point"]
 
 
 class Passage(Row):
-    """One row per passage, in the order of the release that it is cut from."""
+    """One row per passage, in the order of the release from which it is cut."""
 
     passage_id: Annotated[str, "page id, two underscores, number; unique"]
-    page_id: Annotated[int, "page of the knowledge source that the passage is cut from"]
-    title: Annotated[str, "title of that page"]
+    page_id: Annotated[int, "page from which the passage is cut"]
+    title: Annotated[str, "title of the page"]
     number: Annotated[Int32, "position among the passages of its page, from 0"]
     n_words: Annotated[Int32, "number of words in the passage; number of tokens with `--unit tokens-N`"]
-    text: Annotated[str, "the pieces in `spans`, joined, or rows of a table; see docs/passages.md"]
+    text: Annotated[str, "the texts of `spans`, joined; or rows of a table, see docs/passages.md"]
     spans: Annotated[
         tuple[PassageSpan, ...],
         "the location of the passage in the page, in order; at most one span per element, none for rows of a table",
@@ -113,7 +113,7 @@ class CutOptions:
     max_words: AtLeast1 = MAX_WORDS
     """Maximum number of words in a passage."""
     split_long: Annotated[bool, Parameter("--split-long-sentences")] = False
-    """Cut a sentence of more than N words after every N words. By default, such a sentence is a passage of its own."""
+    """Cut a sentence of more than N words after every N words. By default, such a sentence is a separate passage."""
     unit: Annotated[
         str,
         Parameter(
@@ -124,8 +124,9 @@ class CutOptions:
     """Unit of passages: sentences; words-N (N words each, without lists, as in DPR and in KILT's passages); tokens-N
     (sentences of one section with fewer than N tokens, as in KILT's chunks)."""
     tables: Annotated[bool, Parameter("--tables")] = False
-    """Also write the rows of tables, as sentences "header: value; header: value.", in passages of their own after those
-    of the page's text."""
+    """Also write the rows of tables as sentences "header: value; header: value.". They are separate passages after
+    those of the page's text.
+    """
 
     def __post_init__(self) -> None:
         """Raises SetupError as ``check_options`` does, and for options that have no effect with the unit."""
@@ -228,11 +229,10 @@ def join_pieces(pieces: Sequence[str]) -> str:
 
 
 def cut_page(page: PageText, *, max_words: int = MAX_WORDS, split_long: bool = False) -> list[Passage]:
-    """Returns the passages of a page, in order. Each has as many whole sentences as fit into ``max_words``.
+    """Returns the passages of a page, in order. Each contains as many whole sentences as ``max_words`` allows.
 
     Args:
-        split_long: cut a sentence with more words after every ``max_words`` words; otherwise it is a passage of its
-            own.
+        split_long: cut a sentence with more words after every ``max_words`` words; otherwise it is a separate passage.
     """
     return _passages(page, _groups(_sentences(page, max_words, split_long), max_words), join_pieces)
 
@@ -247,7 +247,7 @@ def cut_chunks(page: PageText, *, n_tokens: int, count: Callable[[str], int]) ->
 
     A paragraph or list item is filled sentence by sentence up to fewer than ``n_tokens``. Its remainder is added to the
     passage before it if both are in one section and together have fewer than ``n_tokens``. A longer sentence is a
-    passage of its own.
+    separate passage.
 
     Args:
         n_tokens: passages have fewer tokens than this.
@@ -263,12 +263,12 @@ def cut_table_rows(
     split_long: bool = False,
     count: Callable[[str], int] = count_words,
 ) -> list[Passage]:
-    """Returns the passages of a page's tables, in order. Each has as many whole rows of one table as fit into
-    ``max_words``.
+    """Returns the passages of a page's tables, in order. Each contains as many whole rows of one table as ``max_words``
+    allows.
 
     Args:
         first: number of the first passage.
-        split_long: cut a row with more words after every ``max_words`` words; otherwise it is a passage of its own.
+        split_long: cut a row with more words after every ``max_words`` words; otherwise it is a separate passage.
         count: returns the number of words of a text.
     """
     passages: list[Passage] = []
@@ -284,7 +284,7 @@ def cut_table_rows(
 
 
 def check_passages(page: PageText, passages: Sequence[Passage], join: Join) -> None:
-    """Checks that passages hold exactly the text of the page at the recorded locations.
+    """Checks that passages contain exactly the text of the page at the recorded locations.
 
     The text of each passage is the text at its spans, joined. Spans are in order and do not overlap. Before, between
     and after them there is only white space. The text at each cell of a passage of a table is that cell's text, and
@@ -337,10 +337,10 @@ def _check_cells(page: PageText, passage: Passage) -> None:
             place = f"[{cell.start_char}, {cell.end_char}) of cell {cell.cell}, row {cell.row}, table {cell.table}"
             raise RecordError("offset_law", f"{passage.passage_id}: {place}")
         if cell.at < end or passage.text[end : cell.at].strip(" ;:,."):
-            raise RecordError("offset_law", f"{passage.passage_id}: its text at {end} is of no cell")
+            raise RecordError("offset_law", f"{passage.passage_id}: its text at {end} belongs to no cell")
         end = cell.end
     if passage.spans or passage.text[end:].strip(" ;:,."):
-        raise RecordError("offset_law", f"{passage.passage_id}: its text at {end} is of no cell")
+        raise RecordError("offset_law", f"{passage.passage_id}: its text at {end} belongs to no cell")
 
 
 def _check_no_cell_is_lost(page: PageText, passages: Sequence[Passage]) -> None:

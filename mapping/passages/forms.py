@@ -48,12 +48,15 @@ class KiltPages:
         """Returns a page.
 
         Raises:
-            DataError: the file has no such page after the page that was requested last.
+            DataError: the file has no such page after the page that was requested before.
         """
         while self._page_id != page_id:
             page = next(self._pages, None)
             if page is None:
-                raise DataError(f"{self._path} has no page {page_id}, which passages are cut from; verify the release.")
+                raise DataError(
+                    f"{self._path} has no page {page_id}, but passages were cut from that page; check the "
+                    f"release with kbsource verify."
+                )
             if page.page_id == page_id:
                 self._page = KiltPage(kilt_record(page), kilt_texts(page)[1])
             self._page_id = page.page_id
@@ -137,8 +140,8 @@ def kilt_chunk_line(passage: Passage, pages: KiltPages, *, is_released: bool = F
 
     Args:
         passage: a passage whose elements all have a paragraph in KILT.
-        is_released: write what the released code writes: texts are cut one character too late before white space at
-            their ends is stripped, the lead section is called ``Section::::Abstract``, and there is no ``chunk_id``.
+        is_released: write the same as the released code. It cuts texts one character too late before it strips white
+            space at their ends, calls the lead section ``Section::::Abstract``, and writes no ``chunk_id``.
     """
     record, places = pages.page(passage.page_id)
     texts, sources, anchors = [], [], []
@@ -205,7 +208,7 @@ FORMS: Mapping[str, PassageForm] = {
         "JSON Lines for Pyserini and Anserini", [LineForm("pyserini", "jsonl", pyserini_line, is_joined=False)]
     ),
     "dpr": PassageForm(
-        "a TSV file for DPR and FiD, and which title is which page",
+        "a TSV file for DPR and FiD, and a list of the page of each title",
         [
             LineForm("dpr", "tsv", dpr_line, head=tsv_line("id", "text", "title")),
             LineForm("dpr", "json", title_line, "title_to_page_id", head=b"{\n", tail=b"\n}\n", numbered=_member),
@@ -216,7 +219,7 @@ FORMS: Mapping[str, PassageForm] = {
         [LineForm("kilt", "tsv", kilt_chunk_line, numbered=_from_one, needs_pages=True)],
     ),
     "kilt-compat": PassageForm(
-        "the same with the slips of KILT's released code",
+        "the same, with the mistakes of KILT's released code",
         [
             LineForm(
                 "kilt-compat", "tsv", partial(kilt_chunk_line, is_released=True), numbered=_from_one, needs_pages=True
@@ -225,7 +228,7 @@ FORMS: Mapping[str, PassageForm] = {
     ),
     "beir": PassageForm("a corpus for BEIR", [LineForm("beir", "jsonl", beir_line, "corpus")]),
     "colbert": PassageForm(
-        "a collection for ColBERT, and which number is which passage",
+        "a collection for ColBERT, and a list of the passage of each number",
         [
             LineForm("colbert", "tsv", colbert_line, "collection", numbered=_from_zero),
             LineForm("colbert", "tsv", id_line, "passage_ids", numbered=_from_zero),

@@ -2,8 +2,8 @@
 cell.
 
 A cell that spans rows is repeated in each of them, as readers see it. Cells without text are left out. If a row has
-more columns than the header has cells, it is unknown which header belongs to which column: the header is then a
-sentence of its own, and the rows have only values.
+more columns than the header has cells, it is unknown which header belongs to which column. The header is then a
+separate sentence, and the rows have only values.
 
 Source: UniK-QA (2022), section 3, and Chen et al. (2020), OTT-QA, whose retrievers read tables in this form.
 """
@@ -32,9 +32,9 @@ class PassageCell(Row):
 
     table: Annotated[Int32, "number of the table in the page, from 0"]
     row: Annotated[Int32 | None, "index in the table's rows; null for the caption and the header"]
-    cell: Annotated[Int32 | None, "index in that row, or in the header; null for the caption"]
-    start_char: Annotated[Int32, "first code point in the text of that cell"]
-    end_char: Annotated[Int32, "one past the last code point in the text of that cell"]
+    cell: Annotated[Int32 | None, "index in the row, or in the header; null for the caption"]
+    start_char: Annotated[Int32, "first code point in the text of the cell"]
+    end_char: Annotated[Int32, "end in the text of the cell, one past the last code point"]
     at: Annotated[Int32, "first code point in the text of the passage"]
 
     @property
@@ -81,7 +81,9 @@ def located_text(table: Table, row: int | None, cell: int | None) -> str | None:
 
 
 def table_sentences(number: int, table: Table) -> list[RowSentence]:
-    """Returns the sentences of a table: caption, header if it cannot be written before values, and each row with text.
+    """Returns the sentences of a table: its caption, and each row with text.
+
+    Each value follows the header of its column. If that is not possible, the header is a sentence.
 
     The number of characters grows linearly with the table: if headers and spanning cells would be repeated too often,
     each is written once.

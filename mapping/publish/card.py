@@ -146,7 +146,7 @@ def _loading(subject: Subject, configs: Sequence[Config]) -> str:
     parts = ["```python\n" + "\n".join(lines) + "\n```"] if lines else []
     if any(config.table is None for config in configs):
         parts.append(
-            "`hub/` has the records of the release's files of lines once more as Parquet, since `datasets` loads all "
+            "`hub/` contains a copy of the release's JSON Lines files as Parquet, because `datasets` loads all files "
             "of a folder in one format. Columns without a common type contain JSON there. kbsource does not read it."
         )
     parts.append(
@@ -177,7 +177,7 @@ def _counts(subject: Subject) -> Iterator[str]:
     """Lists what was read and its outcomes, by release."""
     laws = [(_place(part), prose(law)) for part in subject.parts if (law := law_of(part))]
     if laws:
-        yield "Everything that was read is accounted for:\n\n" + markdown_table(("part", "invariant"), laws)
+        yield "The counts of all inputs and outputs agree:\n\n" + markdown_table(("part", "invariant"), laws)
     counts = subject.whole.values.get("counts")
     plain = [] if laws or not isinstance(counts, Mapping) else list(_flat(counts))
     if plain:
@@ -198,8 +198,9 @@ def _flat(counts: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]
 
 
 def law_of(part: Part) -> str:
-    """Returns the records read as the sum of their outcomes: ``103 pages read = 66 articles + …``; empty if there is no
-    such sum."""
+    """Returns the number of records read as the sum of their outcomes: ``103 pages read = 66 articles + …``; an empty
+    string if the manifest has no such counts.
+    """
     counts = part.values.get("totals") or part.values.get("records")
     if not isinstance(counts, Mapping):
         return ""
@@ -221,7 +222,7 @@ def _provenance(subject: Subject) -> Iterator[str]:
     yield f"By `{subject.whole.kind.made_by}` of kbsource{version}. Same inputs, options and code give the same bytes."
     if options := subject.whole.values.get("options"):
         shown = json.dumps(options, ensure_ascii=False, indent=2, sort_keys=True).replace("`", "'")
-        yield f"Options that decide the bytes:\n\n```json\n{shown}\n```"
+        yield f"Options that affect the output:\n\n```json\n{shown}\n```"
     if len(subject.parts) > 1:
         yield "The options of each part are in its `manifest.json`."
     inputs = []

@@ -1,5 +1,6 @@
-"""Determines what is loaded together from a release: each table, and each group of line files, which are converted to
-Parquet."""
+"""Determines which files of a release are loaded together: those of a table, or a group of line files, which are
+converted to Parquet.
+"""
 
 from __future__ import annotations
 

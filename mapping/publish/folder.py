@@ -23,7 +23,7 @@ from mapping.publish.configs import Config, configs_of, write_as_parquet
 from mapping.publish.subject import Subject, attribution_text, licence_text, read_parts, rights_of
 
 LinkMode = Literal["auto", "link", "copy"]
-"""How files get into the folder: as hard links, which take no space; as copies; or as links if possible."""
+"""How files are added to the folder: as hard links, which take no space; as copies; or as links if possible."""
 
 
 def publish_release(
@@ -37,7 +37,8 @@ def publish_release(
     day: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Subject:
-    """Writes a release and its descriptions to a folder and returns what was published. The release stays unchanged.
+    """Writes a release and its descriptions to a folder, and returns a description of the result. The release stays
+    unchanged.
 
     The same release and options produce the same bytes. ``on_progress`` is called with the bytes done and the total.
 
@@ -99,6 +100,6 @@ def _bring(source: str, target: str, link_mode: LinkMode) -> None:
             return
         except OSError as error:
             if link_mode == "link":
-                raise SetupError(f"{target}: no hard link to {source} ({error}); use --copy.") from error
+                raise SetupError(f"{target}: cannot make a hard link to {source} ({error}); use --copy.") from error
     with Folder.of(source).open() as read, Folder.of(target).create() as written:
         shutil.copyfileobj(read, written, 1 << 20)

@@ -202,7 +202,7 @@ def read_parts(path: str, kinds: Sequence[Kind[Any]]) -> tuple[Part, ...]:
     """Returns a release and the releases in its folders.
 
     Raises:
-        SetupError: there is no release, or it is of none of these kinds; a DataError if it is damaged.
+        SetupError: there is no release, or its kind cannot be published; a DataError if it is damaged.
     """
     kind = kind_of(read_content(path), join(path, MANIFEST), kinds)
     parts = [Part("", kind, kind.read(path))]
@@ -269,8 +269,8 @@ def _of_wiki(subject: Subject) -> tuple[str, str, str, str]:
     if (holder := known["projects"].get(subject.project)) is None:
         if given is None:
             raise SetupError(
-                f"wiki {subject.wiki or '?'}: none of Wikimedia's whose licence is known here; give that of its text "
-                f"with --licence ({', '.join(LICENCES)})."
+                f"wiki {subject.wiki or '?'}: kbsource does not know the licence of this wiki's text; name it with "
+                f"--licence ({', '.join(LICENCES)})."
             )
         return given, f"contributors of {subject.wiki or 'the wiki'}", subject.host or "", ""
     if given is not None:
@@ -302,8 +302,11 @@ def holders(rights: tuple[Right, ...]) -> list[str]:
 
 
 def licence_text(subject: Subject, rights: tuple[Right, ...]) -> str:
-    """Returns the content of ``LICENSE``: which licence covers what, and where its text is."""
-    parts = [f"{subject.title}\n\nEach part is under the licence that is named here; ATTRIBUTION.md says whom to name."]
+    """Returns the content of ``LICENSE``: the licence of each part, and where its text is."""
+    parts = [
+        f"{subject.title}\n\nEach part is under the licence that is named here; ATTRIBUTION.md lists the authors "
+        f"to name."
+    ]
     for right in rights:
         lines = [f"{right.what}: {right.shown}"]
         if right.licence is not None:
@@ -326,7 +329,7 @@ def attribution_text(subject: Subject, rights: tuple[Right, ...]) -> str:
     if "wikipedia" in subject.about.holds:
         parts.append(_permanent_links(subject))
     parts.append(
-        "Changes: the text was taken out of its markup, and what the card names among the limitations was left out; "
+        "Changes: the text was extracted from its markup, without the parts that the card lists under limitations; "
         "nothing was reworded. If you share anything made from it, name the same authors, and share text under the "
         "same licence."
     )
@@ -337,8 +340,8 @@ def _permanent_links(subject: Subject) -> str:
     if "pages" in subject.whole.manifest.tables:
         where = f" of <{subject.host}>" if subject.host else ""
         return (
-            f"Every row of `pages` has in `url` the permanent link to the revision{where} that its text is of; the "
-            "history that this leads to names all of its authors."
+            f"Every row of `pages` has in `url` the permanent link to the revision of its text{where}; the history of "
+            f"that page names all of its authors."
         )
     edition = subject.wikipedia_edition
     if edition is None:

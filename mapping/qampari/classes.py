@@ -64,9 +64,9 @@ def choose_classes(
 ) -> dict[str, str]:
     """Returns the class that each label means; labels of no class are left out.
 
-    The class is an item with exactly this English label (or this ``mul`` label, if it has no English one) that is used
-    as a class, which means that it is a value of P31 or P279 in some statement. If there are several, the one with most
-    instances is chosen, then the one with the lower number.
+    The class is an item with exactly this English label, or with this ``mul`` label if it has no English label. It must
+    be used as a class: it is a value of P31 or P279 in some statement. If there are several such items, the one with
+    most instances is chosen, then the one with the lower number.
 
     Args:
         named: the items that have each label, from ``labelled_items``.
@@ -176,10 +176,14 @@ def item_numbers(ids: pa.Array) -> Numbers:
     try:
         numbers: Numbers = pc.cast(pc.utf8_slice_codeunits(ids, 1), pa.int64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid as error:
-        raise DataError(f"an id is not Q or P with a number ({error}); get the release of Wikidata again.") from error
+        raise DataError(
+            f"an id is not Q or P with a number ({error}); download the release of Wikidata again."
+        ) from error
     if len(numbers) and not 0 <= numbers.min() <= numbers.max() <= _LARGEST_NUMBER:
         odd = numbers.min() if numbers.min() < 0 else numbers.max()
-        raise DataError(f"an item or property has the number {odd}, which no id has; get the release again.")
+        raise DataError(
+            f"an item or property has the number {odd}, which is impossible for an id; download the release again."
+        )
     return numbers
 
 

@@ -1,7 +1,7 @@
 """QAMPARI's joins as SQL: facts to queries, queries to the sentences that may prove them, and these to questions.
 
-Each text is run in a database of its own (``kbsource.runtime.warehouse``), after ``JoinRules.macros``. Queries are
-numbered as in ``questions.QueryNumbers``; a fact has a number among the facts of simple queries, or among those of
+Each text is run in a separate database (``kbsource.runtime.warehouse``), after ``JoinRules.macros``. Queries are
+numbered as in ``questions.QueryNumbers``. A fact has a number among the facts of simple queries, or among those of
 compositions.
 """
 
@@ -51,13 +51,13 @@ SAID = pa.schema(
         pa.field("names", _STRINGS),
     ]
 )
-"""Values of subjects, with what equal values have in common; items are named elsewhere."""
+"""Values of subjects, with the key that equal values share; items are named in another table."""
 VALUE_NAMES = pa.schema(list(SAID)[1:])
 PAIRS = pa.schema(required("query", "property", "subject", "fact"))
 """Subjects of compositions, with the fact that each has a value."""
 VALUE_FACTS = pa.schema([*required("fact", "subject", "property"), *required("value", of=pa.string())])
 KEYS = pa.schema([*required("fact"), *required("key", of=pa.string())])
-"""What equal values of the facts of compositions have in common."""
+"""The keys that equal values of the facts of compositions share."""
 COMPOSED = pa.schema(
     [*required("query", "property", "n_answers", "n_with_page", "n_found"), *required("is_judged", of=pa.bool_())]
 )
@@ -158,10 +158,10 @@ create temp table answers as
 """
 """Makes simple queries of rows of FACTS in ``facts``.
 
-Each type of a typed relation makes a query for the subjects of this type. A subject can be in several queries, or in no
-query if it has none of the types. The limits apply to the typed query, with one exception: if there are too many
+Each type of a typed relation produces a query for the subjects of this type. A subject can be in several queries, or in
+no query if it has none of the types. The limits apply to the typed query, with one exception: if there are too many
 subjects over all types, property and value are skipped altogether. Typed queries of the same property and value are all
-there, even if their answers are the same.
+kept, even if their answers are the same.
 """
 SKIPPED = """
 select
@@ -214,7 +214,7 @@ create temp view claims as
     from facts join named as subjects on subjects.item = subject
     join value_names using (property, value) left join named_values as items on items.item = value_names.item;
 """
-"""What the facts of compositions state."""
+"""The values that the facts of compositions state."""
 PAGE_IDS = "select page_id from (select subject_page_id as page_id from claims union select value_page_id from claims) \
 where page_id is not null order by page_id"
 LOOKS = """
@@ -303,8 +303,9 @@ create temp table wider as
     qualify row_number() over (partition by family(query), subjects order by breadth, place) > 1;
 update decided set outcome = 'wider_type' where query in (from wider);
 """
-"""Leaves out queries with the same validated answers as a query with a more specific type, which has fewer classes (or
-comes first by label, if both have as many)."""
+"""Leaves out queries with the same validated answers as a query with a more specific type. The more specific type has
+fewer classes, or comes first by label if the numbers are equal.
+"""
 BREADTHS = pa.schema(required("place", "breadth"))
 DECIDED_QUERIES = """
 select query, n_answers, n_with_page, n_found,

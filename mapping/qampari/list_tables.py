@@ -93,7 +93,7 @@ class _Grid(NamedTuple):
 
 
 def list_name(title: str) -> str | None:
-    """Returns what a list page lists: its title after "List of"; None for other pages.
+    """Returns the subject of a list page, which is its title after "List of"; None for other pages.
 
     >>> list_name("List of lakes of Sweden"), list_name("Lakes of Sweden")
     ('lakes of Sweden', None)
@@ -294,7 +294,7 @@ class _KeyColumn(msgspec.Struct):
     column: Count
 
 
-_KEY_REMEDY = "write title, table and column as JSON, both numbers from 0 on"
+_KEY_REMEDY = "write title, table and column as JSON; both numbers start at 0"
 
 
 def read_key_columns(path: str) -> tuple[tuple[str, int, int], ...]:
@@ -312,6 +312,6 @@ def read_key_columns(path: str) -> tuple[tuple[str, int, int], ...]:
         value = parsed_json(raw.data, where, remedy=_KEY_REMEDY, fault=SetupError)
         title, table, column = astuple(typed_value(value, _KeyColumn, where, remedy=_KEY_REMEDY, fault=SetupError))
         if (title, table) in found:
-            raise SetupError(f"{where}: table {table} of {title!r} is named a second time.")
+            raise SetupError(f"{where}: table {table} of {title!r} is listed twice; remove one of the lines.")
         found[title, table] = column
     return tuple((title, table, column) for (title, table), column in sorted(found.items()))

@@ -12,7 +12,7 @@ from mapping.qampari.table_questions import REASONS
 
 
 def meaning(subset: str, outcome: str) -> str:
-    """Returns the meaning of an outcome of a query; some outcomes of table queries have a meaning of their own."""
+    """Returns the meaning of an outcome of a query. Some outcomes have a different meaning for queries about tables."""
     own = REASONS if subset in (TABLE_SIMPLE, TABLE_COMPOSITION) else {}
     return own.get(outcome) or OUTCOMES.get(outcome, "")
 
@@ -104,11 +104,11 @@ MEASURES = (
         from {_PUBLISHED} left join drawn using (name) group by place, name, mean order by place""",
         section=QUESTIONS,
         chart="bars",
-        about="Mean number of answers, beside the published set's.",
+        about="Mean number of answers, compared with the published set.",
         needs=("questions",),
     ),
     Measure(
-        "Answers a question beside the paper",
+        "Answers per question, compared with the paper",
         f"""with {_DRAWN} select name as questions, count(n_answers) as number, avg(n_answers) as mean,
             published.mean as "mean (paper)", median(n_answers) as median, published.median as "median (paper)",
             avg(n_words) as words, published.words as "words (paper)"
@@ -127,7 +127,7 @@ MEASURES = (
         from {_BINS} left join counted using (last) group by place, bin order by place""",
         section=QUESTIONS,
         chart="columns",
-        about="How many questions have so many answers: the paper's figure 3.",
+        about="Number of questions by number of answers, as in figure 3 of the paper.",
         needs=("questions",),
     ),
     Measure(
@@ -155,7 +155,7 @@ MEASURES = (
         order by property, place""",
         section="Entailment of proofs by property",
         page="measures",
-        about="Proofs of answers; of a question that rests on two properties, each counts them all.",
+        about="Proofs of answers. If a question depends on two properties, its proofs count for both.",
         spread="name",
         is_shaded=True,
         links={"property": "entity"},

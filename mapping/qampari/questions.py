@@ -31,7 +31,7 @@ _OWN = "mapping/qampari/relations.toml"
 
 @dataclass(frozen=True, slots=True)
 class SimpleRelation:
-    """A relation whose subjects are asked for: "which subjects have this property with that value?" """
+    """A relation for questions about its subjects, such as "which subjects have this property with that value?"."""
 
     property_id: str
     label: str  # the name of the relation; not unique
@@ -54,7 +54,7 @@ class SimpleRelation:
 
 @dataclass(frozen=True, slots=True)
 class CompositionRelation:
-    """A relation whose values are asked for, for the subjects that answer a simple question."""
+    """A relation for questions about its values, for the subjects that answer a simple question."""
 
     property_id: str
     noun: str  # noun for the values, such as ``dates of birth``
@@ -116,7 +116,7 @@ def load_relations(path: str | None = None) -> Relations:
 
     Raises:
         SetupError: the file cannot be read, or an entry does not follow the rules at the beginning of the package's
-            file; the message names file, entry, and what was expected.
+            file. The message names the file, the entry and the expected value.
     """
     if path is not None:
         return _Reader(path).relations(read_toml(path, remedy=f"compare it with {_OWN}"))
@@ -132,7 +132,7 @@ class _Reader:
 
     def relations(self, data: dict[str, Any]) -> Relations:
         if data.keys() - _OPTIONAL != _TABLES:
-            expected = f"the tables {', '.join(sorted(_TABLES))}, and perhaps {', '.join(sorted(_OPTIONAL))}"
+            expected = f"the tables {', '.join(sorted(_TABLES))}, and optionally {', '.join(sorted(_OPTIONAL))}"
             self._fail("", expected, ", ".join(data) or "none")
         wanted = self._strings("wanted_types", data["wanted_types"])
         words = self._table("type_words", data.get("type_words", {}))

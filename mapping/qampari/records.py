@@ -15,51 +15,55 @@ class ProofText(Row):
 
     text: Annotated[str, "the sentence that proves it, with the sentences before it"]
     page_id: Annotated[int, "page of the knowledge source that contains it"]
-    title: Annotated[str, "title of that page"]
+    title: Annotated[str, "title of the page"]
     element: Annotated[Int32, "number of the element"]
-    start_char: Annotated[Int32, "first code point in that element's text"]
-    end_char: Annotated[Int32, "one past the last code point in that element's text"]
-    sentence_char: Annotated[Int32, "where in the element the sentence that names answer or entity starts"]
-    entailment: Annotated[float | None, "probability that it entails the hypothesis; null: not judged"] = None
+    start_char: Annotated[Int32, "first code point of the span in the element's text"]
+    end_char: Annotated[Int32, "end of the span in the element's text, one past its last code point"]
+    sentence_char: Annotated[
+        Int32,
+        "first code point, in the element's text, of the sentence that names answer or entity",
+    ]
+    entailment: Annotated[float | None, "probability that the text entails the hypothesis; null if not judged"] = None
     hypothesis: Annotated[str | None, "the fact as a sentence; null for facts from tables"] = None
 
 
 class QuestionEntity(Row):
     """A thing that a question is about."""
 
-    text: Annotated[str, "its name"]
-    aliases: Annotated[tuple[str, ...], "all its names, text first"]
+    text: Annotated[str, "name of the thing"]
+    aliases: Annotated[tuple[str, ...], "all its names, starting with `text`"]
     title: Annotated[str | None, "title of its page; null without a page"]
-    item_id: Annotated[str | None, "its Wikidata item; null for years, numbers and cells of tables"]
+    item_id: Annotated[str | None, "Wikidata item; null for years, numbers and cells of tables"]
 
 
 class QuestionAnswer(QuestionEntity):
     """An answer with its proofs."""
 
     proofs: Annotated[
-        tuple[ProofText, ...], "one; for a composition the proofs of base fact and value, for an intersection two"
+        tuple[ProofText, ...],
+        "one proof; for a composition, the proofs of base fact and value; for an intersection, two proofs",
     ]
     via: Annotated[QuestionEntity | None, "for a composition, the thing that the first proof is about"] = None
 
 
 class Question(Row):
-    """Every question that passed the filter, one row each: simple questions, compositions, intersections, then
+    """One row per question that passed the filter: simple questions first, then compositions, intersections, and
     questions about tables."""
 
     subset: Annotated[str, "kind of question, as in its qid"]
-    key: Annotated[str, "its query; unique within the subset"]
-    question_text: Annotated[str, "the question in English of a fixed form"]
-    paraphrase: Annotated[str | None, "paraphrase by a person, released instead of the question"]
-    property_ids: Annotated[tuple[str, ...], "relations that it depends on; empty for tables"]
+    key: Annotated[str, "query of the question; unique within the subset"]
+    question_text: Annotated[str, "the question, as an English sentence of a fixed form"]
+    paraphrase: Annotated[str | None, "paraphrase written by a person; it is released instead of the question"]
+    property_ids: Annotated[tuple[str, ...], "relations that the question depends on; empty for tables"]
     type_label: Annotated[str | None, "class of the answers of a typed question"]
-    entities: Annotated[tuple[QuestionEntity, ...], "the things it is about"]
+    entities: Annotated[tuple[QuestionEntity, ...], "the things that the question is about"]
     answers: Annotated[tuple[QuestionAnswer, ...], "the validated answers, without answers that people judged wrong"]
     n_answers: Annotated[Int32, "answers in Wikidata or in the table; pairs for a composition"]
     n_validated: Annotated[Int32, "answers that a text proves; pairs for a composition"]
     n_dropped: Annotated[Int32, "answers that people judged wrong"] = 0
-    side: Annotated[str | None, "train | test; null if it is in neither"] = None
-    split: Annotated[str | None, "train | dev | test; null if it was not drawn"] = None
-    qid: Annotated[str | None, "its id in the file of its split; null if it was not drawn"] = None
+    side: Annotated[str | None, "train | test; null if the question is in neither"] = None
+    split: Annotated[str | None, "train | dev | test; null if the question was not sampled"] = None
+    qid: Annotated[str | None, "id in the file of the split; null if the question was not sampled"] = None
 
     @property
     def released_text(self) -> str:
@@ -68,17 +72,21 @@ class Question(Row):
 
 
 class QueryRow(Row):
-    """Every query that was considered, one row each, by kind."""
+    """One row per query that was considered, by kind."""
 
     subset: Annotated[str, "kind of question"]
     key: Annotated[str, "the query; unique within the subset"]
-    property_ids: Annotated[tuple[str, ...], "relations that it depends on; empty for tables"]
-    entity_ids: Annotated[tuple[str, ...], "Wikidata items that it is about"]
+    property_ids: Annotated[tuple[str, ...], "relations that the question depends on; empty for tables"]
+    entity_ids: Annotated[tuple[str, ...], "Wikidata items that the query is about"]
     type_label: Annotated[str | None, "class of the answers of a typed query"]
     n_answers: Annotated[Int32, "answers in Wikidata or in the table; pairs for a composition"]
     n_with_page: Annotated[
-        Int32 | None, "answers with a page, for a composition those whose subject or value has one; null: not reached"
+        Int32 | None,
+        "answers with a page (for a composition, pairs whose subject or value has a page); null if not reached",
     ]
-    n_aligned: Annotated[Int32 | None, "answers with a sentence that may prove them; null: not reached"]
-    n_validated: Annotated[Int32 | None, "answers that a text proves; null: not reached"]
+    n_aligned: Annotated[
+        Int32 | None,
+        "answers with a sentence that may prove them; null if the query did not reach this step",
+    ]
+    n_validated: Annotated[Int32 | None, "answers that a text proves; null if the query did not reach this step"]
     outcome: Annotated[str, "outcome of the query"]

@@ -101,7 +101,7 @@ class AnswerFilter:
             )
 
     def may_keep(self, n_answers: int) -> bool:
-        """Returns whether a question with so many answers could be kept if as many as necessary were validated."""
+        """Returns whether a question with this number of answers could be kept, if enough of them were validated."""
         return n_answers >= self.least and self.keeps(min(n_answers, self.most), n_answers)
 
     def keeps(self, n_validated: int, n_answers: int) -> bool:
@@ -150,7 +150,7 @@ class SampleSizes:
         check_options(self)
         if self.pool.keys() != set(SUBSETS) or min(self.pool.values()) < 0:
             raise SetupError(
-                f"The pool has {dict(self.pool)}; give a number from 0 on for each of {', '.join(SUBSETS)}."
+                f"The pool has {dict(self.pool)}; give a number of at least 0 for each of {', '.join(SUBSETS)}."
             )
 
 
@@ -176,9 +176,9 @@ def side_of(candidate: PoolQuestion, sides: Mapping[str, Side], *, mixed: Mixed 
     """Returns the side of a question; None if it is dropped.
 
     A simple question is on the side of its relation. A composition is on the test side if at least one of its two
-    relations is; a relation that is not a simple one has no side. An intersection is on the test side if both relations
-    are. Questions about tables have no relations and no side of their own: the test pool is drawn from them first, and
-    the rest is for training.
+    relations is; a relation that is not simple has no side. An intersection is on the test side if both relations are.
+    Questions about tables have no relations and therefore no side: the test pool is drawn from them first, and the rest
+    is for training.
 
     Args:
         sides: from ``split_relations``.

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from mapping.qampari.classes import N_WORDS, ClassTypes, ItemSet, item_numbers, required
 
 ENDED = "P582"
-"""Qualifier of statements that no longer hold: end time."""
+"""End time: the qualifier of statements that are no longer valid."""
 _INSTANCE_OF = 31
 _PROPERTY_BITS = 20
 _BLANKS = "[ \t\r\n\u00a0]+"

@@ -1,5 +1,5 @@
-"""Converts list tables to facts that pages prove, and to questions: what is listed, and which rows have a value, or a
-larger or earlier one. These are not judged by a model.
+"""Converts list tables to facts that pages prove, and to questions. They ask for the listed things, or for the rows
+with a value, or with a larger or an earlier value. No model judges these facts.
 
 Source: QAMPARI (2022), section 3.3, and the wording of questions in its released code. That code compares numbers as
 texts and keeps one row for each value; here numbers are compared as numbers, and every row that qualifies is an answer.
@@ -76,7 +76,9 @@ def table_facts(tables: Iterable[ListTable]) -> Iterator[TableFact]:
 
 
 def member_rows(tables: Iterable[ListTable]) -> Iterator[tuple[ListTable, int]]:
-    """Reads the rows of a page's tables that have a page of their own; for each page only the first row."""
+    """Reads the rows of a page's tables that link to a page. If several rows link to the same page, only the first is
+    read.
+    """
     seen = set()
     for table in tables:
         for number, row in enumerate(table.rows):
@@ -179,7 +181,7 @@ TableRows = Literal["linked", "all"]
 """Rows that link to a page, or all rows."""
 
 LEAST_CHARS = 6
-"""Shorter values of text columns are not asked about. Source: the released code."""
+"""Minimum length of a value of a text column that a question asks about. Source: the released code."""
 
 REASONS: dict[str, str] = {
     "too_few_validated": "fewer rows are proved than a question needs answers",

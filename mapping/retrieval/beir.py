@@ -66,14 +66,19 @@ def make_beir(alignment: str, passages: str, output: str, *, level: Level) -> Li
     """
     aligned, corpus = ALIGNMENT.read(alignment), PASSAGES_CORPUS.read(passages)
     if aligned.made_from() != corpus.made_from():
-        raise SetupError(f"{alignment} and {passages} are made from different releases; give files of one release.")
+        raise SetupError(
+            f"{alignment} and {passages} are made from different releases; name data from the same release."
+        )
     check_hashes(alignment, aligned.entries())
     check_hashes(passages, corpus.tables["passages"])
     split = str(aligned.facts["split"])
     asked = read_queries(join(alignment, records_file(aligned)))
     queries = {query.query_id: query.input for query in asked}
     if "" in queries:
-        raise SetupError(f"{alignment}: an id is empty, which qrels have no place for.")
+        raise SetupError(
+            f"{alignment}: a record has an empty id, which qrels cannot contain; give every record an id "
+            f"and align the dataset again."
+        )
     with ReleaseFolder(output, kind=BEIR_DATASET):
         with connected(reads=[alignment, passages]) as db:
             add_release(db, ALIGNMENT, alignment)

@@ -72,7 +72,7 @@ def datasets_of(path: str, name: str = "") -> Iterator[Dataset]:
     given name, if any.
 
     Raises:
-        SetupError: it is neither a release or folder with such files, nor an existing file.
+        SetupError: the path is neither a release or folder with such files, nor an existing file.
     """
     if not Folder.of(join(path, MANIFEST)).exists():
         inside = glob(join(path, "*.jsonl*"))

@@ -33,23 +33,26 @@ QUESTIONS, MENTIONS = "all questions", "all mentions"
 class Score(Row):
     """One row per dataset, system and metric."""
 
-    dataset: Annotated[str, "its name, or a name for several together: all questions, all mentions"]
-    system: Annotated[str, "its name"]
-    metric: Annotated[str, "its name in kbsource evaluate; for AmbER sets, followed by head or tail"]
+    dataset: Annotated[str, "name of the dataset, or of several datasets together: all questions, all mentions"]
+    system: Annotated[str, "name of the system"]
+    metric: Annotated[str, "name of the metric in kbsource evaluate; for AmbER sets, followed by head or tail"]
     value: Annotated[float, "mean, 0 to 1"]
-    low: Annotated[float | None, "lower end of its 95 % interval by the bootstrap; null without resamples"]
-    high: Annotated[float | None, "upper end of the interval"]
-    n: Annotated[int, "what it is a mean of: records with a gold page for retrieval, else records, questions, sets"]
+    low: Annotated[float | None, "lower end of the 95 % confidence interval by the bootstrap; null without resamples"]
+    high: Annotated[float | None, "upper end of the confidence interval"]
+    n: Annotated[
+        int,
+        "number of values in the mean: records with a gold page for retrieval, else records, questions or sets",
+    ]
 
 
 class ScoreValue(Row):
-    """One row per value that a score is a mean of."""
+    """One row per single value; `scores` has their means."""
 
-    pool: Annotated[str, "all questions or all mentions, where it counts there too; else empty"]
+    pool: Annotated[str, "all questions or all mentions, if the value counts there too; else empty"]
     dataset: Annotated[str, "name of the dataset"]
     system: Annotated[str, "name of the system"]
     metric: Annotated[str, "as in `scores`"]
-    number: Annotated[int, "place in the order of the dataset, from 0, of those that count"]
+    number: Annotated[int, "position among the records that count, in the order of the dataset, from 0"]
     value: Annotated[float, "0 to 1"]
 
 
@@ -58,9 +61,12 @@ class Cost(Row):
 
     dataset: Annotated[str, "name of the dataset"]
     system: Annotated[str, "name of the system"]
-    queries: Annotated[int, "that were answered"]
-    seconds: Annotated[float, "wall time, opening the system included"]
-    peak_bytes: Annotated[int | None, "most memory of the process meanwhile; null where the system does not say"]
+    queries: Annotated[int, "number of queries that were answered"]
+    seconds: Annotated[float, "wall time, including opening the system"]
+    peak_bytes: Annotated[
+        int | None,
+        "maximum memory of the process during the run; null if the operating system does not report it",
+    ]
 
 
 EVERY_VALUE = """(

@@ -349,9 +349,13 @@ def _static(folder: str, tokenizer: Any, options: EncoderOptions) -> tuple[_Comp
     rows = np.arange(n_tokens) if mapping is None else mapping
     is_whole = rows.ndim == 1 and len(rows) >= n_tokens and np.issubdtype(rows.dtype, np.integer)
     if not is_whole or (n_tokens and not 0 <= rows.min() <= rows.max() < len(table)):
-        raise SetupError(f"{options.model}: {_STATIC} has no vector for some tokens of {_TOKENIZER}; get it again.")
+        raise SetupError(
+            f"{options.model}: {_STATIC} has no vector for some tokens of {_TOKENIZER}; download the model again."
+        )
     if weights is not None and (weights.ndim != 1 or len(weights) < n_tokens):
-        raise SetupError(f"{options.model}: {_STATIC} has no weight for some tokens of {_TOKENIZER}; get it again.")
+        raise SetupError(
+            f"{options.model}: {_STATIC} has no weight for some tokens of {_TOKENIZER}; download the model again."
+        )
     words = json.loads(tokenizer.to_str())["model"]
     unknown = tokenizer.token_to_id(words["unk_token"]) if words.get("unk_token") else words.get("unk_id")
 
@@ -391,7 +395,7 @@ def _json(folder: str, name: str) -> dict[str, Any]:
         try:
             value = json.load(file)
         except (ValueError, RecursionError) as error:
-            raise SetupError(f"{path}: not JSON ({error!s:.200}); get the model again.") from error
+            raise SetupError(f"{path}: not JSON ({error!s:.200}); download the model again.") from error
     return value if isinstance(value, dict) else {"": value}
 
 
@@ -401,7 +405,7 @@ def _module_names(folder: str, name: str) -> set[str] | None:
     if modules is None:
         return None
     if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
-        raise SetupError(f"{name}: modules.json is not a list of modules; get the model again.")
+        raise SetupError(f"{name}: modules.json is not a list of modules; download the model again.")
     names = {str(module.get("type")).rpartition(".")[2] for module in modules}
     if odd := sorted(names - _MODULES):
         raise SetupError(f"{name}: has a module {odd[0]}; only {', '.join(sorted(_MODULES))} are supported.")
@@ -420,7 +424,7 @@ def _pooling(folder: str, options: EncoderOptions) -> Pooling:
     modes = [name for name, value in said.items() if name.startswith("pooling_mode_") and value is True]
     if not modes:
         raise SetupError(
-            f"{options.model}: does not say how its tokens are pooled; give --pooling cls or --pooling mean."
+            f"{options.model}: does not state how its tokens are pooled; give --pooling cls or --pooling mean."
         )
     if len(modes) > 1 or modes[0] not in _POOLING_MODES:
         raise SetupError(
@@ -435,7 +439,7 @@ def _max_tokens(folder: str, truncation: Mapping[str, Any] | None, options: Enco
         value for value in said if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < _MOST
     ]:
         raise SetupError(
-            f"{options.model}: its limit of {odd[0]!r:.100} tokens is not a number of tokens; get the model again."
+            f"{options.model}: its limit of {odd[0]!r:.100} tokens is not a number of tokens; download the model again."
         )
     limit = options.max_tokens or min(said, default=(truncation or {}).get("max_length"))
     if limit is None:

@@ -123,7 +123,7 @@ def check_claims(
         if refused is None:
             yield _line(query, hits, [verdict if isinstance(verdict, Verdict) else None for verdict in verdicts])
         elif refused.reason == "hypothesis_too_long":
-            yield RecordError("prompt_too_long", f"{query.query_id}: the claim by itself has {refused.detail}")
+            yield RecordError("prompt_too_long", f"{query.query_id}: the claim without passages has {refused.detail}")
         else:
             yield RecordError("wrong_type", f"{query.query_id}: the input is empty")
 

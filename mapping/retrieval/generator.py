@@ -93,7 +93,7 @@ class Generator:
             tokens = value if isinstance(value, list) else [value]
             if not all(token is None or isinstance(token, int) for token in tokens):
                 raise SetupError(
-                    f"{options.model}: {name} in its settings is {value!r:.100}, not a token. Get it again."
+                    f"{options.model}: {name} in its settings is {value!r:.100}, not a token. Download the model again."
                 )
         marks["pad_token_id"] = self._tokenizer.pad_token_id
         self._settings = transformers.GenerationConfig(
@@ -110,7 +110,9 @@ class Generator:
         # Without an encoder, the output follows the prompt and shares its limit.
         self.max_tokens = min(options.max_tokens, limit - (0 if self.can_fuse else options.new_tokens))
         if self.max_tokens < 1:
-            raise SetupError(f"--new-tokens is {options.new_tokens}; {options.model} takes {limit}, prompt included.")
+            raise SetupError(
+                f"--new-tokens is {options.new_tokens}; {options.model} accepts {limit}, including the prompt."
+            )
         with opening(options.model, "it cannot be run"), torch.inference_mode():  # a config may contradict the weights
             self._model.generate(**self._padded(["a"]), generation_config=self._settings, max_new_tokens=1)
 
@@ -119,7 +121,7 @@ class Generator:
         return [len(ids) for ids in self._tokenizer(list(texts), verbose=False)["input_ids"]] if texts else []
 
     def cut(self, text: str, n_tokens: int) -> str:
-        """Returns the beginning of a text, with at most so many tokens."""
+        """Returns the beginning of a text, with at most this number of tokens."""
         if n_tokens < 1:
             return ""
         offsets = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
@@ -294,10 +296,10 @@ def _located(options: ReaderOptions) -> tuple[str, dict[str, str]]:
     if not options.model.endswith(".gguf"):
         return model_folder(ModelOptions(options.model)), {}
     if not os.path.isfile(options.model):
-        raise SetupError(f"{options.model}: no such file here.")
+        raise SetupError(f"{options.model}: there is no such file.")
     with open(options.model, "rb") as file:
         if file.read(len(_GGUF)) != _GGUF:
-            raise SetupError(f"{options.model}: does not begin like a GGUF file. Get the model again, or name another.")
+            raise SetupError(f"{options.model}: is not a GGUF file. Download the model again, or name another.")
     load_library("accelerate", purpose=_GGUF_PURPOSE)
     gguf = load_library("gguf", purpose=_GGUF_PURPOSE)
     with opening(options.model, _NO_READER):

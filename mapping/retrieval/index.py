@@ -98,7 +98,7 @@ def make_index(passages: str, index: str) -> int:
         SetupError: the corpus was changed after it was written, or the index is not on a local disk.
     """
     if not is_local(index):
-        raise SetupError(f"--index {index}: an index is mapped into memory; name a folder of a local disk.")
+        raise SetupError(f"--index {index}: an index is mapped into memory; name a folder on a local disk.")
     corpus = PASSAGES_CORPUS.read(passages)
     entries, words = corpus.tables["passages"], analyser(corpus.facts["lang"])
     check_hashes(passages, entries)
@@ -137,7 +137,9 @@ def _write(paths: Sequence[str], folder: str, words: tantivy.TextAnalyzer) -> in
                 place = {"row": n_passages, _PAGE: passage.page_id, _NUMBER: passage.number}
                 text = f"{passage.title}\n{passage.text}"
                 if passage.page_id < 0 or passage.number < 0:
-                    raise DataError(f"{path}: row {n_passages} has a negative page_id or number; fetch it again.")
+                    raise DataError(
+                        f"{path}: row {n_passages} has a negative page_id or number; download the passages again."
+                    )
                 writer.add_document(tantivy.Document.from_dict({_TEXT: text, _SPANS: spans, **place}, fields))
                 n_passages += 1
     writer.commit()
@@ -159,12 +161,12 @@ class PassageIndex:
         corpus = PASSAGES_CORPUS.read(passages)
         self._words = analyser(corpus.facts["lang"])
         if not Folder.of(index).exists(MANIFEST):
-            raise SetupError(f"{index}: no finished release; kbsource search {passages} QUERY makes its index.")
+            raise SetupError(f"{index}: not a finished index; run kbsource search {passages} QUERY to make it.")
         manifest = PASSAGES_INDEX.read(index)
         if manifest.facts["passages"]["manifest_sha256"] != corpus.sha256:
             raise SetupError(
-                f"{index} is the index of other passages than {passages}; name the passages that it was made from, or "
-                "a new folder with --index."
+                f"{index} was not made from {passages}; name the passages that the index was made from, or a new "
+                f"folder with --index."
             )
         if (made := manifest.facts["code"][ENGINE]) != version(ENGINE):
             raise SetupError(
@@ -180,7 +182,7 @@ class PassageIndex:
         self._queries, self._occur, self._unsigned = tantivy.Query, tantivy.Occur, tantivy.FieldType.Unsigned
         self._schema, self._searcher = engine.schema, engine.searcher()
         if self._searcher.num_docs != manifest.facts["counts"]["passages"]:
-            raise DataError(f"{index}: it has {self._searcher.num_docs} passages; remove it and make it again.")
+            raise DataError(f"{index}: it has {self._searcher.num_docs} passages; remove the index and make it again.")
 
     def search(self, query: str, n_passages: int, *, with_texts: bool = True) -> list[Hit]:
         """Returns the best passages for a query, best first; passages with equal scores are in corpus order.

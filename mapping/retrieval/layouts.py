@@ -197,6 +197,6 @@ def tables_markdown(tables: Sequence[PaperTable]) -> str:
     if not blocks:
         blocks = (Paragraph("No paper has a table for these datasets."),)
     about = Paragraph(
-        "Per cent; a row is a system on a split of the datasets. Rows of a paper are of its own snapshot."
+        "Per cent. A row is a system on a split of the datasets. The rows of a paper were measured on its own snapshot."
     )
     return to_markdown(Document("Scores in the layout of the papers", (Section("Tables", (about, *blocks)),)))

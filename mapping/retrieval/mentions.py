@@ -78,7 +78,7 @@ def open_mention_finder(model: str, *, device: Device = "auto") -> MentionFinder
     if os.path.isfile(os.path.join(model, "config.cfg")):
         return _SpacyFinder(model)
     if os.path.isfile(os.path.join(model, "meta.json")) and not os.path.isfile(os.path.join(model, "config.json")):
-        raise SetupError(f"{model}: is a pipeline of spaCy whose config.cfg is missing. Get the model again.")
+        raise SetupError(f"{model}: is a spaCy pipeline without config.cfg. Download the model again.")
     return _TokenClassifier(model, device)
 
 

@@ -177,7 +177,7 @@ def read_queries(path: str) -> Iterator[Query]:
         n_queries += len(queries)
         yield from queries
     if not n_queries:
-        raise SetupError(f"{path} has no records, so there is nothing to ask; name another file.")
+        raise SetupError(f"{path} has no records, so there are no questions; name another file.")
 
 
 def benchmark_of_file(path: str) -> Benchmark:

@@ -122,7 +122,7 @@ class Prompt(NamedTuple):
         return _filled(self.prompt, {"input": own.input, "question": own.text, "passages": filled})
 
     def context(self, hit: Hit) -> ReaderPassage:
-        """Returns a single formatted passage, with the location of its own text."""
+        """Returns a single formatted passage, and where its text is in the result."""
         before, _, after = self.passage.partition("{text}")
         values = {"title": hit.title, "text": hit.text}
         start = len(_filled(before, values))
@@ -181,7 +181,7 @@ class WritingModel(Protocol):
         ...
 
     def cut(self, text: str, n_tokens: int) -> str:
-        """Returns the beginning of a text, at most so many tokens."""
+        """Returns the beginning of a text, with at most this number of tokens."""
         ...
 
     def write(self, prompts: Sequence[tuple[str, ...]]) -> list[str]:
@@ -255,7 +255,7 @@ def _planned(query: Query, model: WritingModel, form: ReadForm, prompt: Prompt, 
     contexts = () if form == "closed" else query.contexts[:top]
     n_question = model.count([prompt.text(query, ())])[0]
     if n_question > model.max_tokens - bool(contexts):
-        why = f"{query.query_id}: the question by itself has {n_question:,} tokens; {model.max_tokens:,} fit"
+        why = f"{query.query_id}: the question without passages has {n_question:,} tokens; {model.max_tokens:,} fit"
         return _Plan(query, (), [], RecordError("prompt_too_long", why))
     together = [(hit,) for hit in contexts] if form in _BY_PASSAGE else [contexts]
     fitting = [_fitting(query, own, model, prompt) for own in together]

@@ -66,7 +66,7 @@ def class_of(config: Any) -> str:
 
 
 def check_head(model: str, config: Any, form: ReadForm) -> None:
-    """Raises SetupError if a model is of a class that the form cannot use."""
+    """Raises SetupError if the form cannot use a model of this class."""
     head = class_of(config)
     own = next((end for end, other in _HEADS.items() if other == form), None)
     is_wrong = head.endswith((*_HEADS, *_OTHER_HEADS)) if own is None else bool(head) and not head.endswith(own)

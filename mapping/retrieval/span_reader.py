@@ -116,7 +116,9 @@ class SpanReader:
         room: int = self._max_tokens - self._n_marks - n_question
         if room < _LEAST_PASSAGE:
             most = self._max_tokens - self._n_marks - _LEAST_PASSAGE
-            raise RecordError("prompt_too_long", f"the question by itself has {n_question:,} tokens; {most:,} fit")
+            raise RecordError(
+                "prompt_too_long", f"the question without passages has {n_question:,} tokens; {most:,} fit"
+            )
         return room
 
     def _windows(self, pairs: Sequence[QuestionPassage]) -> Iterator[_Window]:

@@ -42,18 +42,20 @@ class EncoderOptions(PlacedModel):
     model2vec."""
     _: KW_ONLY
     pooling: Pooling | None = None
-    """The vector of a text: of its first token (cls), the mean over all tokens, or the output of the model's pooler; by
-    default as the model's files say."""
+    """The vector of a text. cls: that of its first token; mean: the mean over all tokens; pooler: the output of the
+    model's pooler. By default, the model's files decide.
+    """
     text_form: TextForm | None = None
     """Form of the text given to the encoder: plain, title and text as two lines; pair, as two segments; or blink, with
     BLINK's markers, also around the mention of a query. By default pair for DPR and plain for all others. Vectors of
     DPR and BLINK are not normalised, so that scores are inner products."""
     query_prefix: Text | None = None
-    """Prefix of every query; by default as the model's files say, or empty."""
+    """Prefix of every query. By default, the prefix in the model's files, or an empty one."""
     passage_prefix: Text | None = None
-    """Prefix of every passage; by default as the model's files say, or empty."""
+    """Prefix of every passage. By default, the prefix in the model's files, or an empty one."""
     max_tokens: AtLeast1 | None = None
-    """Maximum tokens of a text; the rest is cut off. By default as the model's files say."""
+    """Maximum number of tokens of a text. The rest of the text is cut off. By default, the limit in the model's files.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,9 @@ class ReaderOptions(PlacedModel):
     batch_tokens: AtLeast1 = 4096
     """Maximum tokens in a batch, including padding and generated tokens; a batch always has at least one prompt."""
     labels: Annotated[Words | None, Parameter("--label-names")] = None
-    """Labels of a fact checker's outputs, in their order, if its config does not give them. Each is entailment, neutral
-    or contradiction."""
+    """Labels of a fact checker's outputs, in their order, if its config does not name them. Each is entailment, neutral
+    or contradiction.
+    """
     opener: Annotated[str, Parameter(parse=False)] = ""  # module and class that open it; by default chosen by the form
 
 
@@ -113,7 +116,7 @@ class SystemOptions(Checked):
     linking: FolderPath | None = None
     """Folder that kbsource entity-linking wrote, for aliases."""
     vectors: FolderPath | None = None
-    """Folder that kbsource vectors wrote, for dense; by default PASSAGES-vectors, beside the passages."""
+    """Folder that kbsource vectors wrote, for dense; by default PASSAGES-vectors, next to the passages."""
     model: Model | None = None
     """Encoder with which the vectors were made: its folder, or its name on the hub."""
     mention_model: Model | None = None
@@ -124,8 +127,9 @@ class SystemOptions(Checked):
     """Encoder of queries, as a folder or a name on the hub, if the vectors were made with a separate one; replaces
     --model."""
     approximate: bool = False
-    """Search the nearest vectors in a graph, which may miss some of them: for many millions of passages. kbsource
-    search makes it, in VECTORS-usearch."""
+    """Search the nearest vectors in a graph, which may miss some of them. Use this for many millions of passages.
+    kbsource search builds the graph in VECTORS-usearch.
+    """
     reranker: Model | None = None
     """Cross-encoder, for rerank, as kbsource rerank takes it."""
     depth: AtLeast1 | None = None

@@ -77,7 +77,9 @@ class SearchSystem:
     tfidf: Mapping[Level, TfidfIndex] = field(default_factory=dict)  # for ``tfidf``, by searched level
 
     def search(self, queries: Sequence[Query], n_documents: int) -> Iterator[list[Hit]]:
-        """Finds at most so many documents for each query, best first; vectors are searched for many queries at once."""
+        """Finds at most this number of documents for each query, best first. Vectors are searched for many queries at
+        once.
+        """
         if self.name.endswith(RERANK):
             return self._reranked(queries, n_documents)
         groups = [self._group(group.split(","), queries, n_documents) for group in self.name.split("+")]
@@ -317,20 +319,21 @@ def open_system(
         ]
         if part not in name and given:
             said = " and ".join(given).replace("--mentions", "the options that choose mentions")
-            raise SetupError(f"{said}: for --system {part}, not for {name}; leave it out.")
+            raise SetupError(f"{said} works only with --system {part}, not with {name}; leave it out.")
         if part in name and what and not {f"--{names[0]}", "--query-model"} & {*given}:
             raise SetupError(f"--system {name} needs --{names[0]}, {what}.")
     if options.mention_model is not None and not ("aliases" in name or "dense" in name):
-        raise SetupError(f"--mention-model: for --system aliases and dense, not for {name}; leave it out.")
+        raise SetupError(f"--mention-model works only with --system aliases and dense, not with {name}; leave it out.")
     if options.depth is not None and not name.endswith(RERANK) and "," not in name:
-        raise SetupError(f"--depth: for systems that are fused or reranked, not for {name}; leave it out.")
+        raise SetupError(f"--depth works only with systems that are fused or reranked, not with {name}; leave it out.")
     depth = options.depth or DEPTH
     with ExitStack() as stack:
         table = vectors = reranker = None
         if options.linking is not None:
             if ENTITY_LINKING.read(options.linking).made_from() != PASSAGES_CORPUS.read(passages).made_from():
                 raise SetupError(
-                    f"{options.linking} and {passages} are made from different releases; give files of one release."
+                    f"{options.linking} and {passages} are made from different releases; name data from the same "
+                    f"release."
                 )
             table = stack.enter_context(closing(AliasTable(options.linking)))
         if options.model is not None or options.query_model is not None:
@@ -343,8 +346,8 @@ def open_system(
 
             if "aliases" not in name and vectors is not None and not vectors.reads_mentions:
                 raise SetupError(
-                    "--mention-model: the vectors' encoder does not read marked mentions; make vectors with "
-                    "--text-form blink, or leave it out."
+                    "--mention-model: the encoder of the vectors does not read marked mentions; make vectors with "
+                    "--text-form blink, or leave --mention-model out."
                 )
             finder = open_mention_finder(options.mention_model)
         index = open_index(passages, options.index, note)
@@ -361,7 +364,9 @@ def open_system(
 
 
 def open_index(passages: str, folder: str | None, note: Callable[[str], None] | None) -> PassageIndex:
-    """Opens the index of passages, by default beside them; makes it if it is missing and ``note`` is given."""
+    """Opens the index of passages, by default in the folder next to them. If the index is missing and ``note`` is
+    given, it is built.
+    """
     folder = folder or f"{passages.rstrip('/')}-bm25"
     if note is not None and not Folder.of(folder).exists(MANIFEST):
         PASSAGES_CORPUS.read(passages)  # refuses another kind of release before anything is said
@@ -390,12 +395,12 @@ def _vectors(passages: str, options: SystemOptions, note: Callable[[str], None] 
     if model is None or getattr(options, other) is not None:
         option, instead = (f"--{name.replace('_', '-')}" for name in (needed, other))
         how = "with an encoder of queries" if has_two else "by one encoder"
-        raise SetupError(f"{vectors} was made {how}; give {option} in place of {instead}.")
+        raise SetupError(f"{vectors} was made {how}; give {option} instead of {instead}.")
     if not options.approximate:
         return VectorIndex(passages, vectors, model)
     folder = f"{vectors.rstrip('/')}-{GRAPH}"
     if note is not None and not Folder.of(folder).exists(MANIFEST):
-        note(f"making the graph of {vectors} in {folder}")
+        note(f"building the graph of {vectors} in {folder}")
         recall = make_neighbours(vectors, folder)
         share = 100 * recall["found"]
         note(f"of the {recall['nearest']} nearest vectors of {recall['sampled']} passages it finds {share:.1f} %")

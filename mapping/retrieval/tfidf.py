@@ -83,7 +83,7 @@ class TfidfDocument(Row):
     document: Annotated[Int32, "number of the document in the index, from 0"]
     page_id: Annotated[int, "page of the document"]
     passage_number: Annotated[
-        Int32 | None, "number of the passage within its page, from 0; null where documents are pages"
+        Int32 | None, "number of the passage within its page, from 0; null if documents are pages"
     ]
     title: Annotated[str, "title of the page"]
 
@@ -93,7 +93,7 @@ class TfidfPosting(Row):
 
     bucket: Annotated[Int32, "MurmurHash3 of the n-gram, modulo 2²⁴"]
     document: Annotated[Int32, "number of the document"]
-    n_occurrences: Annotated[Int32, "how many n-grams of the document are in the bucket"]
+    n_occurrences: Annotated[Int32, "number of n-grams of the document in the bucket"]
 
 
 DOCUMENTS, POSTINGS = "documents", "postings"
@@ -317,9 +317,11 @@ class TfidfIndex:
             raise SetupError(f"{index}: no finished index. Run {command} to make it.")
         manifest = TFIDF_INDEX.read(index)
         if manifest.made_from("passages") != corpus.sha256:
-            raise SetupError(f"{index} is the index of other passages than {passages}; name the index of these.")
+            raise SetupError(f"{index} was not made from {passages}; name the index of these passages.")
         if (found := manifest.facts["options"]["level"]) != level:
-            raise SetupError(f"{index}: its documents are {found}s, and {level}s are searched; name another index.")
+            raise SetupError(
+                f"{index}: this index contains {found}s, but the search is for {level}s; name another index."
+            )
         check_hashes(index, manifest.entries())
         self._n_documents = manifest.n_rows(DOCUMENTS)
         self._count = open_analyser(manifest.facts["lang"])

@@ -63,7 +63,7 @@ class TrainingPassage(Row):
     role: Annotated[str, f"{', '.join(ROLES[:-1])} or {ROLES[-1]}"]
     passage_id: Annotated[str, "id of the passage in the corpus"]
     title: Annotated[str, "title of its page"]
-    text: Annotated[str, "its text"]
+    text: Annotated[str, "text of the passage"]
     score: Annotated[float | None, "score in the run; null if the run does not have the passage"]
 
 
@@ -73,11 +73,20 @@ class TrainingExample(Row):
     dataset: Annotated[str, "name of the dataset with its split"]
     number: Annotated[Int32, "number of the example in its dataset, from 0"]
     query_id: Annotated[str, "id of the question"]
-    input: Annotated[str, "input of the record, with its marks"]
-    answers: Annotated[tuple[str, ...], "its answers and their aliases"]
-    target: Annotated[str | None, "what a model should write, or the label; null for retrievers and for no answer"]
-    answer_start: Annotated[Int32 | None, "where the target starts in the passage, for extractive readers"]
-    passages: Annotated[tuple[TrainingPassage, ...], "its passages, positives first, each group best first"]
+    input: Annotated[str, "input of the record, with its tags such as [SEP]"]
+    answers: Annotated[tuple[str, ...], "answers of the record and their aliases"]
+    target: Annotated[
+        str | None,
+        "text that a model should write, or the label; null for retrievers, and if there is no answer",
+    ]
+    answer_start: Annotated[
+        Int32 | None,
+        "for extractive readers, offset in characters at which the target starts in the text of the first passage",
+    ]
+    passages: Annotated[
+        tuple[TrainingPassage, ...],
+        "passages of the example: positives first, and in each group the best first",
+    ]
 
 
 class TrainingBatch(Row):
@@ -85,8 +94,8 @@ class TrainingBatch(Row):
 
     epoch: Annotated[Int32, "number of the epoch, from 0"]
     batch: Annotated[Int32, "number of the batch in its epoch, from 0"]
-    dataset: Annotated[str, "dataset that all of its examples are from"]
-    examples: Annotated[tuple[Int32, ...], "their numbers in the dataset"]
+    dataset: Annotated[str, "dataset of all examples of the batch"]
+    examples: Annotated[tuple[Int32, ...], "numbers of the examples in the dataset"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +108,10 @@ class TrainingOptions(Checked):
     that AmbER evaluates)."""
     _: KW_ONLY
     top: AtLeast1 | None = None
-    """For seq2seq and fid: passages of the run an example has; by default 3 and 100."""
+    """For seq2seq and fid: number of retrieved passages in an example; by default 3 for seq2seq and 100 for fid."""
     negatives: AtLeast1 | None = None
-    """For dpr, pig, fact-checking and amber: negative passages of a question, for fact-checking of each of the two
-    kinds; by default 1."""
+    """For dpr, pig, fact-checking and amber: number of negative passages of a question; by default 1. fact-checking has
+    two kinds of negatives, and this number of each."""
     examples_per_task: AtLeast1 | None = None
     """For dpr: examples that each dataset has in an epoch, drawn again if it has fewer; by default 150,000."""
     epochs: AtLeast1 | None = None
@@ -113,12 +122,12 @@ class TrainingOptions(Checked):
     """Split of a QAMPARI release; for any other dataset, its folder determines the split."""
 
     def __post_init__(self) -> None:
-        """Raises SetupError for an option of another form."""
+        """Raises SetupError for an option that the form does not use."""
         Checked.__post_init__(self)
         for name in ("top", "negatives", "examples_per_task", "epochs", "batch_size"):
             if getattr(self, name) is not None and name not in _DEFAULTS[self.form]:
                 option = name.replace("_", "-")
-                raise SetupError(f"--{option}: --for {self.form} does not use it; leave it out.")
+                raise SetupError(f"--for {self.form} does not use --{option}; leave it out.")
 
     def value(self, name: str) -> int:
         """Returns the value of a numeric option, or its default for the form; 0 if the form does not use it."""

@@ -137,14 +137,15 @@ def make_training_data(
     """
     if runs and len(runs) != len(datasets):
         raise SetupError(
-            f"--retrieved: {len(runs)} files for {len(datasets)} datasets; give one for each, in the same order."
+            f"--retrieved: there are {len(runs)} files for {len(datasets)} datasets; give one file for each dataset, "
+            f"in the same order."
         )
     if not runs and options.form in _NEEDS_RUN:
         raise SetupError(
             f"--for {options.form} needs --retrieved, the results of kbsource search for the questions of each dataset."
         )
     if not runs and options.top is not None:
-        raise SetupError("--top: without --retrieved there are no passages; leave it out.")
+        raise SetupError("--top limits the passages of --retrieved, which is missing; leave --top out.")
     corpus = PASSAGES_CORPUS.read(passages)
     check_output(output)
     check_hashes(passages, corpus.tables[TABLE])
@@ -195,7 +196,7 @@ def _examples(
             db = stack.enter_context(connected(reads=[folder, passages], memory_mb=_MEMORY_MB, threads=1))
             dataset = _read_dataset(db, folder, passages, options, stack)
             if dataset.name in names or dataset.name == MIXED:
-                raise SetupError(f"{folder}: there is another dataset {dataset.name}; give each once.")
+                raise SetupError(f"{folder}: the dataset {dataset.name} is given twice; give it only once.")
             names.add(dataset.name)
             counts = Counter(queries=_add_questions(db, dataset, options))
             reasons = written.rejected.reasons.copy()
@@ -248,11 +249,11 @@ def _read_dataset(
     kind = kind_of(read_content(folder), join(folder, MANIFEST), (ALIGNMENT, QAMPARI_RELEASE))
     if kind is QAMPARI_RELEASE:
         if options.form not in ("dpr", "seq2seq", "fid", "pig"):
-            raise SetupError(f"{folder}: questions of QAMPARI are not for --for {options.form}; leave them out.")
+            raise SetupError(f"{folder}: --for {options.form} does not accept questions of QAMPARI; leave them out.")
         return _read_qampari(folder, passages, corpus, options, stack)
     aligned = ALIGNMENT.read(folder)
     if aligned.made_from() != corpus.made_from():
-        raise SetupError(f"{folder} and {passages} are made from different releases; give files of one release.")
+        raise SetupError(f"{folder} and {passages} are made from different releases; name data from the same release.")
     check_hashes(folder, aligned.entries())
     add_release(db, ALIGNMENT, folder)
     records = records_file(aligned)

@@ -30,15 +30,15 @@ _BITS: dict[VectorPrecision, int] = {"float16": 16, "int8": 8, "bits": 1}
 
 
 class PassageVector(Row):
-    """One row per passage, in the order of the passages that they are made of."""
+    """One row per passage, in the order of the passages."""
 
     page_id: Annotated[int, "page of the passage"]
     number: Annotated[Int32, "position among the passages of its page, from 0"]
     vector: Annotated[
         bytes,
-        "its numbers, in the manifest's `precision`: float16 in little-endian order, "
+        "numbers of the vector, in the `precision` of the manifest: float16 in little-endian order, "
         "`numpy.frombuffer(vector, '<f2')`; int8, scaled to a largest magnitude of 127; or bits, 1 for numbers "
-        "above 0, the first number in the highest",
+        "above 0, the first number in the highest bit",
     ]
 
 

@@ -80,8 +80,8 @@ def check_precision(precision: VectorPrecision, encoder: Mapping[str, Any]) -> N
     """Raises SetupError if the vectors of an encoder cannot be stored with this precision."""
     if precision != "float16" and encoder["normalisation"] != "l2":
         raise SetupError(
-            f"--precision {precision} keeps only the directions of vectors, and in {encoder['name']} their lengths "
-            "count; leave it out."
+            f"--precision {precision} stores only the directions of vectors, and {encoder['name']} also needs their "
+            f"lengths; leave it out."
         )
     if precision == "bits" and encoder["dimension"] % 8:
         raise SetupError(
@@ -103,11 +103,13 @@ def check_known(vectors: str, passages: str, facts: Mapping[str, Any]) -> None:
     """
     known, corpus = PASSAGE_VECTORS.read(vectors), PASSAGES_CORPUS.read(passages)
     if known.facts["passages"]["manifest_sha256"] != corpus.sha256:
-        raise SetupError(f"{vectors} are vectors of other passages than {passages}; name theirs with --base-passages.")
+        raise SetupError(
+            f"{vectors} were not made from {passages}; name the passages of these vectors with --base-passages."
+        )
     if facts["computed"]["texts_at_once"] != 1:
         raise SetupError(
-            "A GPU computes passages together, so that the last digits of a vector depend on its neighbours; leave out "
-            "--base, or run it with --device cpu."
+            "On a GPU, the last digits of a vector depend on the other passages of its batch; leave out --base, or "
+            "use --device cpu."
         )
     compared = ("encoder", "query_encoder", "precision", "computed")
     had, has = ({name: own_facts.get(name) for name in compared} for own_facts in (known.facts, facts))
@@ -210,9 +212,7 @@ class VectorIndex(StoredVectors):
     def __init__(self, passages: str, vectors: str, model: str, neighbours: Neighbours | None = None) -> None:
         super().__init__(vectors)
         if self.manifest.made_from("passages") != PASSAGES_CORPUS.read(passages).sha256:
-            raise SetupError(
-                f"{vectors} has vectors of other passages than {passages}; make the vectors of these passages."
-            )
+            raise SetupError(f"{vectors} was not made from {passages}; make vectors of these passages.")
         self._nearest = self.best if neighbours is None else neighbours.best
         made = query_encoder(self.manifest.facts)
         #: its encoder reads a mention between markers
@@ -294,7 +294,7 @@ def make_neighbours(vectors: str, folder: str) -> dict[str, Any]:
         SetupError: the vectors were changed after they were written, or are bits; or the graph is not on a local disk.
     """
     if not is_local(folder):
-        raise SetupError(f"{folder}: a graph is mapped into memory; name vectors on a local disk.")
+        raise SetupError(f"{folder}: the graph is mapped into memory; name vectors on a local disk.")
     stored = StoredVectors(vectors)
     facts = stored.manifest.facts
     check_hashes(vectors, stored.manifest.entries())
@@ -339,7 +339,9 @@ def _graph(facts: dict[str, Any], path: str | None = None) -> Any:
     """Returns an empty graph for vectors, or one mapped from a file."""
     index = load_library("usearch.index", purpose="--approximate")
     if (precision := facts["precision"]) not in _TYPES:
-        raise SetupError(f"--approximate is for vectors of {' or '.join(_TYPES)}, not for {precision}; leave it out.")
+        raise SetupError(
+            f"--approximate works only with vectors of {' or '.join(_TYPES)}, not with {precision}; leave it out."
+        )
     # Both return 1 minus the score.
     metric = "cos" if facts["encoder"]["normalisation"] == "l2" else "ip"
     given = {"ndim": facts["encoder"]["dimension"], "metric": metric, "dtype": _TYPES[precision]}
@@ -366,9 +368,7 @@ class Neighbours:
     def __init__(self, vectors: str, folder: str) -> None:
         manifest, made = VECTORS_GRAPH.read(folder), PASSAGE_VECTORS.read(vectors)
         if manifest.facts["vectors"]["manifest_sha256"] != made.sha256:
-            raise SetupError(
-                f"{folder} is the graph of other vectors than {vectors}; remove it; it will be made again."
-            )
+            raise SetupError(f"{folder} was not made from {vectors}; remove the graph, and it will be built again.")
         check_hashes(folder, manifest.entries())
         self._facts, self._graph = made.facts, _graph(made.facts, join(folder, _FILE))
 

@@ -37,7 +37,7 @@ _GEORGIAN = range(0x10D0, 0x1100)
 
 
 class PageWords(NamedTuple):
-    """How a page writes words. Words are in normal form."""
+    """The forms in which a page writes words. Words are in normal form."""
 
     plain: frozenset[str]  #: written without a capital at least once
     inner: frozenset[str]  #: written with a capital after the first word of a sentence
@@ -66,7 +66,7 @@ class PageWords(NamedTuple):
 def has_other_details(evidence: str, text: str, words: PageWords, tokeniser: Tokeniser, lang: str) -> bool:
     """Returns whether a text lacks numbers, dates or names of a piece of evidence, or has others in their place.
 
-    Additional details in the text do not count: they do not change what the evidence says.
+    Additional details in the text do not count, because they do not contradict the evidence.
     """
     if Counter(numbers_of(evidence)) - Counter(numbers_of(text)):
         return True

@@ -101,13 +101,14 @@ class SearchSettings(NamedTuple):
     max_elements: int = 1
     """Number of body elements that a span may cross."""
     numbering: Numbering = "kilt"
-    """Numbering of the output. Only elements that have a paragraph in it are searched, since no other span can be
-    written."""
+    """Numbering of the output. Only elements with a paragraph in this numbering are searched, because no other span can
+    be written.
+    """
     locates_empty: bool = False
     """If true, empty evidence is located before the page's first character and scores 1.0, as in the matcher of the
     authors' code. If false, it has no location."""
     accept_fuzzy: float | None = None
-    """Minimum similarity, 0 to 100, of a title that is used in place of a missing one; None to never use one."""
+    """Minimum similarity, 0 to 100, of a title that replaces a missing title; None to replace no title."""
     rescue_sentences: int = 0
     """Maximum number of sentences of the page that a model judges if the words of a span differ from the evidence."""
 

@@ -46,8 +46,8 @@ class Resolver:
     """Looks pages up in the memory-mapped index of a release, without reading any page.
 
     A title is tried in this order: the table of known moves; its normal form, following redirects to the end; the same
-    with character references decoded (``AT&amp;T``); the same without a trailing ``#section``. Titles that lead to an
-    article which the release had to reject count as missing.
+    with character references decoded (``AT&amp;T``); the same without a trailing ``#section``. A title counts as
+    missing if it resolves to an article that the build rejected.
     """
 
     def __init__(
@@ -166,17 +166,20 @@ def read_moves(path: str) -> dict[str, str]:
         try:
             lines = file.read().decode("utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
-            raise SetupError(f"{path} is not in UTF-8 ({error}); convert it.") from error
+            raise SetupError(f"{path} is not in UTF-8 ({error}); convert it to UTF-8.") from error
     moves: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         old, new = (part.strip() for part in line.partition("\t")[::2])
         if not (old and new):
-            raise SetupError(f"{path}, line {number}: {line[:80]!r} is not: old title, tab, new title or page id.")
+            raise SetupError(
+                f"{path}, line {number}: {line[:80]!r} does not have the form: old title, tab, new title or page id."
+            )
         if moves.get(old, new) != new:
             raise SetupError(
-                f"{path}, line {number}: {old!r} was moved to {moves[old]!r} in an earlier line; keep one."
+                f"{path}, line {number}: {old!r} was moved to {moves[old]!r} in an earlier line; keep only one of the "
+                f"lines."
             )
         moves[old] = new
     return moves

@@ -58,7 +58,9 @@ class Grams:
                 self.limits[node] += 1
 
     def score(self, product: int, n_span: int) -> float:
-        """Returns the BLEU of a span with that many tokens and that product of shared n-grams over all orders."""
+        """Returns the BLEU of a span with this number of tokens, and with this product of the numbers of shared n-grams
+        over all orders.
+        """
         return math.exp(min(0.0, 1 - n_span / self.n_tokens)) * self.root(product)
 
     def root(self, product: int) -> float:
@@ -115,7 +117,9 @@ class Hits:
         return math.prod(shared)
 
     def slide(self, n_window: int, grams: Grams) -> list[int]:
-        """Returns for each start the product of the window of that many tokens, cut at the end of the unit."""
+        """Returns, for each start, the product of the window with this number of tokens. Windows are cut at the end of
+        the unit.
+        """
         positions, from_here, to_here = self.positions, self.from_here, self.to_here
         room, shared, lengths = grams.limits.copy(), [0] * grams.order, grams.lengths
         n_hits, end, products, changed, product = len(positions), 0, [], True, 0

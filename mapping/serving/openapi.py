@@ -31,7 +31,7 @@ def openapi(operations: Mapping[str, type[Request]]) -> Json:
         "info": {
             "title": "kbsource serve",
             "version": __version__,
-            "description": "A snapshot of Wikipedia in which every text has a place: page, revision, element, "
+            "description": "A snapshot of Wikipedia in which every text has a position: page, revision, element, "
             "characters. Every answer names the release by the hash of its manifest.",
         },
         "servers": [{"url": "/"}],

@@ -82,7 +82,7 @@ class Served:
         """Opens a release.
 
         Raises:
-            SetupError: the folder holds no finished release of pages.
+            SetupError: the folder is not a finished release of pages.
         """
         with KnowledgeSource.open(path) as source, closing(PageFinder(path, source.manifest, source)) as finder:
             finder.titles.get()  # makes its index in the background, so that similar titles can soon be suggested
@@ -92,10 +92,10 @@ class Served:
         """Sets the search system for passages. Searches run one after another, except with bm25.
 
         Raises:
-            SetupError: the passages are of another release.
+            SetupError: the passages belong to another release.
         """
         if PASSAGES_CORPUS.read(passages).made_from() != self.sha256:
-            raise SetupError(f"{passages} is made from another release than the one that is served; name that one.")
+            raise SetupError(f"{passages} was not made from the release that is served; name passages of that release.")
         self.system, self._find_turn = system, nullcontext() if system.name == "bm25" else Lock()
 
     @property
@@ -395,7 +395,7 @@ class Retrieve(Request, frozen=True):
         """Searches for one question per step."""
         k = self.topk or 3
         if k * len(self.queries) > MOST_FOUND:
-            raise RecordError("too_much", f"{len(self.queries)} queries of {k}; ask for {MOST_FOUND} at most")
+            raise RecordError("too_much", f"{len(self.queries)} queries of {k}; request {MOST_FOUND} results at most")
         result: list[list[Json]] = []
         for query in self.queries:
             documents = [_document(hit) for hit in served.hits(query, k)]
@@ -487,5 +487,5 @@ def _part(elements: Iterable[tuple[int, Element]], first: int) -> Json:
         place = {"element": number, "start_char": 0, "end_char": len(element.text)}
         chosen.append({**place, "kind": element.kind, "section": element.section, "text": element.text})
     if first and not chosen:
-        raise RecordError("unknown_element", f"{first} is after the last element that can be read here")
+        raise RecordError("unknown_element", f"{first} is after the last element that this request can read")
     return {"elements": chosen, "next": None}

@@ -1,7 +1,7 @@
 """Answers operations within limits: as HTTP routes, and as MCP tools over standard input and output or over a route.
 
-By GET, the parameters of an operation are in the URL; by POST, they are JSON. The number of requests answered at once,
-the number of waiting requests, and the time of each are limited.
+In a GET request, the parameters of an operation are in the URL; in a POST request, they are JSON. The server limits the
+number of requests answered at once, the number of waiting requests, and the time of each.
 
 Source: Model Context Protocol, by its official SDK for Python.
 """
@@ -40,7 +40,7 @@ answer is cancelled."""
 _SOON_S = 0.05
 _REASONS = {404: "unknown_address", 405: "wrong_method"}
 _INSTRUCTIONS = (
-    "A snapshot of Wikipedia in which every text has a place: page, revision, element, characters. Search or read, "
+    "A snapshot of Wikipedia in which every text has a position: page, revision, element, characters. Search or read, "
     "cite what you use, and check a quote before you rely on it."
 )
 
@@ -78,7 +78,7 @@ class Answering:
             names = ", ".join(field.encode_name for field in msgspec.structs.fields(operation))
             raise RecordError("bad_request", f"{error}; the parameters are {names}") from error
         if self._n_waiting >= MOST_WAITING:
-            raise RecordError("busy", f"{MOST_WAITING} requests are waiting; ask again")
+            raise RecordError("busy", f"{MOST_WAITING} requests are waiting; send the request again later")
         steps = request.steps(self._served)
         self._n_waiting += 1
         work: Future[bytes | None] | None = None
@@ -90,7 +90,7 @@ class Answering:
                     content = await asyncio.shield(asyncio.wrap_future(work))
                 return content
         except TimeoutError as error:
-            raise RecordError("too_slow", f"no answer in {self._longest_s:g} s; ask for less") from error
+            raise RecordError("too_slow", f"no answer within {self._longest_s:g} s; request less") from error
         finally:
             if work is None or work.cancel() or work.done():
                 self._n_waiting -= 1
@@ -213,7 +213,7 @@ def mcp_server(served: Served, answering: Answering) -> Server[Any]:
     async def call_tool(context: ServerRequestContext[Any, Any], asked: CallToolRequestParams) -> CallToolResult:
         try:
             if asked.name not in offered:
-                raise RecordError("bad_request", f"there is no tool {asked.name}; there are {', '.join(offered)}")
+                raise RecordError("bad_request", f"there is no tool {asked.name}; the tools are {', '.join(offered)}")
             work = answering.answer(offered[asked.name], asked.arguments or {})
             request = context.request  # over HTTP; None over standard input, where the end of the input ends everything
             content = await (_until_gone(request, work) if isinstance(request, HttpRequest) else work)
@@ -236,8 +236,10 @@ async def answer_stdio(server: Server[Any]) -> None:
 
 
 def mcp_app(server: Server[Any]) -> Starlette:
-    """Returns the application with the route ``/mcp`` and the lifespan that it needs: streamable HTTP without sessions.
-    The application in front of it checks the host."""
+    """Returns the application that serves MCP at ``/mcp``, by streamable HTTP without sessions.
+
+    Its lifespan handler must run. The application in front of it checks the host.
+    """
     off = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     app: Starlette = server.streamable_http_app(stateless_http=True, json_response=True, transport_security=off)
     return app

@@ -148,7 +148,9 @@ class CampaignSource(RecordSource[Options]):
 
     def check_references(self) -> None:
         if self.inputs.references and self.split == "train":
-            raise SetupError(f"train of {self.name} has {self.train_has} is for dev and test, leave it out.")
+            raise SetupError(
+                f"the train split of {self.name} has {self.train_has} is for dev and test. Leave --campaign out."
+            )
         check_campaign(self.inputs.references)
 
     def read_references(self, labels: Labels | None) -> Iterator[BadRecord]:
@@ -164,7 +166,7 @@ def check_campaign(paths: Sequence[str]) -> None:
     forms = {_form(path) for path in paths}
     if "judgements" in forms and "passages" not in forms:
         raise SetupError(
-            "the judgements of a campaign name passages by their ids: give the file with the passages too (JSON lines"
+            "the judgements of a campaign name passages by their ids: also give the file of passages (JSON lines"
             " with passage_id, wikipedia_title and text)."
         )
 

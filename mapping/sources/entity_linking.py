@@ -57,7 +57,7 @@ _NOT_IN_KB = ExclusionError("not_in_kb")
 
 @dataclass(slots=True)
 class TokenMention:
-    """A mention at tokens ``[start, end)`` of its document; ``url`` is None without a page."""
+    """A mention at tokens ``[start, end)`` of its document; ``url`` is None if it has no page."""
 
     start: int
     end: int
@@ -139,7 +139,7 @@ def _mention(columns: list[str], tag: str, raw: RawRecord, *, at: int) -> TokenM
 
 
 class Annotation(NamedTuple):
-    """An annotated mention as written; ``title`` is None without a page."""
+    """An annotated mention as written; ``title`` is None if it has no page."""
 
     mention: str
     title: str | None

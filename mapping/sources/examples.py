@@ -209,11 +209,11 @@ class RecordSource(Source[Options]):
         self.check_references()
 
     def check_files(self) -> None:
-        """Raises SetupError for files with records of another split."""
+        """Raises SetupError if a file contains records of another split."""
         check_names(self.inputs.records, self.split)
 
     def check_references(self) -> None:
-        """Raises SetupError if references are missing or of another kind."""
+        """Raises SetupError if references are missing, or are not of the expected kind."""
 
     def read(self) -> Iterator[Example | BadRecord]:
         inputs = self.inputs

@@ -114,7 +114,8 @@ class Fever(RecordSource[FeverOptions]):
         if missing := sorted(set(range(min(numbers), max(numbers))) - numbers):
             names = ", ".join(f"wiki-{number:03}.jsonl" for number in missing[:5])
             raise SetupError(
-                f"wiki-pages is not complete: {counted(len(missing), 'files')} missing between others, such as {names}."
+                f"wiki-pages is not complete: {counted(len(missing), 'files')} missing in the sequence, such as "
+                f"{names}. Download wiki-pages again."
             )
         return paths
 

@@ -78,7 +78,7 @@ class Kilt(RecordSource[KiltOptions]):
     """
 
     name = "kilt"
-    summary = "any KILT file, moved from the knowledge source it was made for"
+    summary = "any KILT file, aligned from the knowledge source that it was made for to your release"
     form = "a KILT file, one JSON object a line with id, input and output, a list of objects with answer and provenance"
     keys = frozenset({"id"})
     options_type = KiltOptions

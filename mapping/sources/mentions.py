@@ -102,8 +102,9 @@ class LinkingOptions(SourceOptions):
     """Options of the three datasets. ``released`` follows the authors' code and the published files."""
 
     window: Literal["right", "released", "whole"] = "right"
-    """How the context is cut: right balances both sides, released keeps too little of the right side, whole cuts
-    nothing, as in the published AIDA file."""
+    """How the context is cut. right: both sides are balanced; released: too little of the right side is kept; whole:
+    nothing is cut, as in the published AIDA file.
+    """
     max_tokens: Tokens = 256
     """Maximum tokens of the input, including 2 for the tags."""
     blank_lines: Literal["skip", "released"] = "skip"
@@ -152,10 +153,11 @@ def mention_example(mention: Mention, raw: RawRecord, *, dataset: str, options: 
 
 
 def window(left: Sequence[str], mention: str, right: Sequence[str], *, max_tokens: int) -> tuple[list[str], list[str]]:
-    """Returns the nearest tokens on both sides such that they, the mention and the tags are at most ``max_tokens``.
+    """Returns the nearest tokens on both sides. Together with the mention and the tags, they are at most
+    ``max_tokens``.
 
-    Each side gets half of the remaining tokens, plus what the other side does not need. A mention that exceeds the
-    limit has no context. Empty tokens do not count and are kept only between others.
+    Each side gets half of the remaining tokens, and the tokens that the other side does not need. A mention that
+    exceeds the limit has no context. Empty tokens do not count, and are kept only between other tokens.
 
     >>> window(list("abcdef"), "M", list("uvwxyz"), max_tokens=8)
     (['d', 'e', 'f'], ['u', 'v'])
@@ -190,7 +192,7 @@ def released_window(left: Sequence[str], mention: str, right: Sequence[str], *, 
     """Returns the input as the authors' converter cuts it.
 
     The converter intends to drop tokens from both ends. If the right side is longer, however, it keeps as many tokens
-    as it intends to drop. Where it would loop forever, because the mention itself is too long, this function stops.
+    as it intends to drop. The converter loops forever if the mention is too long; this function stops.
     """
     left, right = list(left), list(right)
     while True:

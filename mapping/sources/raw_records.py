@@ -174,8 +174,8 @@ class RawRecord(NamedTuple):
         return parse_object(self.text())
 
     def parse_reference(self, what: str) -> Json:
-        """Returns the JSON object of a reference, parsed fast because references are many. ``what`` names it in
-        messages.
+        """Returns the JSON object of a reference. The parser is fast, because there are many references. ``what`` names
+        the object in messages.
 
         Raises:
             RecordError: ``malformed_json``, ``wrong_type``.
@@ -302,7 +302,9 @@ def iter_array(path: str, *, key: str | None = None, member: str | None = None) 
             if not buffer:
                 buffer += file.read(_READ_BYTES)
                 if not buffer:
-                    raise SetupError(f"{path}: the array has no closing ']', the file breaks off. Download it again.")
+                    raise SetupError(
+                        f"{path}: the array has no closing ']', so the file is truncated. Download it again."
+                    )
             elif not has_begun:
                 if buffer[:1] != b"[":
                     raise SetupError(f"{path} is not a JSON array: it begins with {bytes(buffer[:60])!r}.")
@@ -406,7 +408,7 @@ def readable_records(path: str) -> Iterator[Json]:
 
 
 def check_shape(path: str, raws: Iterable[RawRecord], fits: Callable[[Json], bool], *, expected: str) -> None:
-    """Checks the first records of a file; raises SetupError if none of them is as expected."""
+    """Checks the first records of a file. Raises SetupError if none of them has the expected form."""
     first = b""
     for raw in islice(raws, _N_PEEKED):
         first = first or raw.data

@@ -87,7 +87,7 @@ class Scratch(ScratchFile):
         return None if row is None else row[0]
 
     def add(self, key: str, row: bytes) -> None:
-        """Stores one more row of a key."""
+        """Stores a row of a key, in addition to the rows that it has."""
         self._database.execute("INSERT INTO rows VALUES (?, ?)", (key, row))
 
     def rows(self, key: str) -> list[bytes]:

@@ -43,7 +43,7 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions(Checked):
-    """Options of a reader. A dataset with options of its own defines a subclass next to it.
+    """Options of a reader. A dataset with further options defines a subclass next to it.
 
     The defaults are the correct rules; quirks of released code or data are options with names.
     """
@@ -90,7 +90,7 @@ class Tally:
         return example
 
     def count_skipped(self, left: RecordFate) -> None:
-        """Counts a record that is not an example of its own."""
+        """Counts a record that is not a separate example."""
         if left.reason is None:
             self.merged += 1
         else:
@@ -236,7 +236,7 @@ class Source(ABC, Generic[Options]):
         """Checks the beginning of every input before anything is read.
 
         Raises:
-            SetupError: a file is missing, empty or of another kind, or the split does not exist.
+            SetupError: a file is missing, empty or not of the expected kind, or the split does not exist.
         """
         if self.split not in self.splits:
             raise SetupError(f"{self.name} has no split {self.split!r}. Choose one of: {', '.join(self.splits)}.")
@@ -261,7 +261,7 @@ class Source(ABC, Generic[Options]):
 
 
 def check_names(paths: Iterable[str], split: Split) -> None:
-    """Raises SetupError for a file whose name contains only the words of other splits."""
+    """Raises SetupError if the name of a file names only other splits."""
     for path in paths:
         check_words(path, re.split("[^a-z]+", base_name(path).lower()), split)
 
@@ -271,8 +271,8 @@ def check_words(path: str, words: Iterable[str], split: Split) -> None:
     named = sorted({SPLIT_WORDS[word] for word in words if word in SPLIT_WORDS})
     if named and split not in named:
         raise SetupError(
-            f"{path} is of the split {named[0]}, not of {split}: give a file of {split}, or --split {named[0]}. A file"
-            " of your own that is neither needs another name."
+            f"according to its name, {path} belongs to the split {named[0]}, not to {split}: give a file of {split}, "
+            f"or --split {named[0]}. If it is your own file, rename it."
         )
 
 

@@ -100,7 +100,7 @@ class TrexDocument(NamedTuple):
 class StatedFact(NamedTuple):
     """A fact as stated by one sentence, with Wikidata ids; the object may be a literal, as written.
 
-    The surfaces are the words used in the sentence; None for what it does not name.
+    The surfaces are the words used in the sentence; None for an entity that the sentence does not name.
     """
 
     subject: str
@@ -407,7 +407,7 @@ class Trex(Source[TrexOptions]):
                 expected="documents of T-REx, one JSON array of objects with docid, title, text and triples",
             )
         if not self.inputs.references:
-            raise SetupError("trex needs --wikidata, Wikidata's JSON dump: its triples name things only by their ids.")
+            raise SetupError("trex needs --wikidata, Wikidata's JSON dump: its triples name items only by their ids.")
         for path in self.inputs.references:
             check_shape(
                 path,

@@ -101,7 +101,7 @@ class TriviaQa(RecordSource[SourceOptions]):
 
     def fits(self, path: str, record: Json) -> bool:
         if record.get("SearchResults"):
-            raise SetupError(f"{path} is of TriviaQA's web part; give a file wikipedia-*.json.")
+            raise SetupError(f"{path} belongs to TriviaQA's web part; give a file wikipedia-*.json.")
         return super().fits(path, record)
 
     def example(self, record: Json, origin: Origin) -> Example:

@@ -63,8 +63,9 @@ class ZeroShotOptions(SourceOptions):
     fold: Annotated[int, Parameter(metavar="N", converter=whole_number, validator=Number(gte=0, lte=9))] = 0
     """Which of the ten original folds is read from a folder."""
     relation_split: Literal["original", "random"] = "original"
-    """How relations are divided among train, dev and test: as in the original, or drawn at random, 7, 1 and 2 of 10,
-    from all that are given."""
+    """How relations are divided among train, dev and test: as in the original, or drawn at random from all given
+    relations, with shares of 7, 1 and 2 tenths.
+    """
 
 
 class ZeroShot(Source[ZeroShotOptions]):

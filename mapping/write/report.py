@@ -50,8 +50,9 @@ def evidence_faults(n_read: int, counts: Mapping[str, Any]) -> list[str]:
 
 
 def threshold_share(counts: Mapping[str, Any]) -> float | None:
-    """Returns the share of records that only the threshold drops, among those that it was applied to; None without
-    such records."""
+    """Returns the share of records that only the threshold drops, among the records that it is applied to; None if
+    there are none.
+    """
     n_dropped = counts["dropped"].get("below_threshold", 0)
     total = counts["written"] + n_dropped
     return n_dropped / total if total else None
@@ -94,7 +95,7 @@ class ReportRow(NamedTuple):
 
     @property
     def paper_text(self) -> str:
-        """Returns what the KILT paper reports, as text; empty if it reports nothing."""
+        """Returns the figures of the KILT paper, as text; an empty string if it reports none."""
         if self.paper is None:
             return ""
         return f"in the KILT paper {self.paper:,}" if self.total is None else f"in the KILT paper {self.paper:.0%}"
@@ -202,7 +203,7 @@ def _ratio(part: int, whole: int) -> float | None:
 
 
 def page_values(aligned: Sequence[Aligned], *, output: str, n_pages: int) -> dict[str, Any]:
-    """Returns, as JSON values, how many pages hold written evidence, per dataset and by number of datasets.
+    """Returns the number of pages with written evidence, per dataset and by number of datasets, as JSON values.
 
     Alignments with the same name count as one dataset.
     """

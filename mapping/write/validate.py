@@ -49,7 +49,7 @@ _EXAMPLES_PER_RULE = 20
 
 
 class KiltFinding(NamedTuple):
-    """A violated rule: line of the file, id of the record, and what was found."""
+    """A violated rule: the line of the file, the id of the record, and a description."""
 
     line: int
     example_id: str
@@ -59,7 +59,7 @@ class KiltFinding(NamedTuple):
 
 @dataclass(slots=True)
 class Validation:
-    """The counts of what was checked, and the findings."""
+    """The counts of the checked records, and the findings."""
 
     is_empty: bool = False  # the file has no line; only its manifest shows whether that is correct
     # how many were checked

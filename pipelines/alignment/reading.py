@@ -145,7 +145,7 @@ def _check_rejects(tally: Tally, first: Sequence[BadRecord], ceiling: float) -> 
         reasons = ", ".join(f"{count} {reason}" for reason, count in tally.rejected.most_common())
         raise DataError(
             f"{n_rejected} of {tally.records} records rejected, {n_rejected / tally.records:.3%}; the ceiling is "
-            f"{ceiling:.3%} (by reason: {reasons}). If the files are as they should be, raise --max-rejects to at "
+            f"{ceiling:.3%} (by reason: {reasons}). If this is acceptable, raise --max-rejects to at "
             f"least {rounded_up(n_rejected / tally.records)}.{first_text(first)}"
         )
 

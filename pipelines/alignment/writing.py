@@ -76,7 +76,7 @@ class DatasetPart:
 
     @property
     def is_sampled(self) -> bool:
-        """Returns whether the dataset has no splits of its own, see ``mapping.decide``."""
+        """Returns whether the dataset has no predefined splits, see ``mapping.decide``."""
         return self.options.choices.sample_records is not None
 
 
@@ -402,7 +402,7 @@ def commit_part(
 
 def _report(options: MapOptions, tally: Tally, facts: Mapping[str, Any]) -> dict[str, Any]:
     if broken := evidence_faults(tally.evidences, facts["counts"]):
-        raise DataError("The counts do not add up, so nothing was released: " + "; ".join(broken) + ".")
+        raise DataError("The counts do not add up, so no release was made: " + "; ".join(broken) + ".")
     report = report_values(tally, facts, dataset=policy_name(options), split=options.split)
     if options.accept is not None:
         report["accept"] = {"rule": options.accept, "dropped": facts["counts"]["dropped"].get("not_accepted", 0)}

@@ -10,10 +10,10 @@ class Command(NamedTuple):
     """A command: its function, or the app of its subcommands, and the extra that it needs."""
 
     name: str
-    place: str  # module and function, below ``pipelines``
+    place: str  # module and function; the module is in ``pipelines``
     summary: str
     guide: str  # page of the documentation that explains it
-    extra: str = "align"  # the extra that installs all that it imports; see ``extras.missing_extra``
+    extra: str = "align"  # the extra that installs what the command imports; see ``extras.missing_extra``
 
 
 GROUPS: Mapping[str, tuple[Command, ...]] = {
@@ -21,14 +21,14 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
         Command(
             "check-dump",
             "commands.dumps:check_dump",
-            "Check that a dump is complete and intact.",
+            "Check that a dump is complete and undamaged.",
             "manual.md#checking-a-dump",
             "build",
         ),
         Command(
             "check-text",
             "commands.dumps:check_text",
-            "Compare the text made of wikitext with what readers see.",
+            "Compare the text extracted from wikitext with the pages that readers see.",
             "manual.md#comparing-with-the-page",
             "build",
         ),

@@ -49,8 +49,8 @@ _SHOWN = ("outcome", "page_id", "title", "found_by", "hops", "section", "span", 
 _MEANINGS = {
     "exact": "the page contains the text",
     "near": "the page contains a similar text",
-    "sentence": "the wording differs; a sentence of the page has all its names and most of its words",
-    "weak": "nothing in the page is similar enough; this is the likeliest place",
+    "sentence": "the wording differs, but a sentence of the page contains all names and most words of the text",
+    "weak": "nothing in the page is similar enough; this is the most similar part",
     "page_only": "the page exists; no text was given",
     "page_missing": "the release has no such page",
     "page_ambiguous": "that is a disambiguation page",
@@ -87,14 +87,14 @@ def locate(
         url: URL of the page in its wiki.
         page_id: page id, a number.
         qid: Wikidata item, like Q7251.
-        input: many texts at once: JSON Lines with title, url, page_id or qid, and evidence (or text, or quote); - reads
-            the standard input.
+        input: file of many texts, instead of TEXT: JSON Lines with title, url, page_id or qid, and evidence (or text,
+            or quote); - reads the standard input.
         evidence: the text to find; without it, only the page is looked up.
-        max_elements: maximum number of paragraphs or list items that the text may span.
-        threshold: lowest score of a near match.
-        numbering: unit of positions, and of the search: elements of the release, or paragraphs as export-kilt numbers
-            them.
-        title_map: known page moves, one a line: old title, tab, new title or page id.
+        max_elements: maximum number of paragraphs or list items that a match may span.
+        threshold: minimum score of a similar text that counts as a match.
+        numbering: what positions count, and what the search compares: elements of the release, or paragraphs as
+            export-kilt numbers them.
+        title_map: file of known page moves, one per line: old title, tab, new title or page id.
 
     Examples:
         kbsource locate releases/enwiki-20261001 --title "Abraham Lincoln" --evidence "Born in Hodgenville, Kentucky"
@@ -109,7 +109,7 @@ def locate(
             raise SetupError(f"{flag} is {value!r}; {remedy}.")
     keys = [PageKey(kind, value) for kind, value in named.items() if value is not None]
     if text is not None and (evidence is not None or input is not None):
-        raise SetupError(f"TEXT is {text[:80]!r}; leave it out beside --evidence and --input, which have the texts.")
+        raise SetupError(f"TEXT is {text[:80]!r}; --evidence or --input already gives the text; leave TEXT out.")
     evidence = evidence if text is None else text
     if len(keys) + (input is not None) != 1:
         again = f": kbsource locate {shlex.quote(release)} {shlex.quote(text[:80])} --title TITLE" if text else ""
@@ -161,7 +161,10 @@ def _parsed_line(line: str) -> tuple[PageKey, str | None, Any]:
     only_known(record, frozenset({*_KINDS, *TEXT_KEYS, "id"}))
     kinds = [kind for kind in _KINDS if kind in record]
     if len(kinds) != 1:
-        raise RecordError("missing_field", f"name the page by one of {', '.join(_KINDS)}")
+        raise RecordError(
+            "missing_field",
+            f"the line names no page, or several ways to find one; give exactly one of {', '.join(_KINDS)}",
+        )
     (kind,) = kinds
     value = str(record[kind]) if kind == "page_id" and is_integer(record[kind]) else text_at(record, kind)
     return PageKey(kind, value), evidence_text(record, TEXT_KEYS), record.get("id")
@@ -213,10 +216,12 @@ def input_lines(path: str) -> Iterator[tuple[int, str]]:
 
 # Rules that a file made for another snapshot breaks.
 _OF_ANOTHER = frozenset({"page_unknown", "paragraph_range", "section_differs", "title_differs"})
-_RIGHTFUL = ", as its manifest says: every record was left out. report.json beside it has the reasons."
+_RIGHTFUL = (
+    ", and its manifest confirms this: every record was rejected. report.json in the same folder gives the reasons."
+)
 _BROKEN = (
-    ". Warning: no manifest beside it states that it has no records; was the download or the run interrupted? Download "
-    "the file again, or align the dataset again."
+    ". Warning: no manifest in its folder confirms that it has no records, so a download or a run may have been "
+    "interrupted. Download the file again, or align the dataset again."
 )
 
 
@@ -230,15 +235,16 @@ def validate_kilt(
 ) -> Summary:
     """Check a KILT file against a release.
 
-    Checks the types, ids, pages, positions and sections of a KILT file, and BLEU if the evidence is known. Exit code 1
-    if a rule is broken, or if the file is empty and the manifest in its folder does not list it as empty.
+    Checks the types, ids, pages, positions and sections of a KILT file, and recomputes BLEU if the evidence is known.
+    The exit code is 1 if a rule is broken, or if the file is empty and the manifest in its folder does not confirm
+    this.
 
     Args:
         release: folder of the release that the file was made for.
         file: KILT file, plain or compressed.
-        alignments: output folder of kbsource map, needed to recompute BLEU; by default the folder that contains FILE,
-            if it is such a folder.
-        numbering: numbering of paragraphs; by default as in the alignments, else kilt.
+        alignments: output folder of kbsource map, which contains the evidence that BLEU is computed from; by default
+            the folder of FILE, if kbsource map wrote it.
+        numbering: numbering of paragraphs; by default the numbering of the alignments, or kilt if there are none.
 
     Examples:
         kbsource validate-kilt releases/enwiki-20261001 aligned/fever/fever-dev-kilt.jsonl
@@ -248,7 +254,9 @@ def validate_kilt(
     from mapping.write.validate import check_kilt as validate
 
     if alignments is not None and not Folder.of(f"{alignments}/alignments").exists():
-        raise SetupError(f"{alignments} has no table alignments/; give a folder that kbsource map wrote.")
+        raise SetupError(
+            f"--alignments {alignments}: this folder has no table alignments/; name a folder that kbsource map wrote."
+        )
     beside = file.rpartition("/")[0] or "."
     own = _alignment_in(beside)
     folder = alignments or (beside if own is not None else None)
@@ -283,20 +291,23 @@ def validation_text(result: Validation, *, is_scored: bool) -> str:
     ]
     lines += [f"{count:>8,} times: {RULES[rule]} ({rule})" for rule, count in sorted(result.broken.items())]
     if sum(result.broken.values()) > len(result.findings):
-        lines.append("Of each rule only the first cases are shown.")
+        lines.append("Only the first cases of each rule are shown.")
     lines.append(
         f"{'Valid' if result.is_valid else 'NOT valid'}: {result.records:,} records, {result.outputs:,} outputs, "
         f"{result.spans:,} spans checked, {result.located:,} with characters, BLEU of {result.rescored:,} recomputed."
     )
     if result.outputs and not result.spans:
         lines.append(
-            "No output has provenance, so nothing was compared with the release. A file of your own with evidence in "
-            "its place is aligned by kbsource map jsonl."
+            "No output has provenance, so nothing was compared with the release. If your file contains evidence "
+            "instead, align it with kbsource map jsonl."
         )
     elif result.located and not result.rescored and is_scored:
-        lines.append("The table alignments names none of its records, so BLEU was not computed: is it of another file?")
+        lines.append(
+            "The table alignments contains none of the records, so BLEU was not computed. It may belong to "
+            "another file."
+        )
     if result.broken.keys() & _OF_ANOTHER:
-        lines.append("Was it made for this release? kbsource map kilt aligns a file of another snapshot to it.")
+        lines.append("If the file was made for another snapshot, align it to this release with kbsource map kilt.")
     return "\n".join(lines)
 
 

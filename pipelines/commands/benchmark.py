@@ -72,9 +72,9 @@ def benchmark(
         output: new folder for the results, or the folder of a run that was killed.
         systems: retrieval systems, as for kbsource search --system; several may be given.
         linking: folder that kbsource entity-linking wrote, for systems that use aliases.
-        model: encoder that made the vectors, for systems that use dense; the vectors are in PASSAGES-vectors. Other
-            folders and models belong in --config.
-        config: YAML file with further datasets and systems and their options; docs/benchmark.md shows one.
+        model: encoder that made the vectors, for systems that use dense. The vectors are expected in PASSAGES-vectors;
+            to name other folders and models, use --config.
+        config: YAML file with further datasets and systems and their options; see docs/benchmark.md for an example.
         resamples: number of resamples for the intervals; 0 for no intervals.
 
     Examples:
@@ -91,7 +91,9 @@ def benchmark(
     found = [dataset for path in datasets for dataset in datasets_of(path)]
     flags = {"aliases": ("--linking", linking), "dense": ("--model", model)}
     if model is not None and not any("dense" in system for system in systems):
-        raise SetupError("--model is for systems that use dense; name one, such as --system bm25,dense.")
+        raise SetupError(
+            "--model is only for systems that use dense. Leave it out, or name such a system, like --system bm25,dense."
+        )
     planned = []
     for system in dict.fromkeys(systems):
         own = [f"{flag}={value}" for part, (flag, value) in flags.items() if part in system and value is not None]
@@ -101,16 +103,19 @@ def benchmark(
         found += given.datasets
         planned += given.systems
     _check_names(
-        "dataset", [dataset.name for dataset in found], "Name a file of questions, or a release that has some."
+        "dataset",
+        [dataset.name for dataset in found],
+        "Name a file of questions, or a release that contains questions.",
     )
-    _check_names("system", [system.name for system in planned], "Name one, such as --system bm25.")
+    _check_names("system", [system.name for system in planned], "Name a system, like --system bm25.")
     scores, costs, rejected = make_benchmark(
         passages, found, planned, absolute(output.rstrip("/") or "/"), resamples=resamples, progress=Progress()
     )
     systems_named = [system.name for system in planned]
     rows = list(score_rows(found, systems_named, scores))
     return Summary(
-        title=f"It is in {output}, predictions, values and costs too, and papers.md has it as the papers' tables.",
+        title=f"The table is in {output}, together with the predictions, values and costs. papers.md has the same "
+        f"results in the layout of the papers' tables.",
         text=table_text(
             [("dataset", "metric", "n", *systems_named, "published"), *(row.texts() for row in rows)],
             right=range(2, 3 + len(planned)),

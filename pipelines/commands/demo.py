@@ -1,4 +1,4 @@
-"""``kbsource demo``: makes every kind of release from the mini-wiki that comes with the package."""
+"""``kbsource demo``: makes every kind of release from the mini-wiki that is part of the package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOOKED_AT = ("release", "aligned", "amber", "qampari", "passages", "benchmark")
 
 
 class DemoStep(NamedTuple):
-    """A command of the demo."""
+    """One step of the demo: a command and its title."""
 
     title: str  #: title, one line
     extra: str  #: the extra of kbsource that it needs; empty for none
@@ -34,31 +34,31 @@ class DemoStep(NamedTuple):
 
 STEPS = (
     DemoStep(
-        "Tables of Wikidata; two broken lines are there on purpose",
+        "Tables of Wikidata; two lines of the dump are broken on purpose",
         "build",
         "wikidata @miniwikidata-20260101-all.json.bz2 --output %wikidata --max-rejects 0.01",
     ),
-    DemoStep("Are they unchanged?", "verify", "verify %wikidata", ("wikidata",)),
+    DemoStep("Check these tables", "verify", "verify %wikidata", ("wikidata",)),
     DemoStep(
-        "A release of the pages, with their items",
+        "A release of the pages, with their Wikidata items",
         "build",
         f"build @{_DUMP}-pages-articles-multistream.xml.bz2 --page-props @{_DUMP}-page_props.sql.gz "
         "--wikidata %wikidata --output %release --max-rejects 0.05",
         ("wikidata",),
     ),
-    DemoStep("Every invariant of it, recomputed", "verify", "verify %release", ("release",)),
+    DemoStep("Check the release: recompute its invariants", "verify", "verify %release", ("release",)),
     DemoStep("A description of the release", "", "info %release", ("release",)),
     DemoStep("A page of it", "", "show %release 'Halvane Isles'", ("release",)),
     DemoStep("Page views", "build", "pageviews @miniviews-202512-user --site miniwiki --output %views"),
-    DemoStep("The views of a title", "", "show %views 'Halvane Isles'", ("views",)),
+    DemoStep("The page views of one title", "", "show %views 'Halvane Isles'", ("views",)),
     DemoStep(
-        "The form of KILT's knowledge source",
+        "The release in the format of KILT's knowledge source",
         "",
         "export-kilt %release --output %kilt.jsonl",
         ("release",),
     ),
     DemoStep(
-        "KILT's eleven datasets, their evidence found again in the release",
+        "KILT's eleven datasets, aligned to the release",
         "align",
         "map all %release --config @datasets.yaml --output %aligned",
         ("release",),
@@ -69,15 +69,15 @@ STEPS = (
         "amber %release %wikidata %views --types @amber_types.json --false-objects wikidata --output %amber",
         ("release", "wikidata", "views"),
     ),
-    DemoStep("Are they what the pages say?", "align", "verify %amber --kb %release", ("amber",)),
-    DemoStep("A set, head and tail", "", "show %amber Lantern", ("amber",)),
+    DemoStep("Check the sets against the pages", "align", "verify %amber --kb %release", ("amber",)),
+    DemoStep("One set, with its head and tail entities", "", "show %amber Lantern", ("amber",)),
     DemoStep(
         "QAMPARI: questions with many answers",
         "align",
         "qampari %release %wikidata --model none --output %qampari",
         ("release", "wikidata"),
     ),
-    DemoStep("Do the pages contain the proofs?", "align", "verify %qampari --kb %release", ("qampari",)),
+    DemoStep("Check that the pages contain the proofs", "align", "verify %qampari --kb %release", ("qampari",)),
     DemoStep(
         "Passages for a retriever", "align", "passages %release --output %passages --format pyserini", ("release",)
     ),
@@ -87,7 +87,9 @@ STEPS = (
         "entity-linking %release --output %linking --train 100 --dev 10",
         ("release",),
     ),
-    DemoStep("Links of a text", "align", "link %linking 'The Halvane Isles lie in the sea.'", ("linking",)),
+    DemoStep(
+        "Links for the mentions in a text", "align", "link %linking 'The Halvane Isles lie in the sea.'", ("linking",)
+    ),
     DemoStep(
         "Passages for the questions, ranked by BM25",
         "search",
@@ -95,14 +97,14 @@ STEPS = (
         ("qampari", "passages"),
     ),
     DemoStep(
-        "Retrieval systems on all of these datasets, in one table",
+        "Compare retrieval systems on all of these datasets",
         "search",
         "benchmark %passages %aligned %qampari %amber %linking --system bm25 aliases aliases+bm25 --linking %linking "
         "--output %benchmark",
         ("aligned", "amber", "qampari", "passages", "linking"),
     ),
     DemoStep(
-        "The questions with their passages, hard negatives among them",
+        "The questions with passages, including hard negatives",
         "search",
         "qampari-contexts %qampari %passages --retrieved %bm25-dev.jsonl --output %contexts",
         ("qampari", "passages", "bm25-dev.jsonl"),
@@ -114,7 +116,7 @@ STEPS = (
 def demo(*, output: FolderPath = _OUTPUT) -> Summary:
     """Make every kind of release from a small invented wiki.
 
-    Runs the commands on the mini-wiki that comes with the package, and prints each command line before it runs. Makes
+    Runs the commands on the mini-wiki that is part of the package, and prints each command line before it runs. Makes
     tables of Wikidata, a release of pages, page views, the KILT datasets aligned to the release, AmbER sets, QAMPARI,
     passages, entity-linking data and a benchmark. This takes a minute or two. Steps whose extra is not installed are
     skipped.
@@ -130,7 +132,7 @@ def demo(*, output: FolderPath = _OUTPUT) -> Summary:
     if os.path.exists(output) and (not os.path.isdir(output) or os.listdir(output)):
         raise SetupError(f"--output {output} already exists; remove it, or name a new folder.")
     if why := _obstacle(STEPS[0], output):
-        raise SetupError(f"nothing can be made: {why}")
+        raise SetupError(f"no step can run: {why}")
     left_out: list[tuple[DemoStep, str]] = []
     for number, step in enumerate(STEPS, start=1):
         print_text(styled(f"\n{number} of {len(STEPS)}: {step.title}", "bold"))
@@ -139,7 +141,7 @@ def demo(*, output: FolderPath = _OUTPUT) -> Summary:
         sys.stdout.flush()
         if why := _obstacle(step, output):
             left_out.append((step, why))
-            print_text(f"Left out: {why}")
+            print_text(f"Skipped: {why}")
         elif code := run_step(arguments):
             sys.stderr.write(f"kbsource demo: step {number} ended with exit code {code}.\n")
             raise SystemExit(code)
@@ -159,7 +161,7 @@ def step_arguments(step: DemoStep, output: str) -> list[str]:
 def _obstacle(step: DemoStep, output: str) -> str:
     """Returns the reason why a step cannot run; empty if it can."""
     if missing := [name for name in step.made if not os.path.exists(os.path.join(output, name))]:
-        return f"{missing[0]}/ was not made."
+        return f"the step that makes {missing[0]}/ was skipped."
     if step.extra and (module := first_missing(step.extra)) is not None:
         return f"{module} is not installed: pip install 'kbsource[{step.extra}]'"
     return ""
@@ -173,13 +175,13 @@ def run_step(arguments: Sequence[str]) -> int:
 
 def _end(output: str, left_out: Sequence[tuple[DemoStep, str]]) -> Summary:
     lines = [f"\n{len(STEPS) - len(left_out)} of {len(STEPS)} steps done; the results are in {output}."]
-    lines += [f"Left out: {step.title}. {why}" for step, why in left_out]
+    lines += [f"Skipped: {step.title}: {why}" for step, why in left_out]
     made = [place for name in _LOOKED_AT if os.path.exists(place := os.path.join(output, name))]
     return Summary("Look at it in a browser:", text="\n".join(lines), next=_here(("inspect", *made)))
 
 
 def _here(arguments: Sequence[str]) -> str:
-    """Returns a command line that works as printed, even if the environment is not the shell's own."""
+    """Returns a command line that works as printed, even if the shell does not use this environment."""
     program = os.path.join(os.path.dirname(sys.executable), "kbsource")
     found = shutil.which("kbsource")
     is_own = found is not None and os.path.realpath(found) == os.path.realpath(program)

@@ -1,4 +1,4 @@
-"""Commands that read the files that Wikimedia publishes: releases of pages, of Wikidata and of page views."""
+"""Commands that read the files that Wikimedia publishes, and make releases of pages, of Wikidata and of page views."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Run = Annotated[RunOptions, Parameter(name="*", group=Group("How it is run", sor
 
 _STEPS_SHOWN = 4
 _REMEDIES = {
-    "end_not_checked": "Read all of it: --deep.",
-    "truncated_dump": "Download it again, or build what can be read of it with --allow-truncated.",
+    "end_not_checked": "Check the whole content with --deep.",
+    "truncated_dump": "Download the file again, or build from the readable part with --allow-truncated.",
 }
-"""Advice for each finding, in terms of the command's options, by the code of the finding."""
+"""Advice for each finding, by the code of the finding. It names options of the command."""
 _WORDS_SHOWN = 12
 _SKIPPED = {
     "no_html": "without HTML",
@@ -55,15 +55,15 @@ def _release_name(dump: str) -> str:
 
 
 def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bool = False) -> Summary:
-    """Check that a dump is complete and intact.
+    """Check that a dump is complete and undamaged.
 
-    Checks sizes and checksums, the beginning and end of every file, that the files belong together and no part is
-    missing, and the index. Builds nothing. Every finding explains what it means and what to do. Exit code 1 if there
-    are errors.
+    Checks sizes and checksums, the beginning and end of every file, and the index. Also checks that the files belong
+    together and no part is missing. Builds nothing. Every finding explains what it means and what to do. The exit code
+    is 1 if there are errors.
 
     Args:
         dump: the files of a single dump, or glob patterns that match them; put patterns in quotes.
-        deep: decompress and check everything: every page, and the index against the content.
+        deep: decompress and check the whole content: every page, and the index against the pages.
 
     Examples:
         kbsource check-dump 'dumps/enwiki-20261001-pages-articles-multistream*.xml*.bz2'
@@ -75,7 +75,7 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
     paths = expand_inputs(dump)
     with Progress().adding("check", size_of(paths) * (2 if deep else 1)) as add:
         report = check(paths, deep=deep, on_progress=add)
-    # Remedies name options; with --deep, findings about what was not read no longer apply.
+    # The remedies name options. With --deep, findings about unread content no longer apply.
     findings = [
         dataclasses.replace(finding, remedy=finding.remedy and _REMEDIES.get(finding.code, finding.remedy))
         for finding in report.findings
@@ -88,11 +88,11 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
         lines.append(on_one_line(f"{severity} {place}{finding.message}"))
         lines += [f"        {finding.remedy}"] if finding.remedy else []
     n_errors, n_warnings = (sum(finding.severity == level for finding in findings) for level in ("error", "warning"))
-    verdict = styled("The dump is in order", "green")
+    verdict = styled("The dump has no errors", "green")
     if n_errors:
-        verdict = styled("The dump is not in order", "red")
+        verdict = styled("The dump has errors", "red")
     elif any(finding.code == "end_not_checked" for finding in findings):
-        verdict = styled("The dump is in order as far as it was read", "yellow") + " (--deep reads it to its end)"
+        verdict = styled("The checked part of the dump has no errors", "yellow") + " (--deep checks the rest)"
     shown = {"files": len(paths), "errors": n_errors, "warnings": n_warnings}
     files = [
         {
@@ -125,18 +125,20 @@ def check_text(
     page_timeout_s: Annotated[Seconds, Parameter("--page-timeout")] = 60.0,
     worker_memory_bytes: Memory = USUAL_MEMORY,
 ) -> Summary:
-    """Compare the text made of wikitext with what readers see.
+    """Compare the text extracted from wikitext with the pages that readers see.
 
-    Reads the HTML and the wikitext of each article of a snapshot that holds both. Counts the words and links of the
-    page that the text made of its wikitext has, words in order, and the words of that text that are not on the page: in
-    total, for the pages that differ most, and for the templates that the missing words come from. Templates are
-    rendered only by rules, because the records contain no definitions. Titles, tables and infoboxes are not compared.
-    Exit code 1 if there is nothing to compare.
+    Reads a snapshot that has both the HTML and the wikitext of each article. Extracts the text from the wikitext as a
+    build does, and compares it with the page in the HTML. Counts the words of the page that the text contains in the
+    same order, the words of the text that are not on the page, and the links that both have. Lists the pages that
+    differ most, and the templates that most of the missing words come from. Templates are rendered only by rules,
+    because the records contain no definitions. Titles, tables and infoboxes are not compared. The exit code is 1 if
+    there is nothing to compare.
 
     Args:
         snapshot: the files of a single HTML snapshot, or glob patterns that match them; put patterns in quotes.
-        limit: maximum number of pages, and of templates, to list.
-        html: file for a self-contained page with both texts of these pages side by side, and what differs marked.
+        limit: maximum number of pages to list, and of templates.
+        html: file for an HTML page, which needs no other files. It shows both texts of the listed pages side by side,
+            with the differences marked.
         page_timeout_s: maximum time for one page. A page that takes longer is rejected.
 
     Examples:
@@ -153,7 +155,7 @@ def check_text(
 
     if html is not None:
         check_ending("--html", html, "HTML", fitting=["html"])
-        environment()  # fail here rather than after the comparison
+        environment()  # Fail here and not after the comparison.
     paths = expand_inputs(snapshot)
     with Progress().adding("compare", size_of(paths)) as add:
         report = check(
@@ -176,7 +178,7 @@ def check_text(
             (f"  missing: {'outside of templates' if kind == TEXT else kind}", n)
             for kind, n in report.kinds.most_common()
         ),
-        ("words made of the wikitext", n_own),
+        ("words extracted from the wikitext", n_own),
         ("  not on the pages", f"{n_own - n_found:,} ({_share(n_own - n_found, n_own)})"),
         ("links on the pages", sums["links"]),
         ("  found with their targets", f"{sums['links_found']:,} ({_share(sums['links_found'], sums['links'])})"),
@@ -196,7 +198,7 @@ def check_text(
     if counts.pages:
         title = (
             f"{_share(n_found, n_words)} of the words on {counted(counts.pages, 'pages')} are found in order; "
-            f"{_share(n_own - n_found, n_own)} of the words made of the wikitext are not on the pages."
+            f"{_share(n_own - n_found, n_own)} of the words extracted from the wikitext are not on the pages."
         )
     if html is not None:
         rows.append(("page", html))
@@ -221,7 +223,7 @@ def check_text(
 
 
 def record_rows(counts: RecordCounts, processed: str) -> list[Row]:
-    """Returns what became of the records of a snapshot, for printing; ``processed`` is said of the pages."""
+    """Returns the outcomes of a snapshot's records, for printing. ``processed`` is the label of the compared pages."""
     return [
         ("records read", counts.records + sum(counts.rejected.values())),
         (f"  {processed}", counts.pages),
@@ -231,7 +233,7 @@ def record_rows(counts: RecordCounts, processed: str) -> list[Row]:
 
 
 def rejected_text(counts: RecordCounts) -> list[str]:
-    """Returns the first rejected records as a paragraph; nothing without any."""
+    """Returns the first rejected records as a paragraph; an empty string if there are none."""
     from kbsource.dump.rejects import first_text
 
     n_rejected = sum(counts.rejected.values())
@@ -239,7 +241,7 @@ def rejected_text(counts: RecordCounts) -> list[str]:
 
 
 def record_values(counts: RecordCounts) -> dict[str, Any]:
-    """Returns what became of the records of a snapshot, for programs."""
+    """Returns the outcomes of a snapshot's records, for programs."""
     return {
         "records": counts.records,
         "skipped": dict(sorted(counts.skipped.items())),
@@ -297,9 +299,9 @@ def build_summary(made: BuildSummary) -> Summary:
     rows += [
         (f"  {title}", findings[name])
         for name, title in (
-            ("items_same", "as sitelinks and page_props say"),
-            ("items_only_wikidata", "sitelinks alone"),
-            ("items_only_page_props", "page_props alone"),
+            ("items_same", "in both sitelinks and page_props"),
+            ("items_only_wikidata", "only sitelinks"),
+            ("items_only_page_props", "only page_props"),
             ("items_differ", "they differ"),
         )
         if name in findings
@@ -314,9 +316,12 @@ def build_summary(made: BuildSummary) -> Summary:
     if missing := made.titles_not_found:
         remarks.append(f"{len(missing)} of the titles requested are not in the dump, the first: {missing[0]}")
     if manifest.dump.content == "wikitext" and manifest.options["templates"] != "rules" and not n_definitions:
-        remarks.append("No template is defined (namespace 10) in what was read: templates without a rule show nothing.")
+        remarks.append(
+            "The pages that were read define no templates (namespace 10), so templates without a rule are "
+            "left out of the text."
+        )
     if n_modules and manifest.options["templates"] == "definitions":
-        remarks.append("Definitions call Lua modules, which are not run with --templates definitions.")
+        remarks.append("Some definitions call Lua modules, which --templates definitions does not run.")
     return _release_summary(
         made,
         rows,
@@ -365,7 +370,7 @@ def wikidata(options: Annotated[WikidataOptions, FLAT], *, run: Run = RunOptions
 def pageviews(options: Annotated[PageviewsOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
     """Sum page views over a period.
 
-    Adds up the views of one Wikipedia's articles over all input files, by title and page id. The files are
+    Sums the views of one Wikipedia's articles over all input files, by title and page id. The files are
     pageview_complete or pagecounts dumps. Writes a Parquet table and, last, manifest.json. Options not listed here are
     passed to Beam unchanged.
 
@@ -403,15 +408,16 @@ def _release_summary(made: Any, rows: Sequence[Row], /, *, text: str = "", **val
 def made_summary(
     made: Any, rows: Sequence[Row], /, *, text: str = "", against: Sequence[str] = (), **values: Any
 ) -> Summary:
-    """Returns the summary of a job: its output, its duration, its longest steps, and the command to verify it.
-    ``against`` are the arguments of that command for the sources."""
+    """Returns the summary of a job: its output, its duration, its longest steps, and the command that verifies the
+    output. ``against`` has the arguments of that command for the sources.
+    """
     longest = [
         (f"  work of {step}", clock(seconds))
         for step, seconds in list(made.steps.items())[:_STEPS_SHOWN]
         if seconds >= 1
     ]
     return Summary(
-        title=f"It is in {made.output}.",
+        title=f"The output is in {made.output}.",
         rows=[*rows, ("wall time", clock(made.seconds)), *longest],
         text=text,
         next=command_line("verify", made.output, *against),

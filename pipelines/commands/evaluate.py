@@ -64,8 +64,8 @@ def qampari(
 def kilt(files: Annotated[KiltFiles, FLAT], *, options: Annotated[KiltEvaluation, FLAT] = KiltEvaluation()) -> Summary:
     """Evaluate answers and their provenance on the tasks of KILT.
 
-    Compares predictions with the gold records of a task. Computes accuracy, exact match, F1 and ROUGE-L, the same
-    scores counted only where the provenance is right (KILT scores), and R-precision, recall and precision of evidence
+    Compares predictions with the gold records of a task. Computes accuracy, exact match, F1 and ROUGE-L; the KILT
+    scores, which count an answer only if its provenance is right; and R-precision, recall and precision of evidence
     sets.
 
     Examples:
@@ -141,9 +141,9 @@ def amber(
 ) -> Summary:
     """Evaluate retrieved pages and answers on AmbER sets.
 
-    Compares retrieved pages and answers with a gold file of AmbER sets, whose entities share a name. Computes
-    accuracy@K of all, head and tail queries, consistency, entity confusion, accuracy by gap in popularity, and F1 or
-    accuracy of answers.
+    Compares retrieved pages and answers with a gold file of AmbER sets, in which each set is about entities that share
+    a name. Computes accuracy@K for all, head and tail queries, consistency, entity confusion, accuracy by gap in
+    popularity, and F1 or accuracy of answers.
 
     Examples:
         kbsource evaluate amber amber_sets.jsonl ranked.jsonl --k 1,20 --plot gaps.html

@@ -1,4 +1,4 @@
-"""Commands on whole releases: info, verify, report, templates, diff."""
+"""Commands that describe, check or compare whole releases: info, verify, report, templates, diff."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _MOST_ROWS = 24
 def info(release: Release, /) -> Summary:
     """Describe a release and how to open it.
 
-    Works for a release of any kind. Prints the wiki and date of its snapshot, the counts, the tables with their numbers
-    of rows, the inputs and the version that made it, how to open it in Python, and what to do next. Everything comes
-    from the manifest, which --json prints; kbsource verify checks that the manifest is true.
+    Works for a release of any kind. Prints the wiki and date of its snapshot, the counts, the number of rows of each
+    table, the inputs, the version of kbsource that made it, how to open it in Python, and what to do next. All of this
+    comes from the manifest, which --json prints. To check that the manifest is correct, run kbsource verify.
 
     Args:
         release: folder of a release of any kind.
@@ -121,20 +121,20 @@ def verify(
 ) -> Summary:
     """Check a release: recompute its hashes, counts and invariants.
 
-    Recomputes the hashes, counts, schemas and invariants of a release of any kind from nothing but its files. Exit code
-    1 if anything differs from the manifest. Files that kbsource publish or people add at the top of the folder, such as
-    README.md, LICENSE and croissant.json, are listed and are no fault.
+    Recomputes the hashes, counts, schemas and invariants of a release of any kind from its files. The exit code is 1 if
+    anything differs from the manifest. Files that kbsource publish or people add at the top of the folder, such as
+    README.md, LICENSE and croissant.json, are listed but not checked.
 
     Args:
         release: folder of a release of any kind.
-        kb: for passages, entity-linking data or a QAMPARI release: the release of pages that it was made from, to split
-            the pages again or to compare proofs with their texts.
-        qampari: for questions with passages, together with --passages: the QAMPARI release that they were made from, to
-            find them again.
-        passages: for questions with passages, together with --qampari: the passages that they were made from, to find
-            them again.
-        old: for a diff, together with --new: the older release, to compare pages and texts with it.
-        new: for a diff, together with --old: the newer release, to compare pages and texts with it.
+        kb: for passages, entity-linking data or a QAMPARI release: the release of pages that it was made from. Passages
+            are cut again from its pages; proofs are compared with its texts.
+        qampari: for questions with passages, together with --passages: the QAMPARI release that they were made from.
+            The passages of each question are selected again.
+        passages: for questions with passages, together with --qampari: the passages that they were made from. The
+            passages of each question are selected again.
+        old: for a diff, together with --new: the older release, whose pages and texts are compared with the diff.
+        new: for a diff, together with --old: the newer release, whose pages and texts are compared with the diff.
         memory: maximum memory for checking the invariants; data beyond it is written to disk.
 
     Examples:
@@ -161,7 +161,7 @@ def verify(
     lines.append(f"{verdict}: {', '.join(counted(n, name) for name, n in sizes.items())}{against} checked.")
     lines += report.remarks
     if report.extra:
-        lines.append(on_one_line(f"Added beside it, not checked: {', '.join(report.extra)}."))
+        lines.append(on_one_line(f"Other files in the folder, not checked: {', '.join(report.extra)}."))
     values = dataclasses.asdict(report)
     counts = {f"n_{name.rpartition(' ')[2]}": n for name, n in values.pop("counts").items()}
     return Summary(
@@ -181,16 +181,18 @@ def report(
 ) -> Summary:
     """Write a report on releases as one HTML or Markdown file.
 
-    Writes what the inspector shows about releases of any kind to one HTML file, which loads nothing from elsewhere, or
-    to Markdown. For pages: inputs, counts and their invariant, sizes, losses, templates, distributions, and markup left
-    in 1,000 sampled articles. For alignments: BLEU and outcomes beside the figures of the KILT paper, how far evidence
-    moved, the worst spans, and a table that crosses both signals. For QAMPARI and AmbER sets: the counts of each step
-    and statistics beside the figures of the papers. The same releases always give the same bytes.
+    Writes what kbsource inspect shows about releases of any kind, as Markdown or as one HTML file that loads nothing
+    from elsewhere. The same releases always give the same bytes. For pages, the report has inputs, counts and their
+    invariant, sizes, losses, templates, distributions, and markup left in 1,000 sampled articles. For alignments, it
+    compares BLEU and outcomes with the figures of the KILT paper, and shows how far evidence moved, the worst spans,
+    and a table that crosses both signals. For QAMPARI and AmbER sets, it has the counts of each step, and compares the
+    statistics with the papers' figures.
 
     Args:
         releases: folders of releases of any kind; each gets a section.
         output: file for the report; by default the standard output.
-        format: html (one self-contained file) or markdown; by default chosen by the extension of --output, else html.
+        format: html (one file that needs no others) or markdown; by default chosen by the extension of --output, else
+            html.
 
     Examples:
         kbsource report releases/enwiki-20261001 --output enwiki.html
@@ -235,22 +237,22 @@ def templates(
 ) -> Summary:
     """Show how templates were rendered, and which lose the most text.
 
-    First prints how much visible text of templates comes from each way to resolve one: a rule (rendered, dropped), the
-    template's definition in the dump (expanded; invoked, if the definition runs Lua), or none (bound, if it reached a
-    limit; unknown). Then lists the templates whose arguments lose the most visible characters, each with the first use
-    that loses some: there, a new rule would help most. Templates that a rule drops lose their text on purpose, and are
-    listed only with --all. Lines are cut to the width of a terminal, but not in a file or a pipe.
+    First prints how much visible text of templates each outcome accounts for. rendered and dropped: by a rule; expanded
+    and invoked: by the template's definition in the dump, without or with Lua; bound: a limit was reached; unknown: no
+    rule and no definition. Then lists the templates whose arguments lose the most visible characters, each with the
+    first use that loses some. A new rule for these templates helps most. Templates that a rule drops lose their text on
+    purpose, and are listed only with --all. Lines are cut to the width of a terminal, but not in a file or a pipe.
 
-    With --pairs, reads a snapshot of HTML instead, and compares, for each use of a template in running text, what the
-    page shows with the text that rules alone make of the use. Templates and uses that differ come first, the most
-    frequent first: a rule for one of them can be written from its uses.
+    With --pairs, reads a snapshot of HTML instead. For each use of a template in running text, compares the text that
+    the rules make with the text on the page. Lists templates and uses that differ first, the most frequent first. You
+    can write a rule for a template from its listed uses.
 
     Args:
         release: folder of a release of pages; with --pairs, a file of a snapshot of HTML, or a quoted pattern.
         limit: maximum number of templates to list.
         all: also list templates that are dropped on purpose.
-        pairs: compare the templates of a snapshot with what its pages show.
-        calls: with --pairs: maximum number of different uses to list of each template, by default 3.
+        pairs: compare the templates of a snapshot with the text that its pages show.
+        calls: maximum number of different uses to list for each template, with --pairs; by default 3.
 
     Examples:
         kbsource templates releases/enwiki-20261001
@@ -259,10 +261,10 @@ def templates(
     """
     if pairs:
         if all:
-            raise SetupError("--all is for a release; leave it out with --pairs.")
+            raise SetupError("--all works only for a release; leave it out with --pairs.")
         return _template_pairs(release, limit=limit, calls=calls or 3)
     if calls is not None:
-        raise SetupError("--calls is the number of uses to list with --pairs; add --pairs, or leave it out.")
+        raise SetupError("--calls works only with --pairs; add --pairs, or leave --calls out.")
     from kbsource.release.pages.kind import PAGES_RELEASE
     from kbsource.release.pages.reading import sums_by_outcome, worst_templates
 
@@ -314,10 +316,10 @@ def _template_pairs(snapshot: str, *, limit: int, calls: int) -> Summary:
         ]
     tables = [table_text(listed, right=range(3))] if found.templates else []
     tables += [table_text(uses, right=[0])] if len(uses) > 1 else []
-    title = "No template is in the running text of an article."
+    title = "The running text of the articles uses no templates."
     if found.uses:
         title = (
-            f"{found.differing:,} of {counted(found.uses, 'uses')} differ from the page; so do some uses of "
+            f"{found.differing:,} of {counted(found.uses, 'uses')} differ from the page. They belong to "
             f"{found.n_differing_templates:,} of {counted(found.n_templates, 'templates')}."
         )
     return Summary(
@@ -349,16 +351,16 @@ def diff(
 ) -> Summary:
     """Compare two releases page by page.
 
-    Compares two releases of one wiki: pages that changed, pages that were renamed, merged, split or recreated, and
-    pages that are gone or new; their sections; and the new position of each part of an old page's text. Writes tables
-    and a report. Needs pip install 'kbsource[diff]'.
+    Compares two releases of one wiki. Finds pages that changed, pages that were renamed, merged, split or recreated,
+    pages that are gone or new, and the same for sections. Also finds the new position of each part of an old page's
+    text. Writes tables and a report. Needs pip install 'kbsource[diff]'.
 
     Args:
         old: folder of the older release.
         new: folder of the newer release, of the same wiki.
-        output: local folder for the diff; must not exist yet.
+        output: new local folder for the diff.
         memory_mb: maximum memory for joining the two releases, in MB; data beyond it is written to disk.
-        threads: threads for these joins; by default one per core.
+        threads: number of threads for joining the two releases; by default one per core.
         reverse: compare backwards: OLD is the later release, and NEW the earlier one.
 
     Examples:

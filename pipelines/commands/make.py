@@ -39,9 +39,9 @@ _NO_EVIDENCE = {"evidence": 0, "fates": [], "standing": [], "half_life_years": N
 def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
     """Split the pages of a release into passages for retrievers.
 
-    Splits the running text of every page into passages of consecutive whole sentences, and loses none of the text.
-    Writes a Parquet table with the exact position of each passage and, last, manifest.json. Options not listed here are
-    passed to Beam unchanged.
+    Splits the running text of every page into passages of consecutive whole sentences. No text is lost. Writes a
+    Parquet table with the exact position of each passage and, last, manifest.json. Options not listed here are passed
+    to Beam unchanged.
 
     Examples:
         kbsource passages releases/enwiki-20261001 --output passages/enwiki-20261001
@@ -72,9 +72,10 @@ def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions
 def vectors(options: Annotated[VectorsOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
     """Encode passages as vectors for dense retrieval.
 
-    Encodes the title and text of every passage with a sentence encoder, for kbsource search --system dense. The vectors
-    are in the order of the passages. manifest.json is written last and identifies the encoder by the hashes of its
-    files. The model runs through RunInference on every runner. Options not listed here are passed to Beam unchanged.
+    Encodes the title and text of every passage with a sentence encoder. kbsource search --system dense uses the
+    vectors, which are in the order of the passages. manifest.json is written last and identifies the encoder by the
+    hashes of its files. The model runs through RunInference on every runner. Options not listed here are passed to Beam
+    unchanged.
 
     Examples:
         kbsource vectors passages/enwiki-20261001 --model models/bge-small-en-v1.5 \\
@@ -106,9 +107,9 @@ def vectors(options: Annotated[VectorsOptions, FLAT], *, run: Run = RunOptions()
 def entity_linking(options: Annotated[EntityLinkingOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
     """Make entity-linking data and an alias table from links.
 
-    Samples the links in paragraphs and list items as records in the format of KILT's BLINK data; train and dev come
-    from different pages. Counts the pages that every mention links to, and writes the counts as an alias table for
-    kbsource link. manifest.json is written last. Options not listed here are passed to Beam unchanged.
+    Samples the links in paragraphs and list items as records in the format of KILT's BLINK data. train and dev come
+    from different pages. For every mention, counts how often it links to each page, and writes the counts as an alias
+    table for kbsource link. manifest.json is written last. Options not listed here are passed to Beam unchanged.
 
     Examples:
         kbsource entity-linking releases/enwiki-20261001 --output linking/enwiki-20261001
@@ -122,12 +123,12 @@ def entity_linking(options: Annotated[EntityLinkingOptions, FLAT], *, run: Run =
     rows: list[Row] = [("pages", counts["pages"])]
     if options.exclude is not None:
         rows.append(("  excluded", counts["excluded_pages"]))
-        rows.append(("  lines of the list that name none", counts["exclusion"]["unmatched"]))
+        rows.append(("  lines of the list that name no page", counts["exclusion"]["unmatched"]))
     rows.append(("links", counts["links"]))
     rows += [(f"  skipped: {reason}", n_links) for reason, n_links in counts["skipped"].items() if n_links]
-    rows.append(("  that say what another says", counts["duplicates"]))
+    rows.append(("  duplicates", counts["duplicates"]))
     for split, wanted in (("train", options.train), ("dev", options.dev)):
-        fewer = f" of {wanted:,} wanted: the pages of {split} have no more" if counts[split] < wanted else ""
+        fewer = f" of {wanted:,} requested: the pages of {split} have no more" if counts[split] < wanted else ""
         rows.append((split, f"{counts[split]:,}{fewer}"))
     rows += [
         ("mentions", counts["mentions"]),
@@ -139,7 +140,7 @@ def entity_linking(options: Annotated[EntityLinkingOptions, FLAT], *, run: Run =
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSizes:
-    """The number of questions of each subset in development and test together."""
+    """Number of questions of each subset, in development and test together."""
 
     simple: Annotated[AtLeast0, Parameter("--pool-simple")] = POOL_SIZES[SIMPLE]
     """Number of wikidata_simple questions in development and test together."""
@@ -165,10 +166,10 @@ def qampari(
 ) -> Summary:
     """Make questions with many answers from Wikidata and list pages.
 
-    Derives queries from Wikidata and from the tables of list pages, searches the pages for sentences that state each
-    answer, and has an NLI model judge these sentences. Writes questions in QAMPARI's format, and every query that was
-    considered with its outcome. With --model none, the proof is the first sentence on the page of one entity that names
-    the other. Options not listed here are passed to Beam unchanged.
+    Derives queries from Wikidata and from the tables of list pages. Searches the pages for sentences that state each
+    answer, and has an NLI model judge these sentences. Writes questions in QAMPARI's format, and every considered query
+    with its outcome. With --model none, a proof links two entities by name: it is the first sentence on the page of one
+    entity that names the other. Options not listed here are passed to Beam unchanged.
 
     Examples:
         kbsource qampari releases/enwiki-20261001 releases/wikidata-20261001 \\
@@ -186,47 +187,50 @@ def qampari(
         odd = [name for field in fields(none) if getattr(model, name := field.name) != getattr(none, name)]
         flags = [flag_of(name, hints[name]) for name in odd] + ([] if is_usual else ["--least-entailment"])
         for flag in flags:
-            raise SetupError(f"{flag} is for a model, and --model none judges nothing.")
+            raise SetupError(f"{flag} needs a model, and --model none uses none; leave one of the two out.")
         options = replace(options, model=None)
     elif is_usual and os.path.basename(os.path.normpath(model.model)).partition("@")[0] != os.path.basename(
         DEFAULT_MODEL
     ):
         sys.stderr.write(
-            f"kbsource qampari: warning: --model {model.model} is used with the threshold of "
-            f"{os.path.basename(DEFAULT_MODEL)}, {LEAST_ENTAILMENT}; choose its own with --least-entailment.\n"
+            f"kbsource qampari: warning: --model {model.model} is used with {LEAST_ENTAILMENT}, the threshold chosen "
+            f"for {os.path.basename(DEFAULT_MODEL)}. Set one for your model with --least-entailment.\n"
         )
     if not options.has_tables:
         of_tables = {"--key-columns": options.key_columns, "--redirect-aliases": options.redirect_aliases}
         for flag in (flag for flag, value in of_tables.items() if value):
-            raise SetupError(f"{flag} is for questions about tables, and --no-tables makes none.")
+            raise SetupError(
+                f"{flag} is for questions about tables, and --no-tables makes no such questions; leave "
+                f"one of the two out."
+            )
     options = replace(options, sizes=replace(options.sizes, pool=pool.by_subset()))
     return qampari_summary(make_qampari(options, flags=run.flags(), progress=Progress()))
 
 
 def qampari_summary(made: MadeRelease[ListingManifest]) -> Summary:
-    """Returns the summary of a QAMPARI release: how many queries passed each step, and which questions were drawn."""
+    """Returns the summary of a QAMPARI release: how many queries passed each step, and how many were drawn."""
     report = made.report
     is_judged = made.manifest.facts["model"] is not None
     parts = [funnel_text(report, is_judged=is_judged), _drawn_text(report["questions"]), *_why_empty(report)]
     given_up = sum(made.manifest.facts["counts"]["given_up"].values())
-    return made_summary(made, [("searches given up", given_up)], text="\n\n".join(parts), **report)
+    return made_summary(made, [("searches that took too long", given_up)], text="\n\n".join(parts), **report)
 
 
 def _why_empty(report: Mapping[str, Any]) -> list[str]:
-    """Explains why there is no question; returns nothing if there are questions."""
+    """Explains why there is no question; returns an empty string if there are questions."""
     funnel = report["funnel"].values()
     if any(counts.get("kept", 0) for counts in funnel):
         return []
     if any(counts.get("queries", 0) for counts in funnel):
-        return ["No query became a question: the table queries/ has each of them, and its outcome."]
+        return ["No query became a question. The table queries/ gives the outcome of each query."]
     return [
-        "No query was found, so there is no question: nothing has enough subjects in Wikidata, and no list page has a "
-        "usable table. Are both releases whole, and of the same wiki?"
+        "No query was found, so there are no questions: no property or value in Wikidata has enough subjects, and no "
+        "list page has a usable table. Check that both releases are complete and belong to the same wiki."
     ]
 
 
 def funnel_text(report: Mapping[str, Any], *, is_judged: bool) -> str:
-    """Formats how many queries and answers of each subset passed each step. Without a model, no proof was judged."""
+    """Formats how many queries and answers of each subset passed each step. Without a model, proofs are not judged."""
     proved = "validated" if is_judged else "unjudged"
     head = ("subset", "queries", "answers", "with page", "found", proved, "kept")
     names = ("queries", "answers", "answers_with_page", "answers_aligned", "answers_validated", "kept")
@@ -236,14 +240,16 @@ def funnel_text(report: Mapping[str, Any], *, is_judged: bool) -> str:
         counts = report["funnel"].get(subset, {})
         cells = [f"{counts.get(name, 0):,}" for name in names]
         if subset == INTERSECTION:
-            cells[names.index("answers_with_page")] = "-"  # not looked up: the answers are validated already
+            cells[names.index("answers_with_page")] = (
+                "-"  # These answers are validated already, so no proof is searched for.
+            )
         rows.append((subset, *cells))
         others = [
             f"{count:,} {name}"
             for name, count in sorted(counts.items())
             if name not in ("queries", "answers", "kept") and not name.startswith("answers_")
         ]
-        gone += [f"{subset}, not kept: {', '.join(others)}"] if others else []
+        gone += [f"{subset}, dropped: {', '.join(others)}"] if others else []
     return "\n".join([table_text(rows, right=range(1, len(head))), *gone])
 
 
@@ -260,9 +266,9 @@ def _drawn_text(questions: Mapping[str, Any]) -> str:
 def amber(options: Annotated[AmberJobOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
     """Make sets of entities that share a name, with queries about each.
 
-    Finds names that several Wikidata entities share, properties that only one of these entities has, and values that
-    the entity's page mentions. Writes AmbER sets (questions, slots and claims about each entity), and every name that
-    was considered with its outcome. Options not listed here are passed to Beam unchanged.
+    Finds names that several Wikidata entities share. For each of these entities, finds properties that no other entity
+    of the name has and values that the entity's page mentions. Writes AmbER sets (questions, slots and claims about
+    each entity), and every considered name with its outcome. Options not listed here are passed to Beam unchanged.
 
     Examples:
         kbsource amber releases/enwiki-20261001 releases/wikidata-20261001 releases/views-202610 \\
@@ -279,7 +285,7 @@ def amber(options: Annotated[AmberJobOptions, FLAT], *, run: Run = RunOptions())
 
 
 def _collection_rows(report: Mapping[str, Any]) -> Iterable[Row]:
-    """Prints the outcomes of a collection's names, and its statistics beside the paper's."""
+    """Prints the outcomes of a collection's names, and its statistics next to those of the paper."""
     yield from ((f"names: {outcome}", n) for outcome, n in report["names"].items() if n)
     for name, statistic in report["statistics"].items():
         if name != "shares":
@@ -290,10 +296,10 @@ def _collection_rows(report: Mapping[str, Any]) -> Iterable[Row]:
 def age(options: Annotated[AgeOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
     """Measure how much of a benchmark's evidence survives in each release.
 
-    Searches several releases of a wiki for every piece of evidence in datasets of KILT's format. Reports how much of it
-    each release still contains, which pieces were lost, when and why, and the half-life of the evidence. A page that is
-    the same in two releases is searched once. kbsource build --as-of makes releases of several dates from one history
-    dump. Options not listed here are passed to Beam unchanged.
+    Searches several releases of a wiki for every piece of evidence in datasets of KILT's format. Reports how much
+    evidence each release still contains, which pieces were lost, when and why, and the half-life of the evidence. A
+    page that is the same in two releases is searched only once. To make releases of several dates from one history
+    dump, use kbsource build --as-of. Options not listed here are passed to Beam unchanged.
 
     Examples:
         kbsource age releases/enwiki-20190801 releases/enwiki-20230801 releases/enwiki-20261001 \\
@@ -331,7 +337,7 @@ def age(options: Annotated[AgeOptions, FLAT], *, run: Run = RunOptions()) -> Sum
 def facts(options: Annotated[FactsOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
     """Make questions whose answers changed between two dates, with proofs.
 
-    Compares the statements about the subjects of pages in two releases of Wikidata. Searches the older release of pages
+    Compares the statements of two releases of Wikidata about the subjects of pages. Searches the older release of pages
     for the old answers, and the newer one for the new answers. Writes every fact with its outcome, a question, and an
     old and a new proof with BLEU and, with --model, entailment. Also writes the questions in KILT's format. Options not
     listed here are passed to Beam unchanged.

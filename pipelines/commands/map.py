@@ -1,6 +1,6 @@
 """``kbsource map``: converts a dataset to KILT records with evidence in a release. Each dataset is a subcommand.
 
-The configuration of ``kbsource map all`` lists datasets, their files, and how each is aligned::
+The configuration of ``kbsource map all`` lists datasets, their files, and the options for aligning each::
 
     options: {threshold: 0.5}               # for every dataset
     datasets:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 LABELS = Parameter(
-    help="Answers by id for a test file without answers; a file with the answers is written too.",
+    help="File of answers by id, for a test file without answers. A file with these answers is also written.",
     metavar="FILE",
     validator=path_like,
 )
@@ -50,7 +50,7 @@ _SPLIT_WORDS: dict[str, Split] = {**SPLIT_WORDS, "training": "train"}
 _WORD = re.compile(r"[a-z]+")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _OF_THE_COMMAND = frozenset(("kb", "output", "split", "worker-memory", "scratch", "runner", "workers", "dry-run"))
-"""Options that a configuration cannot contain."""
+"""Options that are not allowed in a configuration."""
 _DESCRIPTION = """\
 Finds the evidence of a dataset in the pages of a release, and writes the dataset as KILT records. Also writes tables of
 all alignments and all misses, the counts and, last, manifest.json. Options not listed here are passed to Beam
@@ -88,7 +88,7 @@ def _command_of(dataset: str) -> Callable[..., Summary]:
     ) -> Summary:
         for flag in run.beam_args:
             if owners := takers().get(flag.partition("=")[0]):
-                raise SetupError(f"{flag} is for {', '.join(owners)}, not for {dataset}; leave it out.")
+                raise SetupError(f"{flag} works only for {', '.join(owners)}, not for {dataset}; leave it out.")
         return _align(
             dataset_options(dataset, options, references=references, labels=labels, source=source), flags=run.flags()
         )
@@ -109,7 +109,7 @@ def _command_of(dataset: str) -> Callable[..., Summary]:
 
 @cache
 def takers() -> Mapping[str, Sequence[str]]:
-    """Returns, for each flag that not all datasets accept, the datasets that accept it."""
+    """Returns the datasets that accept each flag, for flags that not all datasets accept."""
     found: dict[str, list[str]] = {}
     common = set(_arguments("jsonl"))
     for dataset in all_sources():
@@ -136,7 +136,7 @@ def dataset_options(dataset: str, options: AlignOptions, **own: Any) -> MapOptio
 
 
 def split_of(paths: Sequence[str]) -> Split:
-    """Returns the split to use if none is given: the split that the file names contain, else dev.
+    """Returns the split to use if none is given: the split in the file names, or dev if they contain none.
 
     >>> split_of(["fever/shared_task_dev.jsonl"]), split_of(["a/hotpot_train_v1.1.json"]), split_of(["qa", "mine.tsv"])
     ('dev', 'train', 'dev')
@@ -168,8 +168,8 @@ def _align(options: MapOptions, *, flags: Sequence[str]) -> Summary:
     summary = made_summary(made, [], text=report_text(made.report), **made.report)
     if not made.report["counts"]["written"]:
         why = (
-            f"No record was written: {path} is empty. The counts above say why; the table misses has every piece of "
-            "evidence that was not found, with the reason."
+            f"No record was written: {path} is empty. The counts above show why. The table misses lists every piece "
+            f"of evidence that was not found, with the reason."
         )
         return replace(summary, title=why)
     check = command_line("validate-kilt", options.kb, path)
@@ -189,9 +189,9 @@ def align_all(
 ) -> Summary:
     """Align every dataset and split in a configuration.
 
-    A dataset that fails does not stop the others; run the same command again to align what is missing. The keys of the
-    configuration are options of the command line, for all datasets, for one dataset, or for one split: docs/manual.md
-    shows an example.
+    If a dataset fails, the others are still aligned. Run the same command again to align the missing ones. The keys of
+    the configuration are options of the command line, for all datasets, for one dataset, or for one split; see
+    docs/manual.md for an example.
 
     Args:
         kb: folder of the release.
@@ -216,10 +216,10 @@ def align_all(
         for planned_run in read_alignments(config, kb, output)
     ]
     made = map_all(planned, kb=kb, output=output, flags=run.flags(), progress=Progress())
-    kept = f", {len(made.kept)} of them done before" if made.kept else ""
+    kept = f", {len(made.kept)} of them in an earlier run" if made.kept else ""
     rows = [("alignments", f"{len(made.report['datasets'])}{kept}")]
     summary = made_summary(made, rows, text=overview_text(made.report), kept=made.kept, **made.report)
-    return replace(summary, title=f"They are in {output}, each in a folder of its own.")
+    return replace(summary, title=f"Each alignment has its own folder in {output}.")
 
 
 def read_alignments(path: str, kb: str, output: str) -> list[Planned]:
@@ -241,14 +241,14 @@ class _Config(ConfigFile):
         root = self.root
         top = self.items(root, "the configuration", allowed=("options", "datasets"))
         if "datasets" not in top:
-            self.fail(root, "there is no 'datasets'")
+            self.fail(root, "the key 'datasets' is missing")
         common = self.items(top["options"].value, "options", allowed=_keys("jsonl")) if "options" in top else {}
         datasets = self.items(top["datasets"].value, "datasets")
         if not datasets:
-            self.fail(top["datasets"].key, "'datasets' names none")
+            self.fail(top["datasets"].key, "'datasets' is empty; name a dataset")
         for name, item in datasets.items():
             if not _NAME.fullmatch(name):
-                self.fail(item.key, f"{name!r} cannot name a folder; use letters, digits, '.', '-' and '_'")
+                self.fail(item.key, f"{name!r} cannot be the name of a folder; use letters, digits, '.', '-' and '_'")
             yield from self._splits(name, item, common)
 
     def _splits(self, name: str, item: ConfigItem, common: Items) -> Iterator[Planned]:
@@ -258,7 +258,8 @@ class _Config(ConfigFile):
         if dataset not in all_sources():
             self.fail(
                 item.key,
-                f"no dataset {dataset!r}.{nearest(dataset, all_sources())} Choose one of: {', '.join(all_sources())}",
+                f"there is no dataset {dataset!r}.{nearest(dataset, all_sources())} Choose one of: "
+                f"{', '.join(all_sources())}",
             )
         self._check_keys(own, f"dataset {name!r}", dataset, also=("dataset", "splits"))
         if "splits" not in own:
@@ -293,11 +294,16 @@ class _Config(ConfigFile):
         for key, item in items.items():
             if key not in allowed:
                 if owners := takers().get(f"--{key}"):
-                    self.fail(item.key, f"{what}: {key!r} is for {', '.join(owners)}, not for {dataset}")
-                self.fail(item.key, f"{what}: no {key!r}.{nearest(key, allowed)} Allowed are {', '.join(allowed)}")
+                    self.fail(
+                        item.key, f"{what}: {key!r} works only for {', '.join(owners)}, not for {dataset}; leave it out"
+                    )
+                self.fail(
+                    item.key,
+                    f"{what}: there is no option {key!r}.{nearest(key, allowed)} Allowed options: {', '.join(allowed)}",
+                )
 
 
 def _keys(dataset: str) -> dict[str, Argument]:
-    """Returns the options that a configuration may contain for a dataset."""
+    """Returns the options that a configuration may set for a dataset."""
     options = {name.removeprefix("--"): argument for name, argument in _arguments(dataset).items()}
     return {key: option for key, option in options.items() if key not in _OF_THE_COMMAND}

@@ -1,4 +1,4 @@
-"""``kbsource sql``: queries of release tables, in the inspector's sandbox."""
+"""``kbsource sql``: queries the tables of a release, in the inspector's sandbox."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ENDINGS: Mapping[str, Format] = {
 _LIMIT = 40
 _CELL_CHARS = 100
 _PROCESS_MB = 900
-"""Memory that the process uses in addition to what DuckDB counts."""
+"""Memory that the process uses in addition to the memory that DuckDB counts."""
 _MOST_CHARS = 20_000
 
 
@@ -60,11 +60,11 @@ def sql(
 ) -> Summary:
     """Query the tables of a release in SQL.
 
-    Runs one DuckDB query over the tables of a release of any kind, which are views under their names. Macros answer
-    common questions: kb_text(), kb_links(), kb_infobox_values() and others. Without QUERY, the query is read from the
-    standard input if that is a pipe or a file. If there is no query, prints the tables, columns and macros, and some
-    queries to start from. A query can only read: it is checked, and runs in a process that opens no other files. Rows
-    have no order unless the query has an ORDER BY.
+    Runs one DuckDB query over the tables of a release of any kind. Each table is a view with the table's name. Macros
+    answer common questions: kb_text(), kb_links(), kb_infobox_values() and others. Without QUERY, the query is read
+    from the standard input if that is a pipe or a file. If there is no query, prints the tables, columns and macros,
+    and some queries to start from. A query can only read: it is checked, and runs in a process that opens no other
+    files. Without ORDER BY, the order of the rows is not defined.
 
     Args:
         release: folder of a release of any kind.
@@ -72,10 +72,11 @@ def sql(
         format: table (for reading), csv, json (one array), jsonl or parquet; by default chosen by the extension of
             --output, else table. Nested values are JSON in a table and in CSV.
         output: file; appears when it is complete. - writes to the standard output, except for Parquet.
-        limit: maximum number of rows to print in a table, 40 by default; a line reports how many more there are. Other
-            formats contain all rows.
+        limit: maximum number of rows to print in a table, 40 by default. The last line gives the number of further
+            rows. Other formats contain all rows.
         memory: maximum memory of the query; data beyond it is written to disk.
-        with_: another release, whose tables and macros are called NAME.pages and NAME.kb_text(). May be repeated.
+        with_: another release to query, as NAME=FOLDER. Its tables and macros are called NAME.pages and NAME.kb_text().
+            May be repeated.
 
     Examples:
         kbsource sql releases/enwiki-20261001
@@ -88,7 +89,9 @@ def sql(
     is_piped = output in ("-", "/dev/stdout")
     form = _form(format, "" if is_piped else output)
     if limit is not None and form != "table":
-        raise SetupError(f"--limit is for tables, and {form} has all rows; write limit {limit} into the query.")
+        raise SetupError(
+            f"--limit works only for tables; {form} contains all rows. Write limit {limit} into the query instead."
+        )
     text = _read_query() if query is None else query
     queried = _opened(release, with_)
     if not text.strip():
@@ -107,14 +110,17 @@ def _form(given: Format | None, output: str) -> Format:
     if given == "parquet" and not output:
         raise SetupError("--format parquet needs a file; name it with --output.")
     if given is None and output and said is None and ending != "txt":
-        raise SetupError(f"--output {output}: its name does not end in .csv, .json, .jsonl or .parquet; give --format.")
+        raise SetupError(
+            f"--output {output}: the name does not end in .csv, .json, .jsonl or .parquet, so the format "
+            f"is unknown; give --format."
+        )
     if given is not None and said is not None and said != given:
-        raise SetupError(f"--output {output} does not end as a file of {given} does; rename it, or leave out --format.")
+        raise SetupError(f"--output {output} does not have the extension of {given}; rename it, or leave out --format.")
     return given or said or "table"
 
 
 def _read_query() -> str:
-    """Reads the query from the standard input; returns nothing if that is a terminal or closed."""
+    """Reads the query from the standard input; returns an empty string if that is a terminal or closed."""
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return ""
     text = sys.stdin.read(_MOST_CHARS + 1)
@@ -133,7 +139,7 @@ def _opened(release: str, further: Sequence[str]) -> list[_Queried]:
     for value in further:
         name, _, path = value.partition("=")
         if name in ("main", "temp", "system", "information_schema", "pg_catalog") or name in (own for own, _ in pairs):
-            raise SetupError(f"--with {value}: the name {name} is taken; choose another one.")
+            raise SetupError(f"--with {value}: the name {name} is already in use; choose another name.")
         pairs.append((name, release_named(None, [_token(path)])))
     found = []
     for name, path in pairs:
@@ -200,12 +206,12 @@ def _check(answer: Answer, query: str, memory_mb: int) -> None:
     if (fault := answer.fault) is None:
         return
     if "took too much memory" in fault or fault.startswith("Out of Memory"):
-        raise SetupError(f"the query needs more than {memory_mb:,} MB; give more with --memory, or ask for less.")
+        raise SetupError(f"the query needs more than {memory_mb:,} MB; allow more with --memory, or query less data.")
     remedy = ""
     if fault.startswith(("Catalog Error", "Binder Error")):
         remedy = "; without a query, kbsource sql lists tables, columns and macros"
     elif fault.startswith("Conversion Error"):
-        remedy = "; try_cast gives null instead"
+        remedy = "; try_cast returns null instead of failing"
     raise SetupError(f"the query failed: {fault_line(fault, query)}{remedy}.")
 
 
@@ -225,7 +231,8 @@ def _table(answer: Answer, query: str, output: str, *, is_piped: bool) -> Summar
     lines = table_text([answer.columns, *([cell(value) for value in row] for row in answer.rows)], right=numbers)
     n_more = answer.n_rows - len(answer.rows)
     rest = (
-        f"\n\n{n_more:,} more {'row' if n_more == 1 else 'rows'}: raise --limit, or write all to a file with --output."
+        f"\n\n{n_more:,} more {'row' if n_more == 1 else 'rows'}; raise --limit, or write all rows to a file with "
+        f"--output."
     )
     text = lines + (rest if n_more else "" if answer.rows else "\n\n0 rows")
     values = {"columns": answer.columns, "rows": answer.rows, "n_rows": answer.n_rows}
@@ -239,7 +246,7 @@ def _table(answer: Answer, query: str, output: str, *, is_piped: bool) -> Summar
 
 
 def _schema(release: str, queried: Sequence[_Queried]) -> Summary:
-    """Describes what can be queried: tables and columns with their meanings, macros, and queries to start from."""
+    """Describes what can be queried: tables and columns with their meanings, macros, and example queries."""
     from kbsource.release.macros import macros_of, sample_queries
 
     parts, values = [], []

@@ -1,4 +1,4 @@
-"""Commands for human judgements: QAMPARI tasks, campaigns and AmbER's user study; also QAMPARI with passages."""
+"""Commands for human judgements (QAMPARI tasks, campaigns and AmbER's user study), and for QAMPARI with passages."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ tasks_app = App(
 campaign_app = App(
     name="campaign",
     help="Collect human judgements on whether passages answer questions.\n\nExports tasks with the passages that "
-    "several systems found for the questions of a KILT file, and imports the judgements. kbsource map nq or eli5 with "
-    "--campaign then turns them into provenance.",
+    "several systems found for the questions of a KILT file, and imports the judgements. To turn the judgements into "
+    "provenance, run kbsource map nq or eli5 with --campaign.",
 )
 
 
@@ -58,19 +58,19 @@ def qampari_contexts(
 ) -> Summary:
     """Attach passages to the questions of QAMPARI.
 
-    Writes, for each question, the passages that contain its proofs and, from a retriever's results, hard negatives and
+    Writes the passages that contain the proofs of each question and, from a retriever's results, hard negatives and
     ranked passages. The files have the formats of DPR and of Fusion-in-Decoder. Proofs that no passage contains are
     listed with the reason. Ranked lines and published questions that cannot be used are reported on the standard error
     with file, line and reason, and the exit code is 1.
 
     Args:
-        release: folder of a QAMPARI release, or of the published files of QAMPARI.
-        passages: passages of the release of pages that it was made from.
+        release: folder of a QAMPARI release, or of QAMPARI's published files.
+        passages: passages of the release of pages from which the QAMPARI release was made.
         output: empty folder.
         retrieved: results of a retriever, as for kbsource evaluate: qid and ctxs, a list of passages with id, title,
-            text and score, best first. Several files may be given. Without them, there are no hard negatives and no
-            ranked passages.
-        kb: only for published files: the release of pages that the passages are from; the proofs are searched for in
+            text and score, best first. Several files may be given. Without them, hard negatives and ranked passages are
+            not written.
+        kb: release of pages that the passages were cut from, only for published files. The proofs are searched for in
             its pages.
 
     Examples:
@@ -102,7 +102,7 @@ def qampari_contexts(
         "  in a passage": proofs["placed"],
         **{f"  not: {reason}": count for reason, count in proofs["unplaced"].items()},
         "hard negatives": report["hard_negatives"],
-        "questions with fewer than positives": questions["fewer_negatives_than_positives"],
+        "questions with fewer hard negatives than positives": questions["fewer_negatives_than_positives"],
         "questions without ranked passages": questions["without_retrieved"],
         "lines rejected": sum(report["rejected"].values()),
     }
@@ -121,7 +121,8 @@ def export_tasks(
 ) -> Summary:
     """Export the tasks of a release.
 
-    Exports answers of dev and test questions to judge, with wrong answers among them, and questions to rephrase.
+    Exports answers of dev and test questions that people judge, with some wrong answers among them, and questions that
+    people rephrase.
 
     Args:
         release: folder of a QAMPARI release.
@@ -155,17 +156,18 @@ def apply_verdicts(
 ) -> Summary:
     """Make a new release from verdicts and paraphrases.
 
-    The new release has no answers that were judged wrong, and uses the paraphrases. Questions with too few remaining
+    The new release omits answers that were judged wrong, and uses the paraphrases. Questions with too few remaining
     answers are replaced.
 
     Args:
         release: folder of a QAMPARI release.
         tasks: folder that kbsource qampari-tasks export wrote.
         output: empty folder for the new release.
-        verdicts: task_id, verdict (correct, incorrect) and worker; JSON Lines, CSV or an export of Label Studio. List
-            the verdicts of a second look after the first ones.
-        paraphrases: qid, paraphrase and optionally worker, one object a line.
-        paraphrase_verdicts: qid and verdict for paraphrases that were checked; incorrect paraphrases are not used.
+        verdicts: file with task_id, verdict (correct, incorrect) and worker: JSON Lines, CSV or an export of Label
+            Studio. List the verdicts of a second look after the first ones.
+        paraphrases: file with qid, paraphrase and optionally worker: JSON Lines.
+        paraphrase_verdicts: file with qid and verdict, for paraphrases that were checked. Incorrect paraphrases are not
+            used.
         least_answers: minimum number of answers of a question.
 
     Examples:
@@ -226,9 +228,10 @@ def ask_again(
 ) -> Summary:
     """Export tasks for a second look.
 
-    Exports tasks again: all answers judged incorrect, 5 % of those judged correct, answers without a valid verdict, and
-    half of each person's paraphrases, to be checked. Pass the results to kbsource qampari-tasks apply, together with
-    the tasks of export: --verdicts with the first and the second verdicts, and --paraphrase-verdicts.
+    Exports tasks to judge or check again: all answers judged incorrect, 5 % of those judged correct, answers without a
+    valid verdict, and half of each person's paraphrases. Then call kbsource qampari-tasks apply with the tasks of
+    export, with the first and the second verdicts as --verdicts, and with the checks of paraphrases as
+    --paraphrase-verdicts.
 
     Args:
         release: folder of a QAMPARI release.
@@ -263,7 +266,7 @@ def extend(
 ) -> Summary:
     """Export tasks to find further answers, for an ExtendedSet.
 
-    Draws questions of the test set. People look for answers that these questions do not have yet.
+    Draws questions of the test set. In each task, people look for answers that the question does not have yet.
 
     Args:
         release: folder of a QAMPARI release.
@@ -281,13 +284,14 @@ def extend(
 def extended(tasks: FolderPath, answers: Files, /, *, output: NewFile) -> Summary:
     """Make an ExtendedSet from the answers that people added.
 
-    Prints how many answers were added to each question: the share of questions without any, and the mean, median and
-    maximum. Pass the file to kbsource evaluate qampari with --extended.
+    Prints the share of questions without added answers, and the mean, median and maximum number of added answers. Pass
+    the file to kbsource evaluate qampari with --extended.
 
     Args:
         tasks: folder that kbsource qampari-tasks extend wrote.
-        answers: qid, answer_text, found_in_url, proof_text and worker, one line for each answer: JSON Lines or CSV.
-        output: file for the further answers, JSON Lines.
+        answers: file with qid, answer_text, found_in_url, proof_text and worker, one line for each answer: JSON Lines
+            or CSV.
+        output: JSON Lines file for the further answers.
 
     Examples:
         kbsource qampari-tasks extended extend found.jsonl --output extended.jsonl
@@ -335,12 +339,12 @@ def filter_report(
 ) -> Summary:
     """Report what the NLI filter removes from a sample that people judged.
 
-    Has a model judge the proofs, and prints the shares of incorrect and of correct proofs that a threshold removes (in
-    the paper 70 % and 7.5 %), and the highest threshold that removes at most 7.5 % of the correct ones.
+    Has a model judge the same proofs. Prints the shares of incorrect and of correct proofs that a threshold removes (70
+    % and 7.5 % in the paper), and the highest threshold that removes at most 7.5 % of the correct proofs.
 
     Args:
         tasks: folder that kbsource qampari-tasks filter-sample wrote.
-        verdicts: task_id and verdict (correct, incorrect), as for apply.
+        verdicts: file with task_id and verdict (correct, incorrect), as for apply.
 
     Examples:
         kbsource qampari-tasks filter-report sample --verdicts verdicts.jsonl --model models/nli
@@ -365,13 +369,14 @@ def candidates(
 ) -> Summary:
     """Choose passages to judge from several runs.
 
-    Takes the best passages of each system in turn, each passage once, if it shares enough tokens with a gold answer.
+    Takes the best passages of each system in turn. A passage is taken once, and only if it shares enough tokens with a
+    gold answer.
 
     Args:
-        gold: the questions: a KILT file with answers.
-        runs: predictions of each system.
+        gold: KILT file of questions with answers.
+        runs: files of predictions, one for each system.
         output: file for the candidates.
-        kb: release with the texts of pages; needed if a run names only pages.
+        kb: release with the texts of pages; needed if a run names pages without passages.
 
     Examples:
         kbsource campaign candidates nq-dev-kilt.jsonl a.jsonl b.jsonl --output c.jsonl
@@ -395,14 +400,15 @@ def tasks(
 ) -> Summary:
     """Export tasks for an annotation tool.
 
-    Writes a task for each passage of each question, in an order that reveals nothing.
+    Writes a task for each passage of each question. The order of the tasks does not reveal the systems or the gold
+    passages.
 
     Args:
         candidates: file that kbsource campaign candidates wrote.
         output: empty folder for the tasks.
         form: jsonl: one JSON object per line; csv: one row per task, with empty columns for the judgement;
             label-studio: tasks to import into Label Studio, and its labelling interface.
-        annotations: number of people who should judge each passage; it is written to every task as n_annotations.
+        annotations: number of people who should judge each passage. Every task contains it as n_annotations.
 
     Examples:
         kbsource campaign tasks c.jsonl --form label-studio --output tasks
@@ -424,13 +430,14 @@ def study(
     form: TaskForm = "jsonl",
     options: Annotated[StudyOptions, FLAT] = StudyOptions(),
 ) -> Summary:
-    """Export tasks for AmbER's user study: which page is a query about?
+    """Export tasks for AmbER's user study, in which people choose the page that a query is about.
 
-    Draws queries, and writes a task for each: the question, its gold page, and the pages of two other entities of its
-    set. People choose a page and mark the answer in it. Pass the folder to kbsource campaign import and report.
+    Draws queries, and writes a task for each. A task has the question, its gold page, and the pages of two other
+    entities of its set. People choose a page and mark the answer in it. Pass the folder to kbsource campaign import and
+    report.
 
     Args:
-        sets: AmbER sets of questions or slots, amber_sets.jsonl.
+        sets: file of AmbER sets, amber_sets.jsonl, with questions or slots.
         kb: release that contains the pages.
         output: empty folder for the tasks.
         form: jsonl: one JSON object per line; csv: one row per task, with empty columns for the judgement;
@@ -459,8 +466,9 @@ def take_in(tasks: FolderPath, judgements: Files, /, *, output: FolderPath) -> S
 
     Args:
         tasks: folder that kbsource campaign tasks or study wrote.
-        judgements: passage_id, worker_id, label (yes, no, partial), highlight, free_text and other_passage: JSON Lines,
-            CSV, or an export of Label Studio. For a study: query_id, worker_id, label (1, 2, 3, none) and highlight.
+        judgements: file with passage_id, worker_id, label (yes, no, partial), highlight, free_text and other_passage:
+            JSON Lines, CSV, or an export of Label Studio. For a study: query_id, worker_id, label (1, 2, 3, none) and
+            highlight.
         output: empty folder for the judgements.
 
     Examples:
@@ -484,15 +492,15 @@ def take_in(tasks: FolderPath, judgements: Files, /, *, output: FolderPath) -> S
 def report(campaign: FolderPath, /, *, questions: NewFile | None = None, predictions: Files = ()) -> Summary:
     """Report the results of a campaign, and how far people agree.
 
-    Prints what two or more people accepted, Cohen's and Fleiss' kappa, and who accepted gold passages. Lists accepted
-    passages that resemble no answer and should be checked, and people who accepted no passage of a question without
-    supplying another passage or an explanation. For a study, prints document accuracy and exact match for people, and
-    for systems on the same pages.
+    Prints the number of passages that at least two people accepted, Cohen's and Fleiss' kappa, and how many people
+    accepted gold passages. Lists accepted passages that resemble no answer, which you should check. Lists people who
+    accepted no passage of a question and supplied neither another passage nor an explanation. For a study, prints
+    document accuracy and exact match for people, and for systems on the same pages.
 
     Args:
         campaign: folder that kbsource campaign import wrote.
-        questions: file for the outcome of every question, JSON Lines.
-        predictions: only for a study: predictions of a system, JSON Lines with id and output; may be given several
+        questions: JSON Lines file for the outcome of every question.
+        predictions: predictions of a system, only for a study: JSON Lines with id and output; may be given several
             times.
 
     Examples:
@@ -508,7 +516,7 @@ def report(campaign: FolderPath, /, *, questions: NewFile | None = None, predict
     if is_study(CAMPAIGN.read(campaign)):
         summary, fates = report_study(campaign, list(predictions), reject=faults.append)
     elif predictions:
-        raise SetupError(f"--predictions are scored over the pages of a study, which {campaign} is not; leave it out.")
+        raise SetupError(f"--predictions works only for a study, and {campaign} is not a study; leave it out.")
     else:
         summary, fates = report_campaign(campaign)
     if questions:

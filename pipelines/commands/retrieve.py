@@ -1,4 +1,4 @@
-"""Commands for retrieval and linking: search, rerankers, readers, the linker, runs, and data in other formats."""
+"""Commands for retrieval, entity linking and reading: search, rerank, read, link, and conversion to other formats."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def search(
     """Find passages or pages by words, mentions, vectors or a combination.
 
     Finds the best passages or pages for a query, or for every record of a file. bm25 ranks passages by their words,
-    dense by their vectors; passages with the same score are in the order of the corpus. tfidf ranks passages, or with
+    dense by their vectors. Passages with the same score are in the order of the corpus. tfidf ranks passages (or whole
+    pages, with --level page) by hashed unigrams and bigrams, as DrQA does. aliases ranks the pages that the mentions in
+    a query may refer to.
     --level page whole pages, by hashed unigrams and bigrams, as DrQA does. aliases ranks the pages that the mentions in
     a query may refer to.
 
@@ -72,9 +74,9 @@ def search(
     Args:
         passages: folder that kbsource passages wrote.
         query: the query.
-        system: bm25, tfidf, aliases, dense, oracle (the gold pages of KILT and AmbER), or several of them joined by +
-            (in this order) or by a comma (fused); append :rerank to rerank.
-        level: what to return: passages, or pages. For a page that aliases finds, passage returns its best passage.
+        system: bm25, tfidf, aliases, dense, oracle (the gold pages of KILT and AmbER), or a combination. + appends the
+            results of the next system; a comma merges rankings; :rerank at the end reranks.
+        level: rank passages, or pages. With passage, aliases returns the best passage of each page that it finds.
         queries: file of queries instead of QUERY: records in KILT's format, AmbER sets, or questions of QAMPARI, JSON
             Lines.
         output: file for the results of --queries; appears when it is complete.
@@ -98,9 +100,9 @@ def search(
     from mapping.retrieval.systems import open_system
 
     if (query is None) == (queries is None) or (queries is None) != (output is None):
-        raise SetupError("Give a QUERY, or --queries FILE with --output FILE.")
+        raise SetupError("Give a QUERY, or --queries FILE together with --output FILE.")
     if query is not None and not query.strip():
-        raise SetupError("The QUERY is empty.")
+        raise SetupError("QUERY is empty; write the words to search for.")
     if output is not None:
         _check_extension(output, form)
     note, with_texts = Progress().note, form != "trec"
@@ -112,7 +114,7 @@ def search(
                     f"{hit.score:8.3f}  {hit.document}  {hit.title}" + (f"\n          {hit.text}" if hit.text else "")
                     for hit in hits
                 )
-                or "Nothing is found.",
+                or "Nothing was found.",
                 values=[{name: getattr(hit, name) for name in ("score", "document", "title", "text")} for hit in hits],
                 next=command_line("search", passages, "--queries", "FILE", "--output", "PREDICTIONS"),
             )
@@ -125,8 +127,8 @@ def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) 
     """Rerank retrieved passages with a cross-encoder.
 
     Scores the first passages of every query with a cross-encoder, which reads the query with the title and text of the
-    passage, and sorts them by score. The other passages keep their order after them. A page is scored by the passage
-    that bm25 ranks highest. The model runs through RunInference on every runner. Run the same command again to resume a
+    passage, and sorts them by score. The other passages follow in their old order. The score of a page is that of its
+    best passage by bm25. The model runs through RunInference on every runner. Run the same command again to resume a
     run that was killed. Options not listed here are passed to Beam unchanged.
 
     Examples:
@@ -146,9 +148,10 @@ def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) 
 def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
     """Answer questions with a model, with or without passages.
 
-    Has a transformers model read each question with its passages, and writes predictions whose provenance is the
-    passages that were read. A seq2seq or causal model generates the answer greedily; for QAMPARI, it separates several
-    answers with #. A question-answering model marks the answer in a passage, and a classifier judges a claim.
+    Has a transformers model read each question with its passages, and writes its answers as predictions. The provenance
+    of an answer is the passages that the model read. A seq2seq or causal model generates the answer greedily; for
+    QAMPARI, it separates several answers with #. A question-answering model marks the answer in a passage, and a
+    classifier judges a claim.
 
     The model runs through RunInference on every runner, and the batches depend only on the questions. Run the same
     command again to resume a run that was killed. Questions that are too long for the model are reported, and the exit
@@ -178,9 +181,9 @@ def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> S
 def link(release: Release, text: Text, /, *, options: Annotated[LinkerOptions, FLAT] = LinkerOptions()) -> Summary:
     """Link the mentions in a text to pages, using only an alias table.
 
-    Finds the longest mentions in a text that the alias table of entity-linking data contains, as whole words, and links
-    each to the page that it refers to most often. Exit code 1 if the text has no such mention. For the records of a
-    file, use kbsource search --system aliases.
+    Finds mentions in a text and links each to the page that it most often refers to in the alias table. A mention is a
+    sequence of whole words; where mentions overlap, the longest one counts. The exit code is 1 if the text has no
+    mention from the table. For the records of a file, use kbsource search --system aliases.
 
     Args:
         release: folder that kbsource entity-linking wrote.
@@ -231,8 +234,8 @@ def beir(alignment: Release, passages: Release, /, *, output: FolderPath, level:
         alignment: folder that kbsource map wrote for one dataset.
         passages: passages of the same release.
         output: empty folder.
-        level: which passages are relevant: those that contain a part of the evidence (passage), or all passages of its
-            page (page).
+        level: which passages are relevant. passage: those that contain a part of the evidence; page: all passages of
+            its page.
 
     Examples:
         kbsource beir aligned/nq passages/enwiki-20261001 --output beir/nq
@@ -261,14 +264,14 @@ def training_data(
 
     Writes examples for training the retrievers and readers of KILT, QAMPARI and AmbER: questions with passages that
     contain evidence, passages that do not, and targets. The examples are written as a table, and as JSON Lines in the
-    format that each trainer reads. Questions without an example, and lines of a run that cannot be used, are rows of
-    the table rejected, with the reason.
+    format that each trainer reads. The table rejected lists questions without an example and lines of a run that cannot
+    be used, with the reason.
 
     Args:
         datasets: folders that kbsource map wrote, each for one dataset and split, or QAMPARI releases.
         passages: passages of the same release.
         output: empty folder.
-        retrieved: results of kbsource search for each dataset, in the same order; without them, --for seq2seq makes
+        retrieved: results of kbsource search for each dataset, in the same order. Without them, --for seq2seq makes
             closed-book examples.
 
     Examples:
@@ -296,12 +299,12 @@ def trec(file: File, /, *, output: NewFile, queries: File | None = None) -> Summ
     """Convert TREC runs to KILT predictions, and back.
 
     Writes a run as predictions for kbsource evaluate kilt, or predictions as a run for trec_eval, ranx or ir_measures.
-    Documents are passages, by their ids, or pages.
+    Documents are passages or pages, identified by their ids.
 
     Args:
         file: a run (query, Q0, document, rank, score, name), or predictions in KILT's format or with ctxs.
         output: file in the other format; appears when it is complete.
-        queries: only for a run: records as for kbsource search, whose inputs are copied into the predictions.
+        queries: records as for kbsource search, only for a run. Their inputs are copied into the predictions.
 
     Examples:
         kbsource trec run.trec --queries aligned/nq/nq-dev-kilt.jsonl --output predictions.jsonl
@@ -314,7 +317,7 @@ def trec(file: File, /, *, output: NewFile, queries: File | None = None) -> Summ
     _check_extension(output, None if is_run(file) else "trec")
     if not is_run(file):
         if queries is not None:
-            raise SetupError(f"--queries: {file} has predictions, which need no queries; leave it out.")
+            raise SetupError(f"--queries works only for a run, and {file} has predictions; leave it out.")
         return _converted(ranked, trec_lines, output, "")
     texts = {} if queries is None else {query.query_id: query.input for query in read_queries(queries)}
     evaluated = command_line("evaluate", "kilt", queries or "GOLD", output)
@@ -322,7 +325,7 @@ def trec(file: File, /, *, output: NewFile, queries: File | None = None) -> Summ
 
 
 def _check_extension(output: str, form: FoundForm | None) -> None:
-    """Checks that the extension of a file does not belong to another format than the one to be written."""
+    """Checks that the extension of a file does not belong to another format than the requested one."""
     if form == "trec":
         check_ending("--output", output, "runs of TREC", fitting=["trec", "text", "other"])
     else:
@@ -330,8 +333,9 @@ def _check_extension(output: str, form: FoundForm | None) -> None:
 
 
 def _evaluated(queries: str, output: str, form: FoundForm | None, *, role: str = "--retrieved") -> str:
-    """Returns the command that evaluates the answers to a file of queries. For QAMPARI, ``role`` is the option for the
-    answers. Returns nothing if the answers have the format of another benchmark."""
+    """Returns the command that evaluates the answers to a file of queries; an empty string if the answers have the
+    format of another benchmark. For QAMPARI, ``role`` is the option for the answers.
+    """
     from mapping.retrieval.queries import benchmark_of_file
 
     match benchmark_of_file(queries), form:

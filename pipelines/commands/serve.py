@@ -37,13 +37,13 @@ def inspect(
     """Browse releases in a web browser.
 
     Serves web pages on this machine that show releases of any kind: rendered pages with their incoming links and
-    losses; titles, completed as you type; and every table, row by row. The command never writes to a release, and the
-    pages load nothing from elsewhere.
+    losses, a search for titles that completes what you type, and every table, row by row. The command never writes to a
+    release, and the pages load nothing from elsewhere.
 
     Args:
         releases: folders of releases of any kind.
-        host: name or address to listen on, and the only host name that requests may use, besides this machine's names;
-            by default this machine only.
+        host: name or address to listen on; by default this machine only. Requests may use only this host name or the
+            names of this machine.
         port: port to listen on; by default 8765, or a free port if it is in use; 0 for a free port.
         open: open the page in this machine's browser.
 
@@ -77,17 +77,17 @@ def serve(
 
     Serves search, pages, sections, passages, links and citations as JSON on this machine. Search is also available in
     the formats of DSPy's ColBERTv2 client (/api/search) and Search-R1's retriever (/retrieve). Agents can use an MCP
-    server (/mcp). Every answer contains release, page, revision, element and character offsets, and /check reports
-    whether a quote is at the position given for it. The command never writes to a release. Requests are limited, and
-    nothing about them is stored.
+    server (/mcp). Every answer contains release, page, revision, element and character offsets. /check reports whether
+    a quote is at a given position. The command never writes to a release. Requests are limited, and nothing about them
+    is stored.
 
     Args:
         release: folder of a release of pages.
-        passages: passages of that release, to search in.
+        passages: passages of the release, which searches return.
         system: retrieval system for searches, as for kbsource search.
-        stdio: run only an MCP server over standard input and output, for an agent that starts it.
-        host: name or address to listen on, and the only host name that requests may use, besides this machine's names;
-            by default this machine only.
+        stdio: run only an MCP server over standard input and output, for an agent that starts this command.
+        host: name or address to listen on; by default this machine only. Requests may use only this host name or the
+            names of this machine.
         port: port to listen on; by default 8766, or a free port if it is in use; 0 for a free port.
 
     Examples:
@@ -104,7 +104,10 @@ def serve(
         if passages is not None:
             served.search_in(passages, stack.enter_context(open_system(passages, system, options)))
         elif system != "bm25" or options != SystemOptions():
-            raise SetupError("--passages is missing: the other options say how they are searched. Name the passages.")
+            raise SetupError(
+                "--passages is missing, and the other options are for searching passages. Give "
+                "--passages, or leave the others out."
+            )
         answering = Answering(served)
         tools = mcp_server(served, answering)
         if stdio:
@@ -115,7 +118,7 @@ def serve(
 
 
 def _run(app: Starlette, host: str, port: int | None, *, usual: int, open: bool = False) -> None:
-    """Serves an application until Ctrl-C, and prints its URL."""
+    """Serves an application until the user presses Ctrl-C, and prints its URL."""
     import uvicorn
 
     from mapping.inspector.connection import server_config
@@ -142,7 +145,7 @@ def _url(host: str, port: int) -> str:
 
 
 def _listen(host: str, port: int | None, usual: int) -> socket.socket:
-    """Opens a socket, on a free port if the usual port is in use and no port was requested.
+    """Opens a socket. Uses a free port if no port was requested and the usual port is in use.
 
     Raises:
         SetupError: listening there is not possible.
@@ -160,4 +163,6 @@ def _listen(host: str, port: int | None, usual: int) -> socket.socket:
             return listening
         except OSError as error:
             fault = error
-    raise SetupError(f"--host {host} --port {wanted[-1]}: {fault}; name another port, or leave it out.") from fault
+    raise SetupError(
+        f"--host {host} --port {wanted[-1]}: {fault}; choose another port, or leave --port out."
+    ) from fault

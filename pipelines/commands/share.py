@@ -47,7 +47,7 @@ def _part_names(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
     except SetupError as error:
         raise ValueError(str(error)) from error
     if not names:
-        raise ValueError(f"It has no name in it: give {', '.join(KINDS)}, or headings of sections.")
+        raise ValueError(f"It contains no name. Give {', '.join(KINDS)}, or headings of sections.")
     return names
 
 
@@ -76,7 +76,8 @@ def publish(
         Parameter(
             metavar="ID",
             choices=tuple(LICENCES),
-            help=f"Licence of the text, where it is not Wikipedia's or no manifest has its day: {', '.join(LICENCES)}.",
+            help=f"Licence of the text. Give it if the text is not Wikipedia's, or if no manifest contains the date "
+            f"of the dump: {', '.join(LICENCES)}.",
         ),
     ] = None,
     repo_id: Annotated[
@@ -87,15 +88,15 @@ def publish(
 ) -> Summary:
     """Prepare a release for upload to a dataset hub.
 
-    Makes a folder with the unchanged files of a release of any kind and with files that describe them: a dataset card,
-    croissant.json, LICENSE, ATTRIBUTION.md, CITATION.cff and prov.json. The release itself is not changed.
+    Makes a folder with the unchanged files of a release of any kind and with files that describe the release: a dataset
+    card, croissant.json, LICENSE, ATTRIBUTION.md, CITATION.cff and prov.json. The release itself is not changed.
 
     Args:
         release: folder of a release of any kind.
-        output: folder that is empty or does not exist yet.
+        output: new or empty folder.
         link: make hard links to the files of the release; fail if that is not possible.
         copy: copy the files; by default they are hard-linked if possible, else copied.
-        repo_id: repository on the hub where the release will be.
+        repo_id: name of the repository on the hub, for the links and commands in the dataset card.
         date: day of publication, like 2026-12-01.
 
     Examples:
@@ -131,9 +132,9 @@ def publish(
 def catalogue(folder: FolderPath, /) -> Summary:
     """List the releases in a folder, and what each was made from.
 
-    Lists every release in a folder and up to three folders below it, from the manifests: name, kind, rows, size, and
-    which of the other releases it was made from, by the hash of the manifest. If the environment variable
-    KBSOURCE_RELEASES is set to the folder, every command accepts these names.
+    Lists every release in a folder and up to three folder levels below it: name, kind, rows, size, and which of the
+    other releases it was made from. All of this comes from the manifests; a source is recognised by the hash of its
+    manifest. If the environment variable KBSOURCE_RELEASES is set to the folder, every command accepts these names.
 
     Args:
         folder: folder with releases of any kind.
@@ -146,7 +147,10 @@ def catalogue(folder: FolderPath, /) -> Summary:
 
     entries = list(entries_in(folder))
     if not entries:
-        raise SetupError(f"{folder}: no release in it, nor up to three folders below.")
+        raise SetupError(
+            f"{folder}: no release was found here or in up to three folder levels below; name the folder "
+            f"that contains your releases."
+        )
     paths = {entry.sha256: entry.path for entry in entries}
     rows: list[tuple[str, ...]] = [("folder", "name", "kind", "rows", "size", "made from")]
     values = []
@@ -180,26 +184,26 @@ def export(
     """Write the pages of a release as text, Markdown, HTML or JSON Lines.
 
     Writes whole pages, with formulas as TeX between dollar signs. In JSON Lines, each line is a page, a section, or a
-    chunk with a maximum number of tokens. It has id, url, title and text, as loaders of Wikipedia text expect; with
+    chunk with a maximum number of tokens. It has id, url, title and text, as loaders of Wikipedia text expect, and in
     Markdown also item, revision and time. The command needs little memory, whatever the size of the release.
 
     Args:
         release: folder of a release of pages.
         pages: titles, page ids, URLs or Wikidata items; by default all pages, in the order of the release.
         output: file; appears when it is complete, and is compressed if its name ends in .gz, .zst or .bz2. If the name
-            contains a *, writes one file for each file of pages in the release, with its number in place of the *. -
+            contains a *, one file is written for each file of pages in the release, with its number instead of the *. -
             writes to the standard output.
         format: by default chosen by the extension of --output (.txt, .md, .html, .jsonl), else text.
-        text: for text and JSON Lines. plain: paragraphs and headings, from the first sentence on (default for text).
-            body: also lists, indented lines and tables. markdown: also the title and infoboxes (default for JSON
-            Lines).
-        without: parts to leave out: infoboxes, tables, lists, headings, or sections by their headings in the wiki's
-            language, such as "references, see also, external links". Case does not matter. Subsections are left out
-            with their section. Put a heading that contains a comma in double quotes.
-        links: include links to the wiki, in HTML and in Markdown, including the Markdown of JSON Lines.
+        text: for text and JSON Lines: how much of a page is written. plain: paragraphs and headings, starting at the
+            first sentence (default for text). body: also lists, indented lines and tables. markdown: also the title and
+            infoboxes (default for JSON Lines).
+        without: parts to leave out: infoboxes, tables, lists, headings, or sections. Name sections by their headings in
+            the wiki's language, such as "references, see also, external links". Case does not matter. Subsections are
+            left out with their section. Put a heading that contains a comma in double quotes.
+        links: include links to other pages of the wiki, in HTML and in Markdown, including the Markdown of JSON Lines.
         by: what a line of JSON Lines contains.
-        max_tokens: split each line into chunks of at most N tokens (words and other signs), after a paragraph if
-            possible, else after a sentence.
+        max_tokens: split each line into chunks of at most N tokens (words and other signs). Chunks end after a
+            paragraph if possible, else after a sentence.
 
     Examples:
         kbsource export releases/enwiki-20261001 --text plain --output 'enwiki/part-*.jsonl.zst'
@@ -224,8 +228,8 @@ def export(
         sys.stderr.write(f"{said}\n")
     for name in (name for name, n in made.n_sections.items() if not n):
         sys.stderr.write(
-            f"kbsource export: warning: --without {shlex.quote(name)}: 0 sections left out; no page that was written "
-            f"has this heading.{nearest(name, KINDS)}\n"
+            f"kbsource export: warning: --without {shlex.quote(name)}: no section was left out, because no written "
+            f"page has this heading.{nearest(name, KINDS)}\n"
         )
     if is_piped:
         return Summary()
@@ -249,19 +253,19 @@ def export_kilt(
 ) -> Summary:
     """Write a release in the format of KILT's knowledge source.
 
-    Writes one JSON record a line, in the order of the release, with the fields of the KILT knowledge source.
-    wikidata_info has label, description and aliases if the release was built with --wikidata. mongoimport and the
-    datasets library load the file without changes.
+    Writes one JSON record per line, in the order of the release, with the fields of the KILT knowledge source. If the
+    release was built with --wikidata, wikidata_info has label, description and aliases. mongoimport and the datasets
+    library load the file without changes.
 
     Args:
         release: folder of a release of pages.
         output: JSON Lines file; appears when it is complete, and is compressed if its name ends in .gz, .zst or .bz2. -
             writes to the standard output.
-        form: kilt: the published records; hub: the rows of kilt_wikipedia, their copy on the Hugging Face hub, with a
-            value for everything that is absent.
-        unresolved_redirects: leave links to redirects without wikipedia_title and wikipedia_id, as in the published
+        form: kilt: the published records; hub: rows of kilt_wikipedia, their copy on the Hugging Face hub. These rows
+            have a value for every field, even if it is absent in the record.
+        unresolved_redirects: write links to redirects without wikipedia_title and wikipedia_id, as in the published
             records.
-        pre_dump: write history.pre_dump, which KILT's documentation describes and its published records lack.
+        pre_dump: write history.pre_dump. KILT's documentation describes this field, but the published records lack it.
 
     Examples:
         kbsource export-kilt releases/enwiki-20261001 --output kilt_knowledgesource.jsonl
@@ -290,7 +294,7 @@ def export_kilt(
             form=KiltForm(pre_dump, resolves_redirects=not unresolved_redirects, is_hub=form == "hub"),
             on_progress=lambda n_done: see(n_done, n_pages),
         )
-    called = "" if has_terms else " Items have only their ids; a release built with --wikidata has their names too."
+    called = "" if has_terms else " Items have only ids; to include their names, build the release with --wikidata."
     said = f"{counted(n_written, 'pages')} written to {'the standard output' if is_piped else output}.{called}"
     if is_piped:
         sys.stderr.write(f"{said}\n")

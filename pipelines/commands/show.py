@@ -33,8 +33,8 @@ _FIELDS = 12
 _MISSES = {
     "unknown": "the release has no such page",
     "loop": "its redirects run in a circle",
-    "missing_target": "it redirects to a page that the dump does not have",
-    "cross_namespace": "it redirects to a page outside of the articles",
+    "missing_target": "it redirects to a page that is not in the dump",
+    "cross_namespace": "it redirects to a page that is not an article",
     "not_released": "the article was rejected; see the table rejected/",
 }
 
@@ -53,18 +53,18 @@ def show(
     For a page, prints facts, the beginning of the text, the sections and the infoboxes. If the release has no such
     page, prints similar titles, and the exit code is 1.
 
-    For an alignment, prints the outcome of a record, by its id. For AmbER sets, prints a name. For a diff, prints the
-    outcome of a page. For any other kind of release, prints the rows of all tables and the lines of all JSON Lines
-    files with that id or name, such as an item (Q42) or a property of Wikidata, or a passage (12__0). kbsource info
-    lists what a release contains.
+    For an alignment, prints the outcome of the record with this id. For AmbER sets, prints the entities that share a
+    name. For a diff, prints the outcome of a page. For any other kind of release, prints the rows of all tables and the
+    lines of all JSON Lines files with this id or name, such as an item (Q42) or a property of Wikidata, or a passage
+    (12__0). kbsource info lists what a release contains.
 
     Args:
         release: folder of a release of any kind.
-        page: title (redirects are followed), page id, URL or Wikidata item; for an alignment the id of a record, for a
-            diff an old or new title or page id, for other kinds an id or a name in a table.
-        full: print the whole text instead of its beginning; for a diff, also what did not change.
-        old: for a diff: folder of the older release; with --new, prints the words that changed.
-        new: for a diff: folder of the newer release.
+        page: title (redirects are followed), page id, URL or Wikidata item. For an alignment: the id of a record. For a
+            diff: an old or new title or page id. For other kinds: an id or a name in a table.
+        full: print the whole text instead of its beginning; for a diff, also print unchanged text.
+        old: folder of the older release of a diff. With --new, the words that changed are printed.
+        new: folder of the newer release of a diff. With --old, the words that changed are printed.
 
     Examples:
         kbsource show releases/enwiki-20261001 "Alan Turing"
@@ -81,9 +81,9 @@ def show(
     kind, manifest = opened_release(release)
     if page is None:
         what = "a page" if kind in (PAGES_RELEASE, RELEASE_DIFF) else "the id or name of a row"
-        raise SetupError(f"name {what}; kbsource info {shlex.quote(release)} says what the release holds.")
+        raise SetupError(f"name {what}; kbsource info {shlex.quote(release)} shows what the release contains.")
     if (old is None) != (new is None) or (old is not None and kind is not RELEASE_DIFF):
-        raise SetupError("--old and --new name the two releases of a diff; give both, or none.")
+        raise SetupError("--old and --new are the two releases of a diff; give both, or neither.")
     if kind is RELEASE_DIFF:
         return _change_summary(release, page, manifest, old, new, full=full)
     if kind is not PAGES_RELEASE:
@@ -104,7 +104,9 @@ def show(
 
 _MOST_FOUND = 1_000
 _ROWS_SHOWN = 20
-"""Maximum numbers of rows of a table that are found and that are shown; --json contains all rows found."""
+"""Maximum numbers of rows of a table that are looked up and that are shown. --json contains all rows that were looked
+up.
+"""
 
 
 def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) -> Summary:
@@ -113,7 +115,7 @@ def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) ->
 
     has_lines = any(map(_is_lines, manifest.files))
     if not kind.shown_by and not has_lines:
-        raise SetupError(f"{path}: {kind.with_article} has no rows with ids; kbsource info says what it holds.")
+        raise SetupError(f"{path}: {kind.with_article} has no rows with ids; kbsource info shows what it contains.")
     found = {name: rows for name, rows in _matching_rows(path, kind, manifest, asked) if rows}
     if not found:
         names = ", ".join(
@@ -122,7 +124,7 @@ def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) ->
                 + ["an id in a file of JSON Lines"] * has_lines
             )
         )
-        return Summary(faults=[f"kbsource show: {path} has no row of {asked!r}, which was searched for as {names}."])
+        return Summary(faults=[f"kbsource show: {path} has no row for {asked!r}, which was searched for as {names}."])
     if kind is AMBER_SETS and "sets" in found:
         text = set_text(found["sets"], kind.rows_with(path, manifest, "set_queries", "name", asked))
         return Summary(text=text, values=found["sets"], next=command_line("inspect", path))
@@ -139,7 +141,7 @@ def _rows_summary(path: str, kind: Kind[Any], manifest: Manifest, asked: str) ->
 def _matching_rows(
     path: str, kind: Kind[Any], manifest: Manifest, name: str
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Finds the matching rows of each table, by the first of its columns that has a match; if no table has a match,
+    """Finds the matching rows of each table, using the first column that has a match. If no table has a match, finds
     the matching lines of each file of JSON Lines.
     """
     from kbsource.numerals import read_int
@@ -242,7 +244,7 @@ def _change_facts(row: Mapping[str, Any], meaning: str) -> Iterator[Row]:
     if row["kept"] is not None:
         yield "text kept", f"{100 * row['kept']:.1f} %"
     if row["qid_moved"]:
-        yield "item", f"now that of page {row['qid_page_id']}"
+        yield "item", f"now the item of page {row['qid_page_id']}"
 
 
 def _section_cells(change: Mapping[str, Any]) -> tuple[str, ...]:
@@ -357,7 +359,7 @@ def _similar(release: str, title: str) -> Iterator[str]:
     except ModuleNotFoundError as error:
         if (missing := missing_extra(error, needs="diff")) is None:
             raise
-        yield f"Similar titles are not looked for: {missing}"
+        yield f"Similar titles were not searched for: {missing}"
         return
     if similar:
         yield "Similar titles:\n" + "\n".join(f"  {suggestion.title}" for suggestion in similar)
@@ -377,7 +379,7 @@ def page_text(page: Page, found: Found, *, full: bool) -> str:
             parts.append("Sections\n" + "\n".join(outline))
     for infobox in page.infoboxes:
         fields = infobox.fields[:_FIELDS]
-        n_left = text_width() - max((len(field.name) for field in fields), default=0) - 4  # two spaces on either side
+        n_left = text_width() - max((len(field.name) for field in fields), default=0) - 4  # two spaces on each side
         shown = [(f"  {field.name}", textwrap.shorten(field.text, max(n_left, 10))) for field in fields]
         more = len(infobox.fields) - len(shown)
         rest = f"\n  and {more} more" if more else ""
@@ -404,14 +406,14 @@ def _page_facts(page: Page, found: Found) -> list[Row]:
         rows.append(("disambiguation", "yes"))
     lists = (
         ("categories", page.categories),
-        ("of them by templates", page.template_categories),
+        ("of them from templates", page.template_categories),
         ("redirects", page.redirects),
     )
     for name, values in lists:
         if values:
             rows.append((name, textwrap.shorten("; ".join(values), text_width() - _LABEL)))
     if page.losses:
-        rows.append(("not carried over", ", ".join(f"{loss.kind} {loss.pieces:,}" for loss in page.losses)))
+        rows.append(("lost", ", ".join(f"{loss.kind} {loss.pieces:,}" for loss in page.losses)))
     return rows
 
 

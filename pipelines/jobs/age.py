@@ -223,17 +223,18 @@ def in_order_of_dates(releases: Sequence[str]) -> list[tuple[str, PagesManifest]
             as_date(manifest.dump.date or "")
         except ValueError:
             raise SetupError(
-                f"{path} does not name the day of its dump; name dumps as Wikimedia does, with the date in the name."
+                f"the manifest of {path} has no date for its dump. Build the release from a dump whose file name "
+                f"contains the date, as Wikimedia's do."
             ) from None
         found.append((path, manifest))
     found.sort(key=lambda release: str(release[1].dump.date))
     for (before, first), (path, second) in pairwise(found):
         if first.site.dbname != second.site.dbname:
-            wikis = f"{before} is of {first.site.dbname}, {path} of {second.site.dbname}"
-            raise SetupError(f"{wikis}; name releases of one wiki.")
+            wikis = f"{before} is a release of {first.site.dbname}, {path} of {second.site.dbname}"
+            raise SetupError(f"{wikis}; name releases of the same wiki.")
         if first.dump.date == second.dump.date:
             raise SetupError(
-                f"{before} and {path} are of the same day, {first.dump.date}; name releases of different days."
+                f"{before} and {path} have the same date, {first.dump.date}; name releases with different dates."
             )
     return found
 

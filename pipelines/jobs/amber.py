@@ -111,7 +111,7 @@ def commit_sets(
 ) -> Iterator[str]:
     """(key, ``BatchRef`` of SETTLED) -> the folder of the release. Writes all files, the manifest last.
 
-    Memory holds the names of values and some sets.
+    Memory: the names of values and some sets.
     """
     settled = BatchRef(*element[1])
     names, found = read_chunk_report(names_path(plan))

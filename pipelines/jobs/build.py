@@ -82,7 +82,7 @@ class BadDumpError(DataError):
     """The dump has errors; nothing was written."""
 
     def __init__(self, findings: Sequence[DumpFinding]) -> None:
-        super().__init__("The dump is not in order, nothing was built.")
+        super().__init__("The dump has errors, so nothing was built.")
         self.findings = tuple(findings)
 
 
@@ -104,7 +104,7 @@ def read_inputs(options: BuildOptions, *, progress: Progress) -> BuildInputs:
 
     Raises:
         BadDumpError: the dump has errors.
-        SetupError: a file is missing or not what it should be.
+        SetupError: a file is missing, or does not belong to this dump.
     """
     for name in ("page_props", "wikidata", "siteinfo", "only_titles"):
         path = getattr(options, name)
@@ -157,8 +157,8 @@ def _check_templates(options: BuildOptions, content: str) -> None:
             importlib.import_module("lupa.lua51")  # fail here rather than when the first module is called
         except ImportError as error:
             raise SetupError(
-                "lupa with Lua 5.1, which runs the Lua modules of templates, is not installed: pip install "
-                "'kbsource[build]', or build without modules by --templates definitions."
+                "Running the Lua modules of templates requires lupa with Lua 5.1, which is not installed: pip install "
+                "'kbsource[build]', or build without Lua modules with --templates definitions."
             ) from error
 
 
@@ -171,8 +171,8 @@ def finding_line(finding: DumpFinding) -> str:
 def _check_same_wiki(flag: str, path: str | None, database: str | None, site: Site) -> None:
     if database and site.dbname and database != site.dbname:
         raise SetupError(
-            f"{path} is of {database}, the dump of {site.dbname}: its ids belong to other pages and namespaces. Give "
-            f"the file of {site.dbname} with {flag}, or leave it out."
+            f"{path} belongs to {database}, but the dump to {site.dbname}, so its ids mean other pages and "
+            f"namespaces. Give the file of {site.dbname} with {flag}, or leave the option out."
         )
 
 
@@ -195,7 +195,7 @@ def _titles(path: str, site: Site) -> frozenset[str]:
         try:
             lines = file.read().decode("utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
-            raise SetupError(f"{path} is not in UTF-8 ({error}); convert it.") from error
+            raise SetupError(f"{path} is not in UTF-8 ({error}); convert it to UTF-8.") from error
     titles = frozenset(normalise_title(line, site) for line in lines if line.strip())
     if not titles:
         raise SetupError(f"{path} contains no title; write one per line.")
@@ -235,7 +235,8 @@ def check_base(options: BuildOptions, site: Site) -> PagesManifest:
     manifest = PAGES_RELEASE.read(base)
     if "dependencies" not in manifest.tables:
         raise SetupError(
-            f"{base} has no table of dependencies, so no page can be reused. Build it with --record-dependencies."
+            f"{base} has no table of dependencies, so no page can be reused. Build that release with "
+            f"--record-dependencies."
         )
     own = {name: value for name, value in options.data_options().items() if name not in _FREE}
     old = {

@@ -1,4 +1,4 @@
-"""Estimates what a build takes, from a build of samples of its dump."""
+"""Estimates the time and disk space of a build, by building samples of its dump."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SERIAL = frozenset(("index", "definitions", "release", "checked", "in order", "
 
 
 class Estimate(NamedTuple):
-    """What a build takes, as far as samples of the dump tell."""
+    """The estimated time and disk space of a build."""
 
     seconds: float  #: from the end of the checks to the end of the build
     peak_bytes: int  #: the most that the output folder takes while the build runs

@@ -22,8 +22,9 @@ from pipelines.progress import Progress
 from pipelines.runners.counters import count
 
 USES_TOGETHER = 512
-"""Number of uses that a worker takes at once. A batch contains only these, so their verdicts depend on no other
-uses."""
+"""Number of uses that a worker judges at once. A batch contains only these uses, so their verdicts do not depend on
+other uses.
+"""
 _TABLES = ("pages", "refs", "ref_uses")
 _ROWS = 1024  # rows fetched at once
 

@@ -121,12 +121,14 @@ def moved_facts(options: FactsOptions, *, flags: Sequence[str], progress: Progre
     templates = load_templates(options.questions)
     ordered = in_order_of_dates((options.old, options.new))
     if ordered[0][0] != absolute(options.old):
-        raise SetupError(f"{options.old} is of a later day than {options.new}; name the older release first.")
+        raise SetupError(f"{options.old} is newer than {options.new}; name the older release first.")
     releases = dict(zip(SIDES, ordered, strict=True))
     tables = dict(zip(SIDES, map(WikidataTables.open, map(absolute, options.wikidata)), strict=True))
     days = [table.manifest.date for table in tables.values()]
     if None not in days and str(days[0]) > str(days[1]):
-        raise SetupError(f"--wikidata: {options.wikidata[0]} is of a later day than {options.wikidata[1]}.")
+        raise SetupError(
+            f"--wikidata: {options.wikidata[0]} is newer than {options.wikidata[1]}; name the older release first."
+        )
     kinds: dict[str, ValueKind] = {}
     labels: dict[str, str] = {}
     for side in SIDES:

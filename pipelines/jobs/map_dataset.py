@@ -1,8 +1,8 @@
 """Aligns datasets: finds the evidence of their examples in a release.
 
-One pipeline aligns one dataset or all datasets of a configuration. Each dataset is read by one worker. Only the
+One pipeline aligns one dataset, or all datasets of a configuration. Each dataset is read by one worker. Only the
 necessary pages are read, each once for the evidence of all datasets. Outcomes are joined with the chunks of their
-records, which are then filtered and written. No text is shuffled, and memory holds one chunk.
+records, which are then filtered and written. Texts are not shuffled. Memory: one chunk.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def failure(failed: Sequence[tuple[Planned, SetupError]], n_planned: int) -> Set
     """Returns an error that lists why each dataset failed."""
     kind = DataError if any(isinstance(error, DataError) for _, error in failed) else SetupError
     return kind(
-        f"{len(failed)} of {n_planned} could not be aligned; the others are done and will be kept. Fix these "
-        "and run the same command again:\n" + "\n".join(f"  {run.folder}: {error}" for run, error in failed)
+        f"{len(failed)} of {n_planned} could not be aligned. The others are complete. Fix these errors and run the "
+        f"same command again:\n" + "\n".join(f"  {run.folder}: {error}" for run, error in failed)
     )
 
 
@@ -86,22 +86,24 @@ def check_all(
     own = (*ALIGNMENTS.owned, *EXTRA, MANIFEST, *MARKS)
     folders = (f"{STAGING}/", *(f"{part.folder}/" for part in planned))
     odd = [file for file in stored_files(output) if file not in own and not file.startswith(folders)]
-    faults = [f"{output} holds {odd[0]}, which is not part of these datasets; choose another folder."] if odd else []
+    faults = [f"{output} contains {odd[0]}, which is not one of these datasets; choose another folder."] if odd else []
     done = []
     for number, run in enumerate(planned, 1):
         try:
             if Folder.of(join(run.options.output, MANIFEST)).exists():
                 _check_done(run.options, release, known)
-                progress.note(f"{run.folder} ({number} of {len(planned)}): done before, kept")
+                progress.note(f"{run.folder} ({number} of {len(planned)}): already complete")
                 done.append(run.folder)
             else:
                 check(run.options)
         except SetupError as error:
             faults.append(f"{run.where}: {error}")
     if Folder.of(join(output, MANIFEST)).exists() and len(done) < len(planned) and not faults:
-        faults.append(f"{output} is finished and has fewer datasets; choose another folder.")
+        faults.append(f"{output} is a finished release with fewer datasets; choose another folder.")
     if faults:
-        raise SetupError("nothing was run, because of:\n" + "\n".join(f"  {fault}" for fault in faults))
+        raise SetupError(
+            "nothing was aligned, because of these errors:\n" + "\n".join(f"  {fault}" for fault in faults)
+        )
     return done
 
 
@@ -111,12 +113,13 @@ def _check_done(options: MapOptions, release: PagesManifest, known: dict[str, li
     facts = orjson.loads(orjson.dumps(alignment_facts(options, release, input_facts(options, known))))
     if differing := [name for name in facts if manifest.facts.get(name) != facts[name]]:
         raise SetupError(
-            f"{options.output} is finished, with different {', '.join(differing)}; remove it, and run again."
+            f"{options.output} is a finished alignment with a different {', '.join(differing)}; remove it, and run "
+            f"the command again."
         )
     for entry in manifest.entries():
         if file_fault(options.output, entry, hashes=False) is not None:
             path = join(options.output, entry.file)
-            raise SetupError(f"{path} is damaged or changed; remove {options.output} to make it again.")
+            raise SetupError(f"{path} is damaged or changed; remove {options.output} and run the command again.")
 
 
 def write_reports(planned: Sequence[Planned], release: PagesManifest, output: str) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def make_pageviews(
 
 
 def check_views_files(paths: Sequence[str]) -> None:
-    """Rejects files whose views must not be summed.
+    """Rejects files whose views must not be summed, because they would be counted twice or are not by users.
 
     Raises:
         SetupError: views by programs, or views of a day together with views of its month.
@@ -101,12 +101,14 @@ def check_views_files(paths: Sequence[str]) -> None:
     times: defaultdict[str, str] = defaultdict(str)
     for name in map(base_name, paths):
         if agent := _AGENT.search(name):
-            raise SetupError(f"{name} has views by programs ({agent[1]}); give the files of users, ….-user.bz2.")
+            raise SetupError(
+                f"{name} counts views by programs ({agent[1]}); give the files that count users, ….-user.bz2."
+            )
         if found := _TIME.search(name):
             times[found[0]] = name
     for day, name in times.items():
         if len(day) == 8 and day[:6] in times:
-            raise SetupError(f"{name} is a day of the month that {times[day[:6]]} sums up; give only one of them.")
+            raise SetupError(f"{name} is a day of the month that {times[day[:6]]} covers; give only one of the two.")
 
 
 def _sum_range(
@@ -144,8 +146,8 @@ def _commit(
     every = (bad for report in reports for bad in report.rejected)
     findings = line_findings(totals, inputs, damaged_bytes, options, every)
     if not totals.used:
-        rest = "" if options.all_access else " --all-access takes what older files call by other names, such as en."
-        raise DataError(f"No line has views of an article of {options.site}. Check --site and --input.{rest}")
+        rest = "" if options.all_access else " --all-access also reads the names in older files, such as en."
+        raise DataError(f"No line counts views of an article of {options.site}. Check --site and --input.{rest}")
     schema = schema_of(TitleViews)
     with warehouse({"sums": StoredTable(schema, chunks)}) as db:
         rows = ordered_batches(db, TOTALS, schema, n_rows=_GROUP_ROWS)

@@ -128,14 +128,14 @@ def _base(options: PassagesOptions, facts: Mapping[str, Any]) -> Base | None:
         return None
     if options.base is None or options.base_kb is None:
         raise SetupError(
-            "--base and --base-kb go together: passages, and the release of pages that they were cut from."
+            "Give --base and --base-kb together: the passages, and the release of pages that they were cut from."
         )
     folders = {"pages": absolute(options.base_kb), TABLE: absolute(options.base)}
     kb, corpus = PAGES_RELEASE.read(folders["pages"]), PASSAGES_CORPUS.read(folders[TABLE])
     if corpus.facts["release"] != kb.facts():
         raise SetupError(
-            f"{options.base} are passages of another release than {options.base_kb}; name the release that they "
-            "were cut from."
+            f"The passages {options.base} were not cut from {options.base_kb}; name the release that they were cut "
+            f"from."
         )
     had, has = (
         {"lang": own_facts["lang"], "code": own_facts["code"], "option": {**own_facts["options"], "formats": None}}
@@ -201,7 +201,7 @@ def _commit(
     n_rows = sum(table.rows or 0 for table, *_ in shards)
     if cut["pages"] != n_pages or cut["passages"] != n_rows:
         raise DataError(
-            f"The counts do not add up, so nothing was released: {cut['pages']} of {n_pages} pages were cut, and "
+            f"The counts do not add up, so no release was made: {cut['pages']} of {n_pages} pages were cut, and "
             f"{n_rows} of {cut['passages']} passages were written."
         )
     files = [table for table, *_ in shards]

@@ -206,7 +206,7 @@ def make_qampari(options: QampariOptions, *, flags: Sequence[str], progress: Pro
             steps = run_pipeline(pipeline, "qampari")
     report = Folder.of(join(output, REPORT)).read_json()
     if n_unknown := len(keys) - report["lists"].get("counts", {}).get("key_columns", 0):
-        progress.note(f"lists: {n_unknown:,} of {len(keys):,} key columns are of no table of a list page")
+        progress.note(f"{n_unknown:,} of {len(keys):,} key columns belong to no table of a list page")
     return MadeRelease(options.output, QAMPARI_RELEASE.read(output), time.monotonic() - started, steps, report)
 
 

@@ -52,8 +52,9 @@ QUERIES_TOGETHER = 8
 """Number of questions that a worker reranks at once. With a hundred passages each, this takes a small model some
 seconds on one core."""
 QUESTIONS_TOGETHER = 16
-"""Number of questions that a worker reads at once. A batch contains only these, so their answers depend on no other
-questions."""
+"""Number of questions that a worker reads at once. A batch contains only these questions, so their answers do not
+depend on other questions.
+"""
 _FOUND = "found"
 
 
@@ -160,7 +161,9 @@ def write_predictions(
         progress=progress,
     )
     if n_untemplated:
-        progress.note(f"{counted(n_untemplated, 'question')} without template_questions: their input is used instead.")
+        progress.note(
+            f"{counted(n_untemplated, 'question')} without template_questions: the field input is read instead."
+        )
     return n_questions, n_bare, len(refused), [*faults, *refused]
 
 
@@ -201,14 +204,14 @@ def _questions(options: ReadOptions, reject: Reject) -> Iterator[Query]:
         for query_id, raw in joined.without_question(_FOUND):
             reject(raw.bad(RecordError("unknown_question", f"{query_id!r} is not in {options.questions}")))
     if not n_questions:
-        raise SetupError(f"{options.questions} has no questions that can be asked; name another file.")
+        raise SetupError(f"{options.questions} has no questions that the model can read; name another file.")
 
 
 def _check_form(options: ReadOptions, form: ReadForm) -> None:
     """Raises SetupError if an option does not fit the form."""
     for value, flag in ((options.first_sentences, "--first-sentences"), (options.reader.labels, "--label-names")):
         if value is not None and form != "fact-checking":
-            raise SetupError(f"{flag}: for --form fact-checking, not for {form}; leave it out.")
+            raise SetupError(f"{flag} works only with --form fact-checking, not with {form}; leave it out.")
 
 
 def _answers(
@@ -223,5 +226,7 @@ def _answers(
     if form == "extractive":
         return extract_answers(questions, model, prompt=prompt, top=options.top, find_page=find_page)
     if (form == "fid" or form in RAG_FORMS) and not model.can_fuse:
-        raise SetupError(f"--form {form}: {options.reader.model} has no encoder; use read, pig or best.")
+        raise SetupError(
+            f"--form {form}: {options.reader.model} has no encoder, which this form needs; use read, pig or best."
+        )
     return answer_questions(questions, model, form=form, prompt=prompt, top=options.top, find_page=find_page)

@@ -56,7 +56,10 @@ class LineFiles(NamedTuple):
     inputs: list[InputFile]  # the files, for the manifest
 
     def job(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Returns all facts that determine the bytes of the release; they identify a run that was killed."""
+        """Returns everything that determines the content of the release.
+
+        A killed run can be resumed only if this is unchanged.
+        """
         return {"inputs": [asdict(file) for file in self.inputs], "options": options}
 
 

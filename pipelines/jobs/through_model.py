@@ -1,8 +1,8 @@
 """Runs a model over questions with their passages, some at a time, in one pipeline, and writes the answers to a file.
 
-While the job runs, a folder next to the output holds the questions, one row group per batch, and a file of answers for
-each batch. Its name is derived from everything that affects the output's bytes. A run that was killed is therefore
-resumed after the existing answers; a folder without answers is removed.
+While the job runs, a folder next to the output contains the questions, one row group per batch, and a file of answers
+for each batch. Its name is derived from everything that affects the output. A run that was killed is therefore resumed
+after the existing answers. A folder without answers is removed.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def through_model(
         except BaseException:
             if glob(join(folder, "*.arrow")):
                 progress.note(
-                    f"Finished work is in {staging}. Run the same command again to resume it, or remove that folder."
+                    f"The finished part is in {staging}. Run the same command again to resume it, or remove that "
+                    f"folder."
                 )
             else:
                 staging.delete()

@@ -72,7 +72,9 @@ def make_vectors(options: VectorsOptions, *, flags: Sequence[str], progress: Pro
         facts["query_encoder"] = _query_facts(options.query_model, options.encoder, encoder)
     base = [absolute(folder) for folder in (options.base, options.base_passages) if folder is not None]
     if len(base) == 1:
-        raise SetupError("--base and --base-passages go together: vectors, and the passages that they were made from.")
+        raise SetupError(
+            "Give --base and --base-passages together: the vectors, and the passages that they were made from."
+        )
     if base:
         check_known(base[0], base[1], facts)
     with ReleaseFolder(output, kind=PASSAGE_VECTORS, job=facts) as out:
@@ -119,8 +121,8 @@ def _query_facts(model: str, options: EncoderOptions, passages: Mapping[str, Any
     for name in ("dimension", "normalisation"):
         if facts[name] != passages[name]:
             raise SetupError(
-                f"--query-model {model}: its vectors have {name} {facts[name]}, those of passages {passages[name]}; "
-                "give the two encoders that were trained together."
+                f"--query-model {model}: its vectors have {name} {facts[name]}, but the vectors of the passages have "
+                f"{passages[name]}; give two encoders that were trained together."
             )
     return facts
 
@@ -156,6 +158,6 @@ def _commit(
     facts = {**facts, "counts": {"cut": n_cut}, "code": code_facts()}
     facts = with_counts(PASSAGE_VECTORS, entries, facts, output)
     if (n_written := facts["counts"]["passages"]) != n:
-        raise DataError(f"The counts do not add up, so nothing was released: {n_written} vectors of {n} passages.")
+        raise DataError(f"The counts do not add up, so no release was made: {n_written} vectors of {n} passages.")
     commit(PASSAGE_VECTORS, PASSAGE_VECTORS.listing(entries, facts), output)
     yield output

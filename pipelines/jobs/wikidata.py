@@ -154,8 +154,8 @@ def _check_used(options: WikidataOptions, reports: Sequence[PartReport]) -> None
             if name not in used:
                 near = "" if name in known[field_.name] else nearest(name, known[field_.name])
                 raise DataError(
-                    f"--{field_.name} {name}: nothing in the dump has it, nothing was made.{near} "
-                    "Correct it, or leave it out."
+                    f"--{field_.name} {name} does not occur in the dump, so no release was made.{near} Correct the "
+                    f"value, or leave it out."
                 )
 
 
@@ -182,8 +182,8 @@ def finish_wikidata(
     if not totals.items + totals.properties:
         others = f"{totals.other_entities} other entities and " if totals.other_entities else ""
         raise DataError(
-            f"The dump has no item and no property, {others}{totals.n_rejected} rejected lines; nothing was made. "
-            "Take wikidata-YYYYMMDD-all.json.bz2."
+            f"The dump has no item and no property, {others}{totals.n_rejected} rejected lines, so no release was "
+            f"made. Download wikidata-YYYYMMDD-all.json.bz2."
         )
     tables = name_tables(reports, **folders)
     tables["classes"] = write_classes(keys, **folders)

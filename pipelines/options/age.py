@@ -23,15 +23,18 @@ class AgeOptions(Checked):
     """Datasets in KILT's format, one file each; they may be compressed (.bz2, .gz, .xz, .zst)."""
     output: Output
     from_kb: Annotated[FolderPath | None, Parameter(metavar="PATH")] = None
-    """Release or kilt_knowledgesource.json that the datasets refer to. Without it, the evidence in the datasets must
-    contain its text."""
+    """Release or kilt_knowledgesource.json that the datasets refer to. Leave it out if the datasets contain the text of
+    their evidence.
+    """
     threshold: Bleu = THRESHOLD
-    """Minimum score of a text that counts as still present."""
+    """Minimum score at which a text counts as still present."""
     max_rejects: Share = 0.01
     """Maximum share of a dataset's records that may be rejected."""
     worker_memory_bytes: Memory = USUAL_MEMORY
     evidence_timeout_s: Annotated[Seconds, Parameter("--evidence-timeout")] = 60.0
-    """Maximum time for one piece of evidence. If it takes longer, it is tried once more and then skipped."""
+    """Maximum time for one piece of evidence. A search that takes longer is repeated once; if it takes too long again,
+    the evidence is skipped.
+    """
 
     def data_options(self) -> dict[str, Any]:
         """Returns the options that affect the bytes of the output, as JSON values for the manifest."""

@@ -20,7 +20,7 @@ class AmberJobOptions:
     CHOICES: ClassVar[Choices] = AMBER_CHOICES
 
     kb: Release
-    """Release of pages, built with the Wikidata items of its pages."""
+    """Release of pages with their Wikidata items, so built with --page-props or --wikidata, or from HTML."""
     wikidata: Release
     """Release of Wikidata made by kbsource wikidata."""
     pageviews: Release
@@ -28,9 +28,11 @@ class AmberJobOptions:
     _: KW_ONLY
     output: Output
     collection: Words = ()
-    """Collections of entity types to make sets for; by default all."""
+    """Collections of entity types for which sets are made; by default all."""
     types: File | None = None
-    """JSON or YAML file with types, properties and templates; by default the package's own, human and nonhuman."""
+    """JSON or YAML file with types, properties and templates; by default the two collections of the package, human and
+    nonhuman.
+    """
     as_: TakenAs | None = None
     min_views: AtLeast1 = 5
     """Minimum number of page views of an entity."""
@@ -38,17 +40,20 @@ class AmberJobOptions:
     """Keep or drop deprecated statements."""
     rules: Annotated[AmberOptions, FLAT] = AmberOptions()
     verify: Annotated[ModelOptions | None, FLAT] = None
-    """The model that judges every tuple; None for no model."""
+    """Model that judges every tuple; None for no model."""
     accept: Rule | None = None
-    """Rule for accepting tuples whose page names a value: "bleu>=0.3", "entailment>=0.5"; see kbsource map."""
+    """Rule for accepting tuples whose page names a value, like "bleu>=0.3" or "entailment>=0.5"; kbsource map --help
+    explains such rules.
+    """
 
     def __post_init__(self) -> None:
-        """Raises SetupError in the same cases as ``check_options``, and for a rule that needs a model if there is
-        none."""
+        """Raises SetupError in the same cases as ``check_options``, and if the rule needs a model but none is set."""
         check_options(self)
         signals = read_rule(self.accept).signals() if self.accept is not None else frozenset()
         if self.verify is None and (unknown := sorted(signals - {"bleu"})):
-            raise SetupError(f"--accept {self.accept!r}: {', '.join(unknown)} is only known with --model MODEL.")
+            raise SetupError(
+                f"--accept {self.accept!r}: only a model computes {', '.join(unknown)}; name one with --model MODEL."
+            )
         check_choices(self, self.as_, self.CHOICES)
 
     def data_options(self) -> dict[str, Any]:

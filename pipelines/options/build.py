@@ -22,44 +22,51 @@ class BuildOptions(Checked):
     _: KW_ONLY
     output: Output
     page_props: File | None = None
-    """page_props.sql.gz of the same date, for Wikidata items and disambiguation pages."""
+    """page_props.sql.gz of the same date, which contains Wikidata items and disambiguation pages."""
     wikidata: Release | None = None
-    """Release made by kbsource wikidata, for items by sitelink, with labels, descriptions and aliases."""
+    """Release made by kbsource wikidata. Adds the items of pages, found by sitelink, with their labels, descriptions
+    and aliases.
+    """
     siteinfo: File | None = None
-    """siteinfo as JSON from the wiki's API, for aliases of namespaces."""
+    """JSON file with the siteinfo from the wiki's API, which contains the aliases of namespaces."""
     only_titles: File | None = None
-    """Build only the articles whose titles are in this file, one per line, and the redirects to them."""
+    """File of titles, one per line. Only these articles and the redirects to them are built."""
     limit_pages: AtLeast1 | None = None
-    """Read only the first N pages of the dump, counting all namespaces."""
+    """Read only the first N pages of the dump. Pages of all namespaces count."""
     as_of: Annotated[
         str | None,
         Parameter(metavar="TIME", validator=Like(_TIME, "2019-08-01T00:00:00Z")),
     ] = None
-    """Use the newest revision of each page that is not after TIME, like 2019-08-01T00:00:00Z."""
+    """Use the newest revision of each page up to TIME, like 2019-08-01T00:00:00Z."""
     templates: Literal["lua", "definitions", "rules"] = "lua"
-    """How templates are rendered: lua: by their definitions in the dump and the Lua modules that these call, or else by
-    rules; definitions: the same without modules, which is faster; rules: by rules only."""
+    """How templates are rendered. lua: by the definitions in the dump and the Lua modules that they call; by rules
+    where there is no definition. definitions: the same without Lua modules, which is faster. rules: only by rules.
+    """
     references: bool = False
-    """Write tables of references and of their positions in the text. A build takes about 1.6 times as long."""
+    """Write tables of references and of their positions in the text. The build then takes about 1.6 times as long."""
     spread_tables: bool = False
-    """Repeat each cell of a table over the rows and columns that it covers."""
+    """Repeat each cell of a table in every row and column that the cell covers."""
     record_dependencies: bool = False
-    """Write tables of what each page was made from, so that a later build can use the release as its --base."""
+    """Write tables of the inputs of each page. A later build can then use this release as its --base."""
     base: Release | None = None
-    """Release of an earlier dump, built with --record-dependencies. Pages whose result would be the same are copied
-    from it. The output has the same bytes and takes less time."""
+    """Release of an earlier dump, built with --record-dependencies. Pages whose inputs did not change are copied from
+    it. This saves time and does not change the output.
+    """
     max_rejects: Share = 0.001
     """Maximum share of pages that may be rejected."""
     max_fallbacks: Share = 0.001
-    """Maximum share of articles that may fall back to the simplest extraction because the parser failed. Ten articles
-    are always allowed."""
+    """Maximum share of articles that may be extracted in the simplest way because the parser failed. Ten articles are
+    always allowed.
+    """
     allow_truncated: Truncated = False
     page_timeout_s: Annotated[Seconds, Parameter("--page-timeout")] = 60.0
     """Maximum time for one page. A page that takes longer is extracted in a simpler way."""
     worker_memory_bytes: Memory = USUAL_MEMORY
     range_bytes: RangeBytes = None
     parser: Annotated[str, Parameter(parse=False)] = "kbsource.pages.articles:PageParser"
-    """``module:class`` of the page parser. It is constructed with the site and, if they are used, the definitions."""
+    """Page parser, as ``module:class``. The class is called with the site and, if they are used, the template
+    definitions.
+    """
 
     def data_options(self) -> dict[str, Any]:
         """Returns the options that affect the bytes of the release, as JSON values for the manifest."""

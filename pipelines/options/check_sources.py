@@ -11,7 +11,7 @@ from mapping.options import FLAT, Checked, NewFile, Release
 
 @dataclass(frozen=True, slots=True)
 class CheckSourcesOptions(Checked):
-    """Release whose sources are judged, and the model that judges them."""
+    """Options of ``kbsource check-sources``: the release whose sources are judged, and the model that judges them."""
 
     kb: Release
     """Release of pages, built with --references."""

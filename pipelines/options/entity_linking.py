@@ -19,14 +19,16 @@ class EntityLinkingOptions(Checked):
     _: KW_ONLY
     output: Output
     train: AtLeast0 = 9_000_000
-    """Maximum number of records in train."""
+    """Maximum number of training records."""
     dev: AtLeast0 = 10_000
-    """Number of records in dev, taken from pages that are not in train."""
+    """Number of development records. They are taken from pages without training records."""
     context: Annotated[ContextOptions, FLAT] = ContextOptions()
     exclude: File | None = None
-    """File of pages whose links are not used, such as the pages of an evaluation: one title or page id per line."""
+    """File with one title or page id per line. The links of these pages are not used; list the pages of an evaluation
+    here.
+    """
     seed: Name = "kilt"
-    """Seed of the random draws."""
+    """Seed for all random draws."""
 
     def data_options(self) -> dict[str, Any]:
         """Returns the options that affect the bytes of the data, as JSON values for the manifest."""

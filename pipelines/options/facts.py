@@ -17,7 +17,7 @@ from pipelines.options.shared import Output
 
 def _two(type_: Any, value: Sequence[str]) -> None:
     if len(value) != 2:
-        raise ValueError("Give two, OLD and NEW.")
+        raise ValueError("Give two values, OLD and NEW.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class FactsOptions(Checked):
     """Releases to compare, and options for proving answers."""
 
     old: Release
-    """Older release of pages, built with the Wikidata items of its pages."""
+    """Older release of pages with their Wikidata items, so built with --page-props or --wikidata, or from HTML."""
     new: Release
     """Newer release of the same wiki."""
     _: KW_ONLY
@@ -33,16 +33,16 @@ class FactsOptions(Checked):
         tuple[str, ...],
         Parameter(metavar="OLD NEW", n_tokens=2, converter=releases_named, validator=(path_like, _two)),
     ]
-    """Releases of Wikidata for the two dates, the older one first."""
+    """Two releases of Wikidata, one for each date, the older one first."""
     output: Output
     model: Annotated[ModelOptions | None, FLAT] = None
-    """The model that chooses proofs; None: the sentence most similar to the statement is the proof."""
+    """Model that chooses the proofs. None: the proof is the sentence most similar to the statement."""
     least_entailment: Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lt=1))] = 0.5
-    """A sentence proves an answer if its entailment probability is above this; only with --model."""
+    """A sentence proves an answer only if its entailment probability is above this value. Needs --model."""
     sentences_before: AtLeast0 = N_BEFORE
-    """Number of preceding sentences of the same paragraph that a proof includes."""
+    """Number of sentences before the proof, from the same paragraph, that are included with it."""
     questions: File | None = None
-    """TOML file with all questions, by property; by default the package's own."""
+    """TOML file with the question for each property; by default the package's own."""
 
     def data_options(self) -> dict[str, Any]:
         """Returns the options that affect the bytes of the output, as JSON values for the manifest."""

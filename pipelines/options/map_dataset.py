@@ -1,4 +1,4 @@
-"""Options of ``kbsource map``: of aligning any dataset, of one dataset, and of verifying the spans."""
+"""Options of ``kbsource map``: for aligning any dataset, for aligning one dataset, and for verifying the spans."""
 
 from __future__ import annotations
 
@@ -53,10 +53,11 @@ class VerifyOptions(Checked):
 
     model: Annotated[ModelOptions, FLAT]
     hypothesis: HypothesisKind | None = None
-    """Hypothesis that the model judges; the default depends on the dataset."""
+    """Hypothesis that the model judges. The default depends on the dataset."""
     rescue_sentences: Annotated[AtLeast0, Parameter("--rescue")] = 0
-    """If BLEU is low, take the N sentences of the page that have the most words in common with the hypothesis, and
-    choose the one that most probably entails it. 100 is a good value; 0 turns this off."""
+    """If BLEU is low, take the N sentences of the page that share the most words with the hypothesis, and choose the
+    one that most probably entails it. 100 is a good value; 0 turns this off.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,9 @@ class AlignOptions:
     """Files of the dataset, in order; they may be compressed (.bz2, .gz, .xz, .zst)."""
     output: Output
     split: Split | None = None
-    """Split whose filter rules apply; by default the split in the file names, else dev."""
+    """Split whose filter rules apply. By default, the split is taken from the file names, or is dev if they contain
+    none.
+    """
     threshold: Bleu = THRESHOLD
     """Minimum BLEU score of an accepted span."""
     max_elements: AtLeast1 = 1
@@ -78,9 +81,10 @@ class AlignOptions:
     title_map: File | None = None
     """File of known page moves, one per line: old title, tab, new title or page id."""
     accept_fuzzy: Annotated[float | None, Parameter(metavar="SCORE", validator=Number(gte=60, lte=100))] = None
-    """Replace a missing title by the most similar one, if the similarity is at least SCORE (60 to 100)."""
+    """If no page has the title, use the most similar title, provided that the similarity is at least SCORE (60 to 100).
+    """
     numbering: Numbering = "kilt"
-    """Numbering of paragraphs: as in KILT, or by the elements of the release."""
+    """How paragraphs are numbered: as in KILT, or by the elements of the release."""
     strips_section: Annotated[bool, Parameter("--strip-section")] = False
     """Write sections without the newline at the end."""
     stem: Annotated[Name | None, Parameter(validator=name_like)] = None
@@ -89,20 +93,23 @@ class AlignOptions:
     """Maximum share of records that may be rejected."""
     worker_memory_bytes: Memory = USUAL_MEMORY
     chunk_records: AtLeast1 = 5_000
-    """Number of records per table file."""
+    """Number of records in each table file."""
     evidence_timeout_s: Annotated[Seconds, Parameter("--evidence-timeout")] = 60.0
-    """Maximum time for one piece of evidence. If it takes longer, it is tried once more and then skipped."""
+    """Maximum time for one piece of evidence. A search that takes longer is repeated once; if it takes too long again,
+    the evidence is skipped.
+    """
     verify: Annotated[VerifyOptions | None, FLAT] = None
     accept: Rule | None = None
     """Rule for accepting spans, instead of --threshold: "bleu>=0.5", "bleu>=0.5 and entailment>=0.5". The signals are
-    bleu, entailment, neutral and contradiction; combine them with and, or, not and brackets."""
+    bleu, entailment, neutral and contradiction; combine them with and, or, not and brackets.
+    """
     scratch: FolderPath | None = None
     """Folder for temporary indexes; by default the system's temporary folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapOptions(AlignOptions):
-    """Options for aligning one dataset of ``mapping.sources.all_sources()``, including the dataset's own."""
+    """Options for aligning one dataset of ``mapping.sources.all_sources()``, including the options of that dataset."""
 
     dataset: str
     split: Split
@@ -111,12 +118,13 @@ class MapOptions(AlignOptions):
     source: SourceOptions | None = None
 
     def __post_init__(self) -> None:
-        """Raises SetupError in the same cases as ``check_options``, and for options that exclude each other."""
+        """Raises SetupError in the same cases as ``check_options``, and if options exclude each other."""
         if self.dataset not in all_sources():
-            raise SetupError(f"No dataset {self.dataset!r}. Choose one of: {', '.join(all_sources())}.")
+            raise SetupError(f"There is no dataset {self.dataset!r}. Choose one of: {', '.join(all_sources())}.")
         if self.labels and self.split != "test":
             raise SetupError(
-                f"--labels is for the test split, whose records have no answers; {self.split} has its own."
+                f"--labels is for the test split, whose records have no answers; {self.split} has its own answers, so "
+                f"leave --labels out."
             )
         check_options(self)
         self._check_acceptance()
@@ -125,10 +133,10 @@ class MapOptions(AlignOptions):
         signals = read_rule(self.accept).signals() if self.accept is not None else frozenset()
         if self.verify is None and (unknown := signals - {"bleu"}):
             names = ", ".join(sorted(unknown))
-            raise SetupError(f"--accept {self.accept!r}: {names} is only known with --model MODEL.")
+            raise SetupError(f"--accept {self.accept!r}: only a model computes {names}; name one with --model MODEL.")
         if self.verify is not None and self.verify.rescue_sentences and not signals & {"entailment", "contradiction"}:
             raise SetupError(
-                "--rescue chooses sentences whose BLEU is low, so the rule must accept them: "
+                "--rescue chooses sentences whose BLEU is low, and this rule rejects all of them. Use a rule like "
                 '--accept "bleu>=0.5 or entailment>=0.9"'
             )
 
@@ -149,11 +157,11 @@ class MapOptions(AlignOptions):
 
 
 class Planned(NamedTuple):
-    """One of several alignments."""
+    """One alignment of a job that makes several."""
 
     name: str  # name of the dataset
-    options: MapOptions  # its ``output`` is ``name/split`` in the folder of all alignments
-    where: str  # where it was requested, for messages
+    options: MapOptions  # Its ``output`` is the path ``name/split`` in the folder of all alignments.
+    where: str  # The place in the configuration that requests the alignment, for messages.
 
     @property
     def folder(self) -> str:

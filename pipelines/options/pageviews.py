@@ -16,14 +16,15 @@ class PageviewsOptions(Checked):
     """Page views to be summed."""
 
     input: Annotated[Files, Parameter(metavar="VIEWS")]
-    """Files of page views, plain or compressed, from pageview_complete or pagecounts, or patterns."""
+    """Files of page views from pageview_complete or pagecounts, or patterns for them. They may be compressed."""
     _: KW_ONLY
     output: Output
     site: Annotated[Name, Parameter(validator=Like("[a-z][a-z0-9_]*wiki", "enwiki"))] = "enwiki"
     """Wikipedia whose views are summed."""
     all_access: bool = False
-    """With pagecounts, include the mobile site and hourly files (en, en.m, en.m.z, en.zero). By default only en.z is
-    counted, as by the authors of AmbER."""
+    """Include the mobile site and hourly files (en, en.m, en.m.z, en.zero) when reading pagecounts. By default only
+    en.z is counted, as the authors of AmbER did.
+    """
     max_rejects: Share = 0.001
     """Maximum share of lines that may be rejected."""
     allow_truncated: Truncated = False

@@ -29,32 +29,36 @@ class PassagesOptions:
             "--format",
             metavar="NAME",
             choices=tuple(FORMS),
-            help="Write the passages in this format too; may be given several times. "
+            help="Also write the passages in this format; may be given several times.  "
             + "; ".join(f"{name}: {form.meaning}" for name, form in FORMS.items()),
         ),
     ] = ()
     base: Release | None = None
-    """Passages of an earlier release, cut with the same options. Passages of pages with the same title and text are
-    copied from it. The output has the same bytes and takes less time."""
+    """Passages of an earlier release, cut with the same options. If the title and text of a page did not change, its
+    passages are copied from here. This saves time and does not change the output.
+    """
     base_kb: Release | None = None
     """Release of pages that the --base passages were cut from."""
     worker_memory_bytes: Memory = USUAL_MEMORY
 
     def __post_init__(self) -> None:
-        """Raises SetupError in the same cases as ``check_options``, and for formats that are repeated or that the unit
-        excludes."""
+        """Raises SetupError in the same cases as ``check_options``, and if a format is repeated or does not work with
+        the unit.
+        """
         check_options(self)
         if unknown := [name for name in self.formats if name not in FORMS]:
             raise SetupError(f"--format is {unknown[0]}. Choose one of {', '.join(FORMS)}.")
         if len(set(self.formats)) < len(self.formats):
-            raise SetupError(f"--format is {', '.join(self.formats)}; give each form once.")
+            raise SetupError(f"--format is {', '.join(self.formats)}; give each format only once.")
         if self.cut.is_by_sentence and any(form.needs_pages for form in line_forms(self.formats)):
             raise SetupError(
-                "--format kilt names paragraphs of KILT, which not all running text has; cut with --unit tokens-100 "
-                "or words-100."
+                "--format kilt numbers paragraphs as KILT does, and some running text is outside of KILT's "
+                "paragraphs. Use --unit tokens-100 or words-100."
             )
         if self.cut.tables and any(form.needs_pages for form in line_forms(self.formats)):
-            raise SetupError("--format kilt names paragraphs of KILT, which tables do not have; leave --tables out.")
+            raise SetupError(
+                "--format kilt numbers paragraphs as KILT does, and KILT has no tables. Leave --tables out."
+            )
 
     def data_options(self) -> dict[str, Any]:
         """Returns the options that affect the bytes of the corpus, as JSON values for the manifest."""

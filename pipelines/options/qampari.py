@@ -26,70 +26,82 @@ class QampariOptions:
     CHOICES: ClassVar[Choices] = QAMPARI_CHOICES
 
     kb: Release
-    """Release of pages, built with the Wikidata items of its pages."""
+    """Release of pages with their Wikidata items, so built with --page-props or --wikidata, or from HTML."""
     wikidata: Release
     """Release of Wikidata made by kbsource wikidata."""
     _: KW_ONLY
     output: Output
     model: Annotated[UsualModelOptions | None, FLAT] = UsualModelOptions()
-    """The model that judges candidates; None: the first candidate is the proof."""
+    """Model that judges the candidates. None: the first candidate is the proof."""
     as_: TakenAs | None = None
     relations: File | None = None
-    """TOML file with relations and their wording; by default the package's own."""
+    """TOML file with relations and the wording of their questions; by default the package's own."""
     relation_list: RelationList = "corrected"
-    """The package's relations to ask about: corrected: all but P275, whose released entry is a mistake; paper: the
-    relations in the table of the paper's appendix; released: all relations of the released code."""
+    """Which of the package's relations are used. corrected: all but P275, whose entry in the released code is a
+    mistake. paper: those in the table of the paper's appendix. released: all those in the released code.
+    """
     least_entailment: Annotated[float, Parameter(metavar="P", validator=Number(gte=0, lt=1))] = LEAST_ENTAILMENT
-    """A sentence proves a fact if its entailment probability is above this."""
+    """A sentence proves a fact only if its entailment probability is above this value."""
     sentences_before: AtLeast0 = N_BEFORE
-    """Number of preceding sentences of the same paragraph that a proof includes."""
+    """Number of sentences before the proof, from the same paragraph, that are included with it."""
     most_subjects: AtLeast1 = MOST_SUBJECTS
-    """Maximum number of subjects; properties and values with more subjects are skipped."""
+    """Maximum number of subjects. A property or value with more subjects is skipped."""
     composition_base: CompositionBase = "kept"
-    """Simple queries that compositions are made from: kept: queries that passed the filter; all: all queries with
-    enough answers, as in the paper."""
+    """Simple queries from which compositions are made. kept: queries that passed the filter; all: all queries with
+    enough answers, as in the paper.
+    """
     most_specific_types: bool = False
-    """If several questions about the same entity differ only in the type that they ask for, and have the same answers,
-    keep only the one with the most specific type."""
+    """If questions about one entity have the same answers and differ only in the type that they ask for, keep only the
+    question with the most specific type.
+    """
     all_proofs: bool = False
-    """If several things share a value, include the proofs of all of them."""
+    """If several entities share a value, include the proofs of all of them."""
     has_tables: Annotated[bool, Parameter("--tables", negative="--no-tables")] = True
-    """Make questions about the tables of list pages."""
+    """Also make questions from the tables of list pages."""
     least_rows: AtLeast1 = LEAST_ROWS
     """Minimum number of rows in a table."""
     table_rows: TableRows = "linked"
-    """Rows of a table that count for --least-share: linked: only rows that link to a page, as in the released
-    code; all: all rows, as in the paper."""
+    """Rows of a table that --least-share counts. linked: only rows that link to a page, as in the released code; all:
+    all rows, as in the paper.
+    """
     key_rule: KeyRule = "any"
-    """Columns that the rule may choose as a table's key: any: all columns; not-last: all but the last, as in the
-    released code."""
+    """Columns that can be a table's key if a rule chooses it. any: every column; not-last: every column but the last,
+    as in the released code.
+    """
     key_columns: File | None = None
-    """JSON Lines file of tables' key columns, {title, table, column}; by default, a rule finds them."""
+    """JSON Lines file with the key column of each table, {title, table, column}. By default, a rule chooses the column.
+    """
     redirect_aliases: bool = False
-    """Count the titles of redirects to the page of a table's answer as aliases."""
+    """For an answer from a table, add the titles of redirects to its page to the aliases."""
     seed: Name = "qampari"
-    """Seed of every draw."""
+    """Seed for all random draws."""
     answer_filter: Annotated[AnswerFilter, FLAT] = AnswerFilter()
     sizes: Annotated[SampleSizes, FLAT] = SampleSizes()
     mixed: Mixed = "train"
-    """Intersections of a training relation and a test relation: train: use them for training; drop: skip them."""
+    """What to do with intersections of a training relation and a test relation. train: use them for training; drop:
+    skip them.
+    """
     with_meta: bool = False
-    """Add a field meta to the records: relations, items, probabilities, positions."""
+    """Add a field meta to the records, with relations, items, probabilities and positions."""
     is_released_case: Annotated[bool, Parameter("--released-case")] = False
-    """Write proofs as in the published files: each sentence in lower case except for its first letter."""
+    """Write proofs as in the published files, where each sentence is in lower case except for its first letter."""
     is_released_wording: Annotated[bool, Parameter("--released-wording")] = False
-    """Leave the verbs of compositions as in the published questions: persons that works for X."""
+    """Write compositions as in the published questions, whose verbs do not agree: persons that works for X."""
     worker_memory_bytes: Memory = USUAL_MEMORY
 
     def __post_init__(self) -> None:
-        """Raises SetupError in the same cases as ``check_options``, and for options that exclude each other."""
+        """Raises SetupError in the same cases as ``check_options``, and if options exclude each other."""
         check_options(self)
         if self.most_subjects < self.answer_filter.least:
-            raise SetupError(f"--most-subjects is {self.most_subjects}; give at least {self.answer_filter.least}.")
+            raise SetupError(
+                f"--most-subjects is {self.most_subjects}, less than the minimum number of answers; give "
+                f"at least {self.answer_filter.least}."
+            )
         if self.relations is not None and self.relation_list != "corrected":
             raise SetupError(
-                f"--relation-list {self.relation_list} is one of the package's lists, and --relations {self.relations} "
-                "replaces it: leave one out. In a file, enabled = false leaves a relation out."
+                f"--relation-list {self.relation_list} chooses one of the package's lists, and --relations "
+                f"{self.relations} replaces that list; leave one of the two out. To leave a relation out of your "
+                f"file, set enabled = false."
             )
         check_choices(self, self.as_, self.CHOICES)
 

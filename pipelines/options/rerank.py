@@ -16,13 +16,14 @@ class RerankOptions(Checked):
     passages: Release
     """Passages made by kbsource passages and indexed by kbsource search."""
     ranked: File
-    """Search results in these passages: a TREC run, KILT predictions, or questions with ctxs, with ids of passages or
-    pages."""
+    """Search results to rerank: a TREC run, KILT predictions, or questions with ctxs. They name passages or pages by
+    id.
+    """
     _: KW_ONLY
     queries: File
     """Queries of the search, in any format that kbsource search accepts."""
     output: NewFile
-    """The results in the new order. The file appears when it is complete."""
+    """File for the results in the new order. The file appears when it is complete."""
     reranker: Annotated[RerankerOptions, FLAT]
     index: FolderPath | None = None
     """Folder of the passages' index; by default PASSAGES-bm25, next to the passages."""

@@ -1,4 +1,4 @@
-"""Options that several jobs have: where they run, their output, their memory."""
+"""Options that several jobs share: where they run, their output and their memory."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def _enough(type_: Any, n_bytes: int) -> None:
     if n_bytes < 256 * _MEBIBYTE:
         raise ValueError("A worker needs at least 256 MB.")
     if n_bytes > _MOST_MEMORY:
-        raise ValueError(f"No machine has as much; give at most {_MOST_MEMORY // _MEBIBYTE} MB.")
+        raise ValueError(f"No machine has that much memory; give at most {_MOST_MEMORY // _MEBIBYTE} MB.")
 
 
-Output = Annotated[FolderPath, Parameter(help="New output folder, or one left by a run that was killed.")]
+Output = Annotated[FolderPath, Parameter(help="New output folder, or the folder of a killed run to resume.")]
 Memory = Annotated[
     int,
     Parameter(
@@ -51,13 +51,13 @@ RangeBytes = Annotated[
         help="Bytes per range of the dump; by default 1 to 32 MiB, depending on its size.",
     ),
 ]
-Truncated = Annotated[bool, Parameter("--allow-truncated", help="Read as much as possible of a truncated dump.")]
+Truncated = Annotated[bool, Parameter("--allow-truncated", help="Read a truncated dump as far as possible.")]
 TakenAs = Annotated[
     As,
     Parameter(
         "--as",
-        help="Reproduce the settings of the paper, or those of the code and files that its authors released. Sets "
-        "every option for which these two differ, or for which they differ from the default.",
+        help="Use the settings of the paper, or those of the code and files that its authors released. This sets "
+        "every option whose value differs between the paper, the released code and the default.",
     ),
 ]
 USUAL_MEMORY = 4 << 30
@@ -68,13 +68,17 @@ class RunOptions(Checked):
     """Where a job runs. All other options are passed to Beam unchanged."""
 
     runner: Name = "local"
-    """local: this machine; spark, flink or dataflow: a cluster, see docs/running.md; or any other Beam runner."""
+    """Where the job runs. local: on this machine; spark, flink or dataflow: on a cluster, see docs/running.md; or any
+    other Beam runner.
+    """
     workers: Threads | None = None
-    """Number of worker processes on this machine; by default one per core for large inputs, and a single one for small
-    inputs."""
+    """Number of worker processes on this machine; by default one per core for large inputs, and one in total for small
+    inputs.
+    """
     dry_run: bool = False
-    """Check the inputs and the output location, construct the pipeline, print its size, and stop. A local build also
-    estimates its time and disk."""
+    """Check the inputs and the output location, construct the pipeline, print its size, and stop. For a local build,
+    also estimate its time and disk space.
+    """
     beam_args: Annotated[tuple[str, ...], Parameter(parse=False)] = ()
 
     def flags(self) -> list[str]:

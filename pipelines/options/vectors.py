@@ -21,12 +21,15 @@ class VectorsOptions(Checked):
     encoder: Annotated[EncoderOptions, FLAT]
     output: Output
     query_model: Model | None = None
-    """Encoder for queries, as a folder or a name on the hub, that was trained together with the passage encoder, such
-    as DPR's question encoder. By default, one encoder encodes both."""
+    """Encoder for queries that was trained together with the passage encoder, such as DPR's question encoder: a folder
+    or a name on the hub. By default, one encoder encodes both.
+    """
     precision: VectorPrecision = "float16"
-    """Precision of a vector's numbers: float16; int8, half as large; or bits, a sixteenth as large."""
+    """Precision of the numbers in a vector. float16: two bytes each; int8: half as large; bits: a sixteenth as large.
+    """
     base: Release | None = None
-    """Vectors of earlier passages by the same encoder. Vectors of passages with the same title and text are copied from
-    it. The output has the same bytes and takes less time."""
+    """Vectors of earlier passages by the same encoder. If the title and text of a passage did not change, its vector is
+    copied from here. This saves time and does not change the output.
+    """
     base_passages: Release | None = None
     """Passages that the --base vectors were made from."""

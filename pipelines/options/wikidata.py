@@ -24,10 +24,10 @@ def _qualifiers(type_: Any, tokens: Sequence[Token]) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class WikidataOptions:
-    """Inputs and options of a release of Wikidata. For ``sites`` and ``qualifiers``, None means all."""
+    """Inputs and options of a release of Wikidata. None for ``sites`` or ``qualifiers`` means all."""
 
     dump: Annotated[Files, Parameter(metavar="DUMP")]
-    """JSON dump (.json or .ndjson, plain or compressed) with one entity per line; files or patterns."""
+    """JSON dump with one entity per line (.json or .ndjson, plain or compressed): files or patterns."""
     _: KW_ONLY
     output: Output
     languages: Annotated[Words, Parameter(validator=Like("[a-z]{2,}(?:-[a-z0-9]+)*", "en,de"))] = ("en",)
@@ -42,15 +42,16 @@ class WikidataOptions:
             ),
         ),
     ] = None
-    """Wikis whose sitelinks are included, like enwiki,dewiki, or all (the default)."""
+    """Wikis whose sitelinks are included, like enwiki,dewiki; by default all."""
     qualifiers: Annotated[
         Words | None,
         Parameter(
             converter=_qualifiers, validator=Like("P[1-9][0-9]*", "P580,P582, or all, or none"), show_default=False
         ),
     ] = NEEDED_QUALIFIERS
-    """Properties whose qualifiers are included, like P580,P582, or all, or none; by default the properties of time,
-    role and certainty."""
+    """Properties whose qualifiers are included: a list like P580,P582, or all, or none. By default, the properties of
+    time, role and certainty.
+    """
     max_rejects: Share = 0.001
     """Maximum share of lines that may be rejected."""
     allow_truncated: Truncated = False
@@ -58,10 +59,10 @@ class WikidataOptions:
     range_bytes: RangeBytes = None
 
     def __post_init__(self) -> None:
-        """Raises SetupError in the same cases as ``check_options``, and if there is no language."""
+        """Raises SetupError in the same cases as ``check_options``, and if no language is given."""
         check_options(self)
         if not self.languages:
-            raise SetupError("--languages is empty; give at least one, like en.")
+            raise SetupError("--languages is empty; give at least one language, like en.")
 
     def data_options(self) -> dict[str, Any]:
         """Returns the options that affect the bytes of the release, as JSON values for the manifest."""

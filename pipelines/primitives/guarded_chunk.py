@@ -39,7 +39,7 @@ def _make(make: str, given: tuple[Any, ...]) -> ChunkFunction:
 
 
 def do_chunk(task: dict[str, Any], beat: Beat) -> list[Any] | None:
-    """Processes a chunk and returns its ``BatchRef``. With ``alone``, a row number, it processes only this row and
+    """Processes a chunk and returns its ``BatchRef``. If ``alone``, a row number, is given, processes only this row and
     writes nothing.
 
     The task contains ``make`` from ``pickled_text`` and its arguments ``given``, the ``key``, the ``chunk`` of rows

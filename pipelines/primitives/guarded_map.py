@@ -36,7 +36,7 @@ broken."""
 MAX_DEATHS = 10
 """Maximum crashes per chunk that no row caused, before the job fails."""
 MAX_KILLS = 3
-"""How often a row's own process must be killed from outside before the row counts as the cause."""
+"""Number of times that the separate process of a row must be killed from outside before the row counts as the cause."""
 
 CHUNKS, REJECTED, COUNTS = "chunks", "rejected", "counts"
 Chunk: TypeAlias = "BatchRef | pa.RecordBatch | None"
@@ -88,7 +88,10 @@ class GuardedMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     ) -> None:
         super().__init__()
         if removes_input and folder is None:
-            raise SetupError("The input of chunks that are not stored must stay; give a folder.")
+            raise SetupError(
+                "Chunks that are not stored are read again from their input, which must not be "
+                "temporary; give a folder."
+            )
         self._given = given
         limits = {"page_timeout_s": timeout_s, "memory_bytes": memory_bytes}
         self._do_chunk = _DoChunk(make, folder, beats, removes_input, **limits)
@@ -158,7 +161,7 @@ class _DoChunk(WorkerDoFn):
 
 
 def do_guarded(guard: Guard, task: dict[str, Any]) -> None:
-    """Processes a chunk, as often as necessary.
+    """Processes a chunk, and repeats this as often as necessary.
 
     Raises:
         SetupError: the function raised it, or the process crashed too often, caused by rows or by other events.
@@ -178,13 +181,13 @@ def do_guarded(guard: Guard, task: dict[str, Any]) -> None:
             where = f"chunk {'-'.join(map(str, task['key']))}"
             if len(verdicts) > MAX_BAD_ROWS:
                 raise SetupError(
-                    f"{where}: {len(verdicts)} rows ended the process that worked on them, so what does it is broken. "
-                    f"The last one, row {death.page}: {death.kind}, {death.detail}"
+                    f"{where}: {len(verdicts)} rows crashed the worker process, so the cause is probably not in the "
+                    f"rows. The last crash, at row {death.page}: {death.kind}, {death.detail}"
                 ) from death
             if n_deaths == MAX_DEATHS:
                 raise SetupError(
-                    f"{where}: the working process died {n_deaths} times, and not for any row; the last time of: "
-                    f"{death.kind}, {death.detail}"
+                    f"{where}: the worker process crashed {n_deaths} times, but not while reading a row. The last "
+                    f"crash: {death.kind}, {death.detail}"
                 ) from death
 
 

@@ -1,7 +1,7 @@
 """Joins tables with SQL, in steps that one worker runs on its local disk; and the steps before and after them.
 
 QAMPARI has many joins of the same form: ``join_tables`` adds one of them as a ``Join`` of tables to tables. Facts and
-AmbER sets have few, each with outputs of its own form: their functions open a ``warehouse`` of ``stored_table``.
+AmbER sets have few joins, whose outputs have different forms: their functions open a ``warehouse`` of ``stored_table``.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def stored_table(schema: pa.Schema, *chunks: Chunks) -> StoredTable:
 
 
 def row_batches(rows: Iterable[Sequence[Any]], schema: pa.Schema, *, n_rows: int = _ROWS) -> Iterator[pa.RecordBatch]:
-    """Returns rows, as values in the order of the columns, as record batches. Memory holds one."""
+    """Returns rows, as values in the order of the columns, as record batches. Memory: one batch."""
     source = iter(rows)
     while part := list(islice(source, n_rows)):
         yield rows_batch(part, schema)

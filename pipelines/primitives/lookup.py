@@ -20,7 +20,8 @@ from pipelines.runners.workers import WorkerDoFn
 class MapRows(WorkerDoFn):
     """(key, record batch) -> (key, result of a function of the batch and the side inputs).
 
-    With ``opens``, the first side input is a path; the function gets the object that was opened from it once.
+    If ``opens`` is given, the first side input is a path. ``opens`` opens it once, and the function gets the opened
+    object.
     """
 
     def __init__(self, function: Callable[..., pa.RecordBatch], *, opens: Callable[[str], Any] | None = None) -> None:

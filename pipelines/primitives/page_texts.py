@@ -88,7 +88,7 @@ class PagesPlan:
 class PageTexts:
     """Reads pages of a release, with only the columns that alignment needs, in the order of the release.
 
-    Memory holds a few row groups.
+    Memory: a few row groups.
 
     Args:
         further: additional columns, such as ``anchors``.
@@ -107,8 +107,9 @@ class PageTexts:
         return next(self.pages([position]))
 
     def pages(self, positions: Iterable[int]) -> Iterator[Page]:
-        """Reads the pages at ascending positions, which is cheaper than reading each separately. Memory holds some
-        more pages."""
+        """Reads the pages at ascending positions, which is faster than reading each separately. Memory: some more
+        pages.
+        """
         for first, own in groupby(positions, key=lambda position: self._group(position)[1]):
             table, _ = self._group(first)
             while part := [position - first for position in islice(own, _PAGES_AT_ONCE)]:

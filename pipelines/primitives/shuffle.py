@@ -30,7 +30,7 @@ GroupsOf = Callable[[pa.RecordBatch], npt.NDArray[np.int64]]
 class CollectSorted(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """(key, value) -> one list of all pairs, in key order, each once; an empty list without pairs.
 
-    One worker holds the list, so values should be references, counts or other small values.
+    The whole list is on one worker, so values should be references, counts or other small values.
 
     Args:
         function: called with the list and the values of ``given``, as in ``do``; the items it yields replace the list.
@@ -90,11 +90,12 @@ class Regroup(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     A stored file whose rows are in groups already is not written again.
 
     Read a group in input order with ``read_group`` of ``kbsource.runtime.regroup``, or in the order of ``order`` with
-    ``merge_group``. Memory holds one chunk, independent of the size of a group. Groups without rows are not returned.
+    ``merge_group``. Memory: one chunk, whatever the size of a group. Groups without rows are not returned.
 
     Args:
         folder: a file per chunk is written to it; for one job with one input only.
-        by: returns the group of each row of a batch, a number from 0; it is pickled and must be importable by workers.
+        by: function that returns the group of each row of a batch, as a number from 0. It is pickled and must be
+            importable by workers.
         order: numeric columns that the rows of a group are sorted by within each file.
     """
 

@@ -85,7 +85,7 @@ FIND_QUERIES = Join(find_queries, {"queries": joins.QUERIES, "answers": joins.QU
 
 
 def state_answers(work: TableJoin, *, plan: QampariPlan) -> None:
-    """Makes the facts of simple queries, each once, and what to search pages for.
+    """Makes the facts of simple queries, each once, and the texts to search pages for.
 
     Inputs: ``answers``; ``named``, the items that Wikidata has. Outputs: ``answers`` with facts; ``facts``;
     ``unlisted``, the names of the other items; ``wanted``.
@@ -110,7 +110,7 @@ STATE_ANSWERS = Join(
 
 
 def state_values(work: TableJoin, *, plan: QampariPlan) -> None:
-    """Makes the facts of compositions, each once, and what to search pages for.
+    """Makes the facts of compositions, each once, and the texts to search pages for.
 
     Inputs: ``facts``, ``value_names``; ``named`` and ``unlisted``; ``named_values``, the items that Wikidata has.
     Outputs: ``facts``; ``unlisted``, the names of the other items; ``wanted``.
@@ -282,7 +282,7 @@ COMPOSE = Join(
 
 
 def decide_compositions(db: DuckDBPyConnection, plan: QampariPlan, types_path: str) -> None:
-    """Decides compositions and intersections, and adds what the considered queries are ordered by.
+    """Decides compositions and intersections, and adds the values by which the considered queries are ordered.
 
     Tables: the outputs of all joins; see ``steps.QampariSteps``.
     """

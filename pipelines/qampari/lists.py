@@ -42,7 +42,9 @@ _Chunk = tuple[ChunkKey, BatchRef]
 
 
 def find_list_looks(element: _Chunk, *, plan: QampariPlan) -> Iterator[_Chunk]:
-    """(key, ``BatchRef`` of LISTS) -> the same of WANTED: what to search pages for to prove the facts of tables."""
+    """(key, ``BatchRef`` of LISTS) -> (key, ``BatchRef`` of WANTED): the texts to search pages for to prove the facts
+    of tables.
+    """
     key, lists = ChunkKey(*element[0]), BatchRef(*element[1])
 
     def make(path: str) -> None:
@@ -91,7 +93,7 @@ SORT_LOOKS = Join(sort_list_looks, {"wanted": WANTED})
 
 
 def prove_list_facts(work: TableJoin, *, plan: QampariPlan) -> None:
-    """Takes the first sentence found for each fact as its proof. Input: ``found``. Output: ``proved``, by file."""
+    """Uses the first sentence found for each fact as its proof. Input: ``found``. Output: ``proved``, by file."""
     count_given_up(work)
     with work.open() as db:
         ((n_facts, n_candidates),) = db.execute(joins.FOUND_COUNTS).fetchall()

@@ -26,7 +26,7 @@ _ROWS_AT_ONCE = 4096
 class FactSearch:
     """Rows of WANTED, by page position -> rows of FOUND. A search that crashes its process finds nothing.
 
-    The facts of the report contain ``given_up``, the number of such searches.
+    The facts of the report contain ``given_up``, the number of searches that took too long.
     """
 
     schema = FOUND

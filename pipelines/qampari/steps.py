@@ -1,4 +1,4 @@
-"""The steps of QAMPARI: SQL over the tables of two releases, page search, SQL, model, SQL."""
+"""The steps of QAMPARI, in order: SQL over the tables of two releases, page search, SQL, the model, SQL."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Starts a Beam worker in this Python environment: ``kbsource-worker``, for ``--environment_type=PROCESS``.
 
-Beam's runners start a worker with a program that gets a few endpoints as arguments. Beam ships this program only in its
-container images. This one asks the runner for the job's requirements and becomes Beam's worker in the same process,
-because importing Beam again would take as long as many tasks. Nothing is downloaded: its environment already contains
-the code.
+Beam's runners start a worker with a program that gets a few endpoints as arguments. Beam ships such a program only in
+its container images. This program asks the runner for the job's requirements and becomes Beam's worker in the same
+process, because importing Beam again would take as long as many tasks. Nothing is downloaded: its environment already
+contains the code.
 
 Source: the contract of Beam's SDK containers, https://beam.apache.org/documentation/runtime/environments/.
 """

@@ -22,7 +22,7 @@ from pipelines.runners.job_server import beam_jar, check_java, given_jar, jvm_fl
 WORKER_COMMAND = "kbsource-worker"
 DATAFLOW_RUNNER = "DataflowRunner"
 ENVIRONMENT_CACHE_MS = 60_000
-"""How long an idle Python worker waits for the next stage. Starting a worker takes seconds."""
+"""Time that an idle Python worker waits for the next stage, in milliseconds. Starting a worker takes seconds."""
 # Flink retries a task with the waiting worker, even if it is dead, so a killed worker must be dropped before.
 _FLINK_ENVIRONMENT_CACHE_MS = 2_000
 
@@ -41,9 +41,9 @@ _GIVE_UP = "-Dspark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout=1s"
 _GOOGLES_FOLDER = re.compile(r"gs://[a-z0-9][-_a-z0-9.]+[a-z0-9]/.+")
 _DATAFLOW_NEEDS = {
     "project": "the Google Cloud project",
-    "region": "where the workers run, us-central1 for instance",
+    "region": "the region where the workers run, such as us-central1",
     "temp_location": "a folder gs://BUCKET/FOLDER for temporary files",
-    "sdk_container_image": "the image of docker/Dockerfile in a registry that the workers reach",
+    "sdk_container_image": "the image of docker/Dockerfile, in a registry that the workers can reach",
 }
 
 
@@ -62,13 +62,13 @@ def spark_flags(given: Mapping[str, str]) -> list[str]:
     master = given.get("spark_master_url")
     if master is None:
         raise SetupError(
-            "--runner spark needs the cluster: give --spark_master_url=spark://HOST:PORT (local[*] tries it on this "
-            "machine), or --job_endpoint=HOST:PORT of a job server that runs already."
+            "--runner spark needs the address of the cluster: give --spark_master_url=spark://HOST:PORT (local[*] "
+            "runs Spark on this machine), or --job_endpoint=HOST:PORT of a running job server."
         )
     check_java(SPARK_JAVA)
     if master.startswith("spark://"):
         for address in master.removeprefix("spark://").split(","):
-            check_reachable(address, what="Spark master", remedy="Start it, or check host and port.")
+            check_reachable(address, what="Spark master", remedy="Start it, or check the host and the port.")
     elif not master.startswith("local"):
         raise SetupError(
             f"--spark_master_url={master}: give spark://HOST:PORT or local[*]. On YARN and Kubernetes, start the job "
@@ -99,7 +99,9 @@ def flink_flags(given: Mapping[str, str], *, n_cores: int) -> list[str]:
     local = master == "[local]"
     if not local:
         check_reachable(
-            master, what="Flink job manager", remedy="Start it, check host and port, or leave --flink_master out."
+            master,
+            what="Flink job manager",
+            remedy="Start it, check the host and the port, or leave --flink_master out.",
         )
     return [
         "--runner=FlinkRunner",
@@ -120,14 +122,16 @@ def dataflow_flags(given: Mapping[str, str]) -> list[str]:
     try:
         importlib.import_module("apache_beam.runners.dataflow.internal.apiclient")
     except ModuleNotFoundError as error:
-        raise SetupError("Beam lacks what it needs for Google Cloud: pip install 'kbsource[dataflow]'.") from error
+        raise SetupError(
+            "Beam's packages for Google Cloud are not installed: pip install 'kbsource[dataflow]'."
+        ) from error
     missing = [f"--{name}: {meaning}" for name, meaning in _DATAFLOW_NEEDS.items() if name not in given]
     if missing:
         raise SetupError("--runner dataflow needs " + "; ".join(missing) + ".")
     for name in ("temp_location", "staging_location"):
         # Beam would create another bucket if it did not understand this one.
         if name in given and _GOOGLES_FOLDER.fullmatch(given[name]) is None:
-            raise SetupError(f"--{name}={given[name]}: Dataflow takes a folder gs://BUCKET/FOLDER.")
+            raise SetupError(f"--{name}={given[name]}: Dataflow needs a folder in a bucket; give gs://BUCKET/FOLDER.")
     flags = [f"--runner={DATAFLOW_RUNNER}", "--no_save_main_session"]
     if "sdk_location" not in given:
         flags.append("--sdk_location=container")
@@ -139,7 +143,9 @@ def dataflow_flags(given: Mapping[str, str]) -> list[str]:
 
 def _portable(given: Mapping[str, str], environment: list[str]) -> list[str]:
     check_reachable(
-        given["job_endpoint"], what="job server", remedy="Start it (docs/running.md), or check host and port."
+        given["job_endpoint"],
+        what="job server",
+        remedy="Start it (see docs/running.md), or check the host and the port.",
     )
     return ["--runner=PortableRunner", *environment]
 
@@ -149,13 +155,14 @@ def _environment(given: Mapping[str, str], *, cache_ms: int = ENVIRONMENT_CACHE_
     flags = [] if "environment_cache_millis" in given else [f"--environment_cache_millis={cache_ms}"]
     kind = given.get("environment_type", "PROCESS")
     if kind == "LOOPBACK":
-        raise SetupError("--environment_type=LOOPBACK does all the work in the driver; use --runner local for that.")
+        raise SetupError("--environment_type=LOOPBACK runs all the work in the driver; use --runner local instead.")
     if kind != "PROCESS" or "environment_config" in given or "environment_options" in given:
         return flags
     command = os.path.join(os.path.dirname(sys.executable), WORKER_COMMAND)
     if shutil.which(command) is None:
         raise SetupError(
-            f"{command} is not a program, and the cluster's workers would start it: install kbsource with pip, or name "
+            f"{command} is not a program on this machine, and the cluster's workers have to start it: install "
+            f"kbsource with pip, or name "
             'the program with --environment_config={"command": "PATH"}.'
         )
     return [*flags, "--environment_type=PROCESS", f"--environment_config={json.dumps({'command': command})}"]

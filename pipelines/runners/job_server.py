@@ -41,8 +41,8 @@ def java_command() -> str:
     java = shutil.which(wanted)
     if java is None:
         raise SetupError(
-            f"No Java: {wanted} is not a program. Install a Java runtime (Debian and Ubuntu: apt install "
-            "openjdk-17-jre-headless) or set JAVA_HOME; with --job_endpoint=HOST:PORT none is needed here."
+            f"Java was not found: {wanted} is not a program. Install a Java runtime (Debian and Ubuntu: apt install "
+            "openjdk-17-jre-headless) or set JAVA_HOME. With --job_endpoint=HOST:PORT, this machine needs no Java."
         )
     return java
 
@@ -60,7 +60,7 @@ def check_java(versions: Sequence[int]) -> int:
     if version not in versions:
         raise SetupError(
             f"{java} is Java {version or 'of unknown version'}; this runner needs "
-            f"{' or '.join(map(str, versions))}. Point JAVA_HOME at one."
+            f"{' or '.join(map(str, versions))}. Set JAVA_HOME to such a version."
         )
     return version
 
@@ -82,9 +82,9 @@ def beam_jar(gradle_target: str, *, flag: str) -> str:
     expected = SHA256.get(name)
     if expected is None:
         raise SetupError(
-            f"No SHA-256 is known for {name}, Beam's job server. Give one that you trust with "
-            f"{flag}={url}#sha256=CHECKSUM (Maven Central has checksums beside the files), a jar of your own with "
-            f"{flag}=PATH, or start a job server and give --job_endpoint=HOST:PORT."
+            f"No SHA-256 is known for {name}, Beam's job server. Give a checksum that you trust with "
+            f"{flag}={url}#sha256=CHECKSUM (Maven Central publishes checksums next to the files), give your own jar "
+            f"with {flag}=PATH, or start a job server and give --job_endpoint=HOST:PORT."
         )
     return fetched_jar(url, expected, flag=flag)
 
@@ -110,7 +110,7 @@ def given_jar(place: str, *, flag: str) -> str:
     if not os.path.isfile(place):
         raise SetupError(f"{place} does not exist; check the path given with {flag}.")
     if marked:
-        _check_sum(place, expected, remedy=f"Check where it is from, and the checksum given with {flag}.")
+        _check_sum(place, expected, remedy=f"Check the source of the file, and the checksum given with {flag}.")
     return place
 
 
@@ -125,11 +125,11 @@ def fetched_jar(url: str, expected: str, *, flag: str) -> str:
 
     path = os.path.join(JavaJarServer.JAR_CACHE, _jar_name(url))
     if os.path.lexists(path):
-        _check_sum(path, expected, remedy="Remove it; it will be fetched again. Find out who changed it.")
+        _check_sum(path, expected, remedy="Remove the file, and it will be downloaded again. Find out who changed it.")
         return path
     os.makedirs(JavaJarServer.JAR_CACHE, exist_ok=True)
     remedy = (
-        f"Fetch it elsewhere and give its path with {flag}=PATH, or start a job server and give "
+        f"Download the file on another machine and give its path with {flag}=PATH, or start a job server and give "
         "--job_endpoint=HOST:PORT."
     )
     with tempfile.TemporaryDirectory(dir=JavaJarServer.JAR_CACHE) as scratch:
@@ -138,7 +138,7 @@ def fetched_jar(url: str, expected: str, *, flag: str) -> str:
             with urllib.request.urlopen(url, timeout=_SILENCE_S) as answer, open(partial, "wb") as file:
                 shutil.copyfileobj(answer, file, 1 << 20)
         except (OSError, HTTPException) as error:
-            raise SetupError(f"{url} cannot be fetched ({error}). {remedy}") from error
+            raise SetupError(f"{url} cannot be downloaded ({error}). {remedy}") from error
         _check_sum(partial, expected, what=f"The file from {url}", remedy=remedy)
         os.replace(partial, path)
     return path

@@ -60,8 +60,8 @@ class LocalProcessRunner(FnApiRunner):  # type: ignore[misc]  # Beam is untyped
             if not _ended:
                 raise
             raise SetupError(
-                f"A worker process {_how_it_ended(_ended[0])}. If the system killed it for lack of memory, give "
-                "fewer --workers. The same command resumes where this one stopped."
+                f"A worker process {_how_it_ended(_ended[0])}. If the system killed it for lack of memory, give fewer "
+                f"--workers. Run the same command again to resume."
             ) from error
         finally:
             threading.excepthook = hook

@@ -17,8 +17,8 @@ class UnknownFlagError(SetupError):
 
     def __init__(self, flag: str) -> None:
         super().__init__(
-            f"Neither kbsource nor Beam has an option {flag}. See the command's --help, and Beam's pipeline options "
-            "for the runner."
+            f"Neither kbsource nor Beam has an option {flag}. See the command's --help, and the documentation of "
+            f"Beam's pipeline options for the runner."
         )
         self.flag = flag
 
@@ -57,14 +57,16 @@ def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) ->
         return [*_LOCAL, *(several if workers is not None and workers > 1 else ()), *beam_args]
     if workers is not None:
         raise SetupError(
-            f"--workers is for --runner {LOCAL}; with {runner}, give Beam's own flag for the number of workers."
+            f"--workers works only with --runner {LOCAL}; with {runner}, give Beam's own flag for the number of "
+            f"workers."
         )
     from pipelines.runners.clusters import dataflow_flags, flink_flags, job_server_flags, spark_flags  # takes a while
 
     given = flags_given(beam_args)
     if "output_executable_path" in given:
         raise SetupError(
-            "--output_executable_path writes a pipeline to a file instead of running it; run it with a job server."
+            "--output_executable_path writes a pipeline to a file instead of running it; leave it out, or run the job "
+            "with a job server."
         )
     if runner == "spark":
         return [*spark_flags(given), *beam_args, *job_server_flags(runner, given)]
@@ -75,7 +77,8 @@ def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) ->
     if runner not in known_runners():
         presets = ", ".join(PRESETS)
         raise SetupError(
-            f"--runner {runner}: no preset ({presets}) and no runner of Beam ({', '.join(known_runners())})."
+            f"--runner {runner}: there is no such runner. Choose one of kbsource's presets ({presets}) or of Beam's "
+            f"runners ({', '.join(known_runners())})."
         )
     return [f"--runner={runner}", *beam_args]
 

@@ -32,12 +32,12 @@ class NotRunError(Exception):
 
     Args:
         result: of the function that was called instead.
-        sample: returns what the job would take with a number of workers, from a run over samples of its input; None if
-            the job has no such function.
+        sample: returns an estimate for a number of workers, from a run over samples of the job's input; None if the job
+            has no such function.
     """
 
     def __init__(self, result: Any, sample: Callable[[int], Any] | None = None) -> None:
-        super().__init__("the pipeline was built, but did not run to its end")
+        super().__init__("the pipeline was constructed, but did not finish")
         self.result = result
         self.sample = sample
 
@@ -88,7 +88,7 @@ def pipeline_options(flags: Sequence[str]) -> PipelineOptions:
             given = options.get_all_options(retain_unknown_options=True)
     except SystemExit as error:
         reason = complaint.getvalue().strip().rpartition("error: ")[2]
-        raise SetupError(f"Beam does not take these options: {reason}") from error
+        raise SetupError(f"Beam rejects these options: {reason}") from error
     unknown = set(given) - set(known)
     for name in (flag.partition("=")[0] for flag in flags):
         if name.lstrip("-").replace("-", "_") in unknown:
@@ -128,8 +128,8 @@ def check_paths(flags: Sequence[str], *paths: str) -> None:
     is_far = f"--runner={DATAFLOW_RUNNER}" in flags
     for path in filter(is_local, paths if is_far else ()):
         raise SetupError(
-            f"{path} is a path of this machine, whose files Dataflow's workers do not see: put them into a bucket "
-            "and give gs://BUCKET/FOLDER, or choose another runner."
+            f"{path} is a path on this machine, and Dataflow's workers cannot read its files. Copy them to a bucket "
+            f"and give gs://BUCKET/FOLDER, or choose another runner."
         )
 
 

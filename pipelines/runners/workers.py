@@ -56,8 +56,8 @@ def check_installed(drivers: Mapping[str, str]) -> None:
         found = installation_facts()[name]
         if found != wanted:
             raise SetupError(
-                f"The worker on {socket.gethostname()} has {name} {found}, the driver {wanted}. Install the same "
-                "kbsource on all machines; the image of docker/Dockerfile holds one for both."
+                f"The worker on {socket.gethostname()} has {name} {found}, but the driver has {wanted}. Install the "
+                f"same version of kbsource on all machines; the image of docker/Dockerfile contains one for both."
             )
 
 

@@ -74,7 +74,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     ) -> None:
         super().__init__()
         if index is None and definitions is not None:
-            raise SetupError("Definitions are used together with an index; give one from BuildTitleIndex.")
+            raise SetupError("Definitions need an index of titles; give one from BuildTitleIndex.")
         self._parse = GuardedMap(
             MakePages(site, parser, has_items, has_lua, has_references, has_dependencies, base, spreads_tables),
             given=tuple(beam.pvalue.AsSingleton(folder) for folder in (index, definitions) if folder is not None),
@@ -116,9 +116,8 @@ class CutPassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """(key, pages) -> passages with exact positions: consecutive whole sentences, or the unit in the options.
 
     Pages are a ``BatchRef`` or a record batch with the columns ``page_id``, ``title`` and ``elements`` of the table
-    ``pages``. Elements need ``kind``, ``marker``, ``section`` and ``text``.
-    ``mapping.passages.corpus.PAGE_COLUMNS`` lists them for ``ReadPages``, and ``TABLE_COLUMNS`` what is needed with the
-    option ``tables``.
+    ``pages``. Elements need ``kind``, ``marker``, ``section`` and ``text``. ``mapping.passages.corpus.PAGE_COLUMNS``
+    lists the columns for ``ReadPages``, and ``TABLE_COLUMNS`` lists those for the option ``tables``.
 
     Outputs, as in ``GuardedMap``:
         ``chunks``: (key, ``BatchRef``) with a folder, else (key, record batch), with the schema

@@ -58,7 +58,7 @@ def _field_type(field: pa.Field) -> Any:
     elif pa.types.is_timestamp(of):
         type_ = str
     if type_ is None:
-        raise SetupError(f"Column {field.name} is of type {of}, which has no counterpart in Beam; leave it out.")
+        raise SetupError(f"Column {field.name} has the type {of}, which Beam does not have; leave the column out.")
     return Optional[type_] if field.nullable else type_  # noqa: UP045  # not every type takes "|"
 
 
@@ -113,9 +113,9 @@ def _values(array: pa.Array) -> list[Any]:
 class AsChunks(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """Rows with named fields -> (key, record batch), for transforms that accept chunks.
 
-    Without an order, rows are batched as they arrive, and a key depends only on the content of its chunk; this suits
-    steps that process each row separately. With an order, rows are always sorted, so that files written from them have
-    the same bytes; one worker holds and sorts them.
+    Without an order, rows are batched as they arrive, and a key depends only on the content of its chunk. This suits
+    steps that process each row separately. With an order, one worker collects and sorts all rows, so that files written
+    from them have the same bytes.
 
     Args:
         schema: schema of the record batches; rows have at least its fields.

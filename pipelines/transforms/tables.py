@@ -58,7 +58,7 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """Pipeline -> (key, record batch) of chosen columns. The key's part is the number of the file, its chunk the number
     of the row group.
 
-    Rows are in table order within a batch; keys order the batches. Memory holds ``CHUNK_ROWS`` rows.
+    Rows are in table order within a batch; keys order the batches. Memory: ``CHUNK_ROWS`` rows.
 
     Args:
         paths: paths of the table's files in order, in any location.

@@ -54,7 +54,7 @@ class ListHandler(ModelHandler[Any, Any, Any]):  # type: ignore[misc]  # Beam is
 
 
 class EntailmentHandler(ListHandler):
-    """Runs an NLI model over lists of pairs or of other questions."""
+    """Runs an NLI model over lists of pairs, or of other inputs."""
 
     def __init__(self, options: ModelOptions, ask: Callable[[Any, Any], Any] | None = None) -> None:
         super().__init__(partial(_open_model, options), ask or _judge)

@@ -232,7 +232,7 @@ class Items:
 class BuildTitleIndex(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """(key, titles) -> the folder of their index, one element: a side input of ``ParseWikitext``.
 
-    The index contains the target of each title after all redirects, the titles that lead to an article, and, with
+    The index contains the target of each title after all redirects, the titles that resolve to an article, and, with
     ``items``, the Wikidata item of each page. One worker builds it in key order; memory grows by about 20 bytes per
     title. An existing index is reused.
 

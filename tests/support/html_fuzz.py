@@ -258,14 +258,17 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 def check_no_controls(parsed: ParsedText) -> None:
     """Raises AssertionError where a text has a control character or half of a surrogate pair."""
     texts = [element.text for element in parsed.elements[1:]]
-    texts += [*parsed.categories, *(written for anchor in parsed.anchors for written in (anchor.text, anchor.written))]
-    texts += [anchor.target.title + (anchor.target.fragment or "") for anchor in parsed.anchors]
-    contents = [cell.content for table in parsed.tables for row in table.rows for cell in row]
-    contents += [value for box in parsed.infoboxes for _, value in box.fields]
-    texts += [text for box in parsed.infoboxes for text in (box.name, *(name for name, _ in box.fields))]
+    texts += [
+        *parsed.categories,
+        *(written for anchor in parsed.anchors for written in (anchor.text, anchor.written_target)),
+    ]
+    texts += [anchor.target_title + (anchor.target_fragment or "") for anchor in parsed.anchors]
+    contents = [cell for table in parsed.tables for row in table.rows for cell in row]
+    contents += [value for box in parsed.infoboxes for value in box.fields]
+    texts += [text for box in parsed.infoboxes for text in (box.name, *(field.name for field in box.fields))]
     texts += [table.caption or "" for table in parsed.tables]
     texts += [content.text for content in contents]
-    texts += [link.target.title + (link.target.fragment or "") for content in contents for link in content.links]
+    texts += [link.target_title + (link.target_fragment or "") for content in contents for link in content.links]
     texts += [use.name for use in parsed.templates] + [lost.example or "" for lost in parsed.lost.values()]
     for text in texts:
         assert not _CONTROL.search(text), repr(text[:200])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from kbsource.errors import SetupError
 from kbsource.pages.articles import PageParser, ParsedPage

@@ -179,7 +179,7 @@ def text_of_page(parsed: ParsedText) -> str:
     """Returns the text of a page, each table behind the element that it follows."""
     tables: dict[int, list[str]] = {}
     for table in parsed.tables:
-        cells = [cell.content.text for row in table.rows for cell in row]
+        cells = [cell.text for row in table.rows for cell in row]
         tables.setdefault(table.element, []).extend([table.caption or "", *cells])
     out: list[str] = []
     for number, element in enumerate(parsed.elements):

@@ -25,14 +25,14 @@ def check_laws(parsed: ParsedText) -> None:
     for anchor in parsed.anchors:
         assert parsed.elements[anchor.element].text[anchor.start : anchor.end] == anchor.text
         assert anchor.text == anchor.text.strip() != ""
-        assert not ANY_CONTROL.search(anchor.written)
+        assert not ANY_CONTROL.search(anchor.written_target)
     for element in parsed.elements[1:]:
         assert element.text == element.text.strip() != ""
         assert "\n" not in element.text
         assert "  " not in element.text
         assert not ANY_CONTROL.search(element.text)
-    contents = [cell.content for table in parsed.tables for row in table.rows for cell in row]
-    contents += [content for infobox in parsed.infoboxes for _, content in infobox.fields]
+    contents = [cell for table in parsed.tables for row in table.rows for cell in row]
+    contents += [field for infobox in parsed.infoboxes for field in infobox.fields]
     for content in contents:
         assert not ANY_CONTROL.search(content.text)
         assert all(0 <= link.start < link.end <= len(content.text) for link in content.links)

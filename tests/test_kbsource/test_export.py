@@ -182,8 +182,11 @@ def test_pieces_end_behind_sentences_and_headings_stay_with_their_text() -> None
         ({"max_tokens": 100}, "give --format jsonl"),
         ({"has_links": True}, "plain text has no links"),
         ({"format": "jsonl", "text": "body", "has_links": True}, "plain text has no links"),
-        ({"format": "html", "text": "plain"}, "--text is for --format text and jsonl, not html"),
-        ({"format": "markdown", "text": "markdown"}, "--text is for --format text and jsonl, not markdown"),
+        ({"format": "html", "text": "plain"}, "--text works only with --format text and jsonl, not with html"),
+        (
+            {"format": "markdown", "text": "markdown"},
+            "--text works only with --format text and jsonl, not with markdown",
+        ),
         ({"format": "text", "text": "markdown"}, "give --format markdown"),
     ],
 )

@@ -130,7 +130,7 @@ def test_sums_of_numbers_and_of_numbers_by_name_are_checked() -> None:
     assert faults(all=6, left={"a": 1, "b": {"c": 2}}, right=3) == []
     assert faults(all={"x": 6, "y": 1}, left={}, right=3) == ["all is 7, not left 0 + right 3 = 3"]
     (missing,) = faults(all=1, left=1)
-    assert "it does not say 'right'" in missing
+    assert "the entry 'right' is missing" in missing
     (odd,) = faults(all=1, left="one", right=0)
     assert odd.startswith("left: Expected `int`")
 
@@ -138,7 +138,7 @@ def test_sums_of_numbers_and_of_numbers_by_name_are_checked() -> None:
 @pytest.mark.parametrize(
     ("counts", "said"),
     [
-        ({"visitors": 7}, "it does not say 'animals'"),
+        ({"visitors": 7}, "the entry 'animals' is missing"),
         ({"animals": -1}, "counts.animals: Expected `int` >= 0"),
         ({"animals": 3, "tall": 1, "by_legs": 5}, "counts.by_legs.0: Expected `object` in place of '5'"),
         (

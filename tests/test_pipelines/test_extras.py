@@ -100,5 +100,5 @@ def test_what_looks_for_similar_titles_is_not_in_the_base(release: Path) -> None
 
     assert done.returncode == 1
     assert "no page for 'Halvane Isle'" in done.stderr
-    assert "Similar titles are not looked for: " in done.stderr
+    assert "Similar titles were not searched for: " in done.stderr
     assert "Traceback" not in done.stderr

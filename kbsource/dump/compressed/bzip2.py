@@ -2,7 +2,7 @@
 
 A bzip2 file is one or more streams; a stream is a header, blocks that can be decoded independently, and a trailer.
 Blocks and trailers begin with a 48-bit magic at any bit position. A reader that starts in the middle therefore finds
-the next block by its magic, wraps the block as a stream of its own, and lets ``bz2`` decode it and check its CRC.
+the next block by its magic, wraps the block as a separate stream, and lets ``bz2`` decode it and check its CRC.
 
 Source: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf (format), Hadoop's BZip2Codec (splitting).
 """
@@ -235,8 +235,9 @@ def _end_of_covering_block(file: BinaryIO, magic: _Magic) -> int | None:
 def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[DecodedBlock | Damage]:
     """Iterates over the blocks whose magic begins at byte ``start`` or later, and all damage between them, in order.
 
-    It continues to the end of the file; the reader of a range stops at the first item with another owner. Reading from
-    any ``start`` yields exactly those items of a reading from 0 whose owner (a block's offset) is ``start`` or later.
+    It continues to the end of the file; the reader of a range stops at the first item that belongs to another range. An
+    item belongs to the block with the offset ``owner``. Reading from any ``start`` yields the same items as reading
+    from 0, without those whose owner is before ``start``.
 
     Args:
         file: seekable, with the compressed bytes.
@@ -249,7 +250,7 @@ def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[DecodedBlock | Da
         first = window.magic(0)
         if first is None or first.bit != 8 * len(b"BZh9"):
             n_bytes = first.byte if first else window.end
-            yield Damage(0, 0, DAMAGED, "the first block does not begin where it should", n_bytes)
+            yield Damage(0, 0, DAMAGED, "the first block does not begin at the expected position", n_bytes)
     while magic := window.magic(0):
         if magic.is_end:
             if is_synced:
@@ -311,7 +312,7 @@ def _damage_after_stream(window: _Window, magic: _Magic, owner: int) -> Damage |
         return Damage(window.end, owner, TRUNCATED, "the file ends inside a stream header")
     n_bytes = following.byte - end if following else 0
     if has_header:
-        detail = "a stream's first block does not begin where it should"
+        detail = "the first block of a stream does not begin at the expected position"
         return Damage(end + 4, owner, DAMAGED, detail, n_bytes)
     until = following.byte if following else "the end of the file"
     return Damage(end, owner, TRAILING_GARBAGE, f"bytes {end} to {until} are not a bzip2 stream", n_bytes)
@@ -324,7 +325,7 @@ def _begins_stream(rest: bytes) -> bool:
 
 
 def read_bzip2_tail(file: BinaryIO, size: int, count: int) -> tuple[bytes, str | None]:
-    """Returns the last ``count`` decoded bytes of the file (fewer if it is shorter) and how it ends.
+    """Returns the last ``count`` decoded bytes of the file (fewer if it is shorter) and the way it ends.
 
     Only as many blocks as needed are decoded. Bytes before the last damaged block are not returned.
 

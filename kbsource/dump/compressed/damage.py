@@ -13,8 +13,8 @@ class Damage:
     """A part of the file that could not be decoded; the bytes before and after it are not contiguous.
 
     Attributes:
-        offset: byte of the file at which it begins; in a compression that is only read from the beginning of the file,
-            the number of decompressed bytes before it.
+        offset: byte of the file at which the damage begins. For a compression that can only be read from the beginning
+            of the file, it is the number of decompressed bytes before the damage.
         owner: offset of the block that the damage belongs to, or of the block before it. The reader of that block
             reports the damage.
         reason: the ``damage`` of the file's ``Codec``, ``trailing_garbage`` (bytes after the end of a stream that are

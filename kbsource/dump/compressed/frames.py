@@ -1,6 +1,6 @@
 """Decodes Zstandard and xz files, which are sequences of frames, from their beginning.
 
-A small file may claim a window of gigabytes, or decode to gigabytes of zeros; both are bounded.
+A small file may claim a window of gigabytes, or decode to gigabytes of zeros; the memory for both is limited.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ class FrameDecoder(ABC):
     magics: ClassVar[frozenset[bytes]]  #: how frames begin; all have the same length
     step_bytes: ClassVar[int]  #: number of bytes read at once
     no_memory: ClassVar[tuple[str, str]]
-    """Words in the decoder's message if a frame needs too much memory, and the message that replaces it."""
+    """The message that replaces the decoder's message if a frame needs too much memory, and the words by which the
+    decoder's message is recognised.
+    """
 
     def __init__(self, decoder: Any, error: type[Exception]) -> None:
         self._decoder, self._error = decoder, error
@@ -33,7 +35,7 @@ class FrameDecoder(ABC):
         """Iterates over the content of the next bytes of the frame.
 
         Raises:
-            BrokenStreamError: the rest cannot be decoded, or only with too much memory.
+            BrokenStreamError: the rest cannot be decoded, or decoding it needs too much memory.
         """
         try:
             yield from self._steps(data)
@@ -43,7 +45,7 @@ class FrameDecoder(ABC):
             raise BrokenStreamError(self.damage, f"{why}; the rest cannot be decoded") from error
 
     def rest(self) -> bytes | None:
-        """Returns the bytes after the frame; None as long as it has not ended."""
+        """Returns the bytes after the frame; None until the frame has ended."""
         return self._decoder.unused_data if self._decoder.eof else None
 
     @abstractmethod
@@ -62,7 +64,8 @@ class ZstdFrame(FrameDecoder):
     step_bytes = 1 << 10
     no_memory = (
         "too much memory",
-        "it takes more than 128 MiB of memory; recompress it with zstd -dc --long=31 FILE | bzip2 > FILE.bz2",
+        "decompression needs more than 128 MiB of memory; recompress the file with zstd -dc --long=31 FILE | bzip2 > "
+        "FILE.bz2",
     )
     _window_bytes = 1 << 27  # as much as zstd takes without --long
 
@@ -71,7 +74,8 @@ class ZstdFrame(FrameDecoder):
             import zstandard  # only for such files
         except ModuleNotFoundError as error:
             raise SetupError(
-                "Zstandard files are read by zstandard, which is not installed: pip install 'kbsource[build]'"
+                "Reading a Zstandard file requires the package zstandard, which is not installed: pip install "
+                "'kbsource[build]'"
             ) from error
         decompressor = zstandard.ZstdDecompressor(max_window_size=self._window_bytes)
         super().__init__(decompressor.decompressobj(), zstandard.ZstdError)
@@ -89,7 +93,7 @@ class XzFrame(FrameDecoder):
     step_bytes = 1 << 16
     no_memory = (
         "Memory usage limit",
-        "it takes more than 192 MiB of memory; recompress it with xz -dc FILE | bzip2 > FILE.bz2",
+        "decompression needs more than 192 MiB of memory; recompress the file with xz -dc FILE | bzip2 > FILE.bz2",
     )
     _memory_bytes = 192 << 20  # what xz -9 wrote takes 65 MiB
 
@@ -112,7 +116,7 @@ def decode_frames(file: BinaryIO, form: type[ZstdFrame] | type[XzFrame]) -> Iter
     """
     frame: FrameDecoder | None = None
     n_magic = max(map(len, form.magics))
-    garbage = BrokenStreamError(TRAILING_GARBAGE, f"the bytes after the data are not {form.name}")
+    garbage = BrokenStreamError(TRAILING_GARBAGE, f"the bytes after the data are not {form.name} data")
     begin = b""  # of the next frame, while it is shorter than a magic
     while data := file.read(form.step_bytes):
         while data:

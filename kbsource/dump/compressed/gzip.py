@@ -31,7 +31,7 @@ def decode(file: BinaryIO) -> Iterator[bytes]:
                 if not data:
                     break
                 if not MAGIC.startswith(data[:2]):
-                    raise BrokenStreamError(TRAILING_GARBAGE, "the bytes after the gzip data are not gzip")
+                    raise BrokenStreamError(TRAILING_GARBAGE, "the bytes after the gzip data are not gzip data")
                 decoder = zlib.decompressobj(_WITH_HEADER)
                 has_member = True
             before = decoder.copy()

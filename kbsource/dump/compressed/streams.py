@@ -1,4 +1,4 @@
-"""The decompressed bytes of a dump in segments that know their origin, whatever the compression.
+"""Decompresses dump files into segments that record their position in the file, for every supported compression.
 
 The format of a file is determined from its first bytes, not from its name.
 """
@@ -26,7 +26,7 @@ Compression = Literal["bzip2", "gzip", "zstd", "xz", "none"]
 
 UTF8 = "utf-8"
 MAGIC_BYTES = 8
-"""Number of bytes at the beginning of a file from which ``compression_of`` knows its compression."""
+"""Number of bytes at the beginning of a file from which ``compression_of`` recognises the compression."""
 _READ_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 18
 
@@ -66,7 +66,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Codec:
-    """A compression that is read."""
+    """A supported compression."""
 
     suffix: str  #: ending of the names of such files
     magics: frozenset[bytes]  #: how such files begin; empty for files that are not compressed
@@ -74,10 +74,10 @@ class Codec:
     pieces: Callable[[BinaryIO, int], Iterator[Piece | Damage]]
     """Iterates over the decompressed bytes of a file, from a byte of the file to its end, and all damage."""
     opened: Callable[[BinaryIO], Any]
-    """Opens the decompressed bytes as a file that can be rewound; damage raises an OSError or an EOFError."""
+    """Opens the decompressed bytes as a file that can be rewound. Damage raises an OSError or an EOFError."""
     tail: Callable[[BinaryIO, int, int], tuple[bytes, str | None]] | None = None
-    """Returns the end of the decompressed content, from the file, its size and the maximum number of bytes; and the
-    reason of any damage at its very end. None if such files are only read from their beginning.
+    """Returns the end of the decompressed content, and the reason of any damage at its very end. The arguments are the
+    file, its size and the maximum number of bytes. None if such files can only be read from their beginning.
     """
 
     @property
@@ -87,7 +87,7 @@ class Codec:
 
 
 def compression_of(head: bytes, path: str) -> Compression:
-    """Returns how a file is compressed, from its first bytes.
+    """Returns the compression of a file, from its first bytes.
 
     Raises:
         SetupError: the file is empty, or in an unsupported format; the message says how to convert it.
@@ -98,7 +98,7 @@ def compression_of(head: bytes, path: str) -> Compression:
         if head.startswith(magic):
             target = f"{os.path.splitext(path)[0]}.bz2"
             raise SetupError(
-                f"{path}: {name} is not supported; bzip2, gzip, Zstandard and xz are. Convert it: "
+                f"{path}: {name} is not supported; only bzip2, gzip, Zstandard and xz are. Convert the file: "
                 f"{command} {shlex.quote(path)} | bzip2 > {shlex.quote(target)}"
             )
     return next((name for name, codec in CODECS.items() if head.startswith(tuple(codec.magics))), "none")
@@ -120,7 +120,9 @@ def encoding_of(head: bytes, path: str) -> str:
     try:
         encoding = codecs.lookup(name).name
     except LookupError as error:
-        raise SetupError(f"{path} declares the encoding {name!r}, which is unknown. Convert it to UTF-8.") from error
+        raise SetupError(
+            f"{path} declares the encoding {name!r}, which is unknown. Convert the file to UTF-8."
+        ) from error
     return UTF8 if encoding in (UTF8, "ascii") else encoding
 
 
@@ -129,8 +131,8 @@ def iter_pieces(
 ) -> Iterator[Piece | Damage]:
     """Iterates over the decompressed bytes from byte ``start`` of the file to its end, in UTF-8, and all damage.
 
-    ``start`` must be 0 for codecs that are not splittable and for encodings other than UTF-8. For the latter, offsets
-    that increase byte by byte count converted bytes.
+    ``start`` must be 0 for codecs that are not splittable and for encodings other than UTF-8. For these encodings,
+    offsets count converted bytes.
     """
     pieces = CODECS[compression].pieces(file, start)
     return pieces if encoding == UTF8 else _converted(pieces, encoding)
@@ -189,7 +191,7 @@ class _DecodedFile(io.RawIOBase):
         if (offset, whence) == (0, os.SEEK_CUR):
             return self._at
         if (offset, whence) != (0, os.SEEK_SET):
-            raise io.UnsupportedOperation("of a compressed file, only the beginning can be sought")
+            raise io.UnsupportedOperation("in a compressed file, you can only seek to the beginning")
         self._pieces = _streamed(self._decode, self._file, 0)
         self._left = memoryview(b"")
         self._at = 0

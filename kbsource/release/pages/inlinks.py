@@ -6,8 +6,9 @@ from functools import partial
 
 from kbsource.release.manifest import Manifest
 from kbsource.release.pages.kind import PAGES_RELEASE
-from kbsource.release.side_index import ORDER_MB, OnProgress, OrderedRows, SideIndex, cache_folder, write_ordered
+from kbsource.release.side_index import OnProgress, OrderedRows, SideIndex, cache_folder, write_ordered
 from kbsource.release.sql import add_tables, connected
+from kbsource.runtime.database import ORDER_MB
 
 _ALL = 1 << 62
 """More pages than any wiki has."""

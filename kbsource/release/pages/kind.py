@@ -60,16 +60,16 @@ OPTIONAL_TABLES: dict[str, pa.Schema] = {
     "dependencies": schema_of(PageDependencies),
     "definitions": schema_of(DefinitionHash),
 }
-"""Tables that a release has if the inputs for them were given."""
+"""Tables that a release contains only if their inputs were given."""
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")
-"""Characters that XML cannot contain, and therefore no page: their presence means that a marker of the parser has
+"""Characters that XML, and therefore a page, cannot contain. If such a character is found, a marker of the parser has
 leaked.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Counts(Counted):
-    """Counts of the pages read by outcome; invariant: pages_read = articles + redirects + other_namespaces +
+    """Counts of the pages read by outcome. The invariant is pages_read = articles + redirects + other_namespaces +
     rejected.
     """
 
@@ -154,8 +154,8 @@ def fallback_remarks(manifest: PagesManifest) -> list[str]:
         return []
     first = named_fallbacks(dataclasses.astuple(page) for page in manifest.fallbacks)
     return [
-        f"{counted(n_fallbacks, 'articles')} of {manifest.totals.articles:,} fell back to the simplest extraction, "
-        f"without links, tables and references; the first: {first}."
+        f"{counted(n_fallbacks, 'articles')} of {manifest.totals.articles:,} were extracted in the simplest way, "
+        f"without links, tables and references. The first are {first}."
     ]
 
 
@@ -465,7 +465,7 @@ INDEX_LAWS = tuple(
 
 
 def index_views(checking: Checking[PagesManifest]) -> Iterator[str]:
-    """Adds the title index, if it is complete: the views titles, articles, known (articles with titles) and astray
+    """Adds views of the title index if the index is complete: titles, articles, known (articles with titles) and astray
     (links that point to no article, or to an article under another title).
     """
     import numpy as np
@@ -548,7 +548,7 @@ def _index_files(checking: Checking[PagesManifest], *names: str) -> str | None:
 
 
 def check_locations(checking: Checking[PagesManifest]) -> Mapping[str, int]:
-    """Computes the locations of pages and items again, compares them with the index, and counts anchors."""
+    """Recomputes the locations of pages and items, compares them with the index, and counts anchors."""
     if "pages" not in checking.given:
         return {}
     elements = (batch["anchors"].flatten() for _, batch in checking.batches("pages", [f"anchors.{_ITEM}element"]))

@@ -38,11 +38,11 @@ QIDS_SCHEMA = _schema(("qid", pa.int64()), ("page_id", pa.int64()))
 
 
 def index_folder(path: str, manifest: Manifest, *, files: Iterable[str] | None = None) -> str:
-    """Returns a local folder with the index files of a release, see ``local_copy``, and their checksums if there are
-    any.
+    """Returns a local folder with the index files of a release (see ``local_copy``), and the checksums of the files if
+    there are any.
 
     Args:
-        files: paths in the release of the files needed; None for all.
+        files: paths of the required files in the release; None for all.
 
     Raises:
         DataError: a file of a remote release is missing, or the checksums file is damaged or changed.

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 OPEN_FILES = 8
-"""Number of Parquet files held open at once; each needs memory for its footer, a few megabytes."""
+"""Number of Parquet files that are kept open. Each needs a few megabytes of memory for its footer."""
 
 ROW_GROUPS = 4
-"""Number of decoded row groups held, about 1-2 MB each: neighbours of a page are often requested next."""
+"""Number of decoded row groups that are kept, about 1-2 MB each. The neighbours of a page are often requested next."""
 
 
 class PagesReader:
@@ -38,7 +38,7 @@ class PagesReader:
 
     Args:
         files: files of pages, or of another table; paths in the folder, in order.
-        columns: columns to read with ``row`` and ``group``; reading pages needs all of them.
+        columns: columns to read with ``row`` and ``group``; reading pages needs all columns.
     """
 
     def __init__(self, folder: str | Folder, files: Iterable[str], *, columns: Sequence[str] | None = None) -> None:
@@ -109,7 +109,7 @@ def pages_of(batch: pa.RecordBatch, columns: Sequence[str] | None = None) -> lis
     """Returns the pages in a batch of the table ``pages``, or of some of its columns.
 
     Raises:
-        DataError: the columns are others.
+        DataError: the batch has other columns.
     """
     schema = schema_of(Page)
     missing = [name for name in columns or schema.names if name not in batch.schema.names]
@@ -122,13 +122,13 @@ def pages_of(batch: pa.RecordBatch, columns: Sequence[str] | None = None) -> lis
             raise
         raise DataError(
             f"the pages do not have the columns of this version of kbsource ({', '.join(missing) or 'fields differ'}): "
-            "build the release again, or read it with the version that its manifest names"
+            "build the release again, or read it with the version of kbsource in its manifest"
         ) from error
 
 
 TABLE = "page_items"
 HELD_GROUPS = 4
-"""Number of row groups held, 1-2 MB each: pages are requested roughly in the order of the table."""
+"""Number of row groups that are kept, 1-2 MB each. Pages are requested roughly in the order of the table."""
 _COLUMNS = ["page_id", "wikidata_qid", "label", "description", "aliases"]
 
 

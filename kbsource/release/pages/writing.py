@@ -26,7 +26,7 @@ from kbsource.release.manifest import FileEntry
 from kbsource.release.pages.locations import PAGES_FILE, PAGES_SCHEMA, QIDS_FILE, QIDS_SCHEMA
 from kbsource.release.reader import parquet_file
 from kbsource.release.writer import write_lines
-from kbsource.runtime.sorted_runs import SortedRuns
+from kbsource.runtime.database import ORDER_MB, connected, ordered_batches, streamed
 from kbsource.wikitext.reference_rows import NotedPage
 
 # ``kind.CONTROLS`` as JSON writes them; backslashes before an escape come in pairs.
@@ -221,10 +221,14 @@ class PageGroups:
         return pa.concat_batches([made, *sources.values()]).take(pa.array(rows))
 
 
+_READ = pa.schema([*PAGES_SCHEMA, QIDS_SCHEMA.field("qid").with_nullable(True)])
+_BY_ITEM = "select qid, page_id from pages where qid is not null order by qid, page_id"
+
+
 def write_locations(output: str, files: Sequence[str], folder: str, *, scratch: str) -> str:
     """Writes both location files from the columns of the pages, and returns the manifest's ``page_order``.
 
-    Memory: a file's footer and a few blocks of rows.
+    Memory: a file's footer, and ``ORDER_MB`` for sorting.
 
     Args:
         files: the pages files in order, relative to ``output``.
@@ -235,10 +239,9 @@ def write_locations(output: str, files: Sequence[str], folder: str, *, scratch: 
     """
     os.makedirs(folder, exist_ok=True)
     is_ordered = True
-    with (
-        SortedRuns(os.path.join(scratch, "pages"), PAGES_SCHEMA, by="page_id") as pages,
-        SortedRuns(os.path.join(scratch, "qids"), QIDS_SCHEMA, by="qid") as qids,
-    ):
+
+    def pages() -> Iterator[pa.RecordBatch]:
+        nonlocal is_ordered
         for shard, file in enumerate(files):
             with Folder.of(join(output, file)).open() as source:
                 row, last = 0, -1
@@ -247,15 +250,22 @@ def write_locations(output: str, files: Sequence[str], folder: str, *, scratch: 
                     own = batch["page_id"].to_numpy()
                     is_ordered = is_ordered and own[0] > last and bool(np.all(own[1:] > own[:-1]))
                     rows = np.arange(row, row + len(own), dtype=np.int32)
-                    pages.add(own, np.full(len(own), shard, np.int32), rows)
-                    claims = batch.filter(pc.is_valid(batch["qid"]))
-                    qids.add(pc.utf8_slice_codeunits(claims["qid"], 1).cast(pa.int64()), claims["page_id"])
+                    qids = pc.utf8_slice_codeunits(batch["qid"], 1).cast(pa.int64())
+                    yield pa.RecordBatch.from_arrays(
+                        [own, np.full(len(own), shard, np.int32), rows, qids], schema=_READ
+                    )
                     row, last = row + len(own), own[-1]
-        by_page = _distinct(pages.read_sorted(BATCH_ROWS), "page id ")
-        write_index_file(os.path.join(folder, PAGES_FILE), PAGES_SCHEMA, by_page)
-        by_item = _distinct(qids.read_sorted(BATCH_ROWS), "Wikidata item Q")
-        write_index_file(os.path.join(folder, QIDS_FILE), QIDS_SCHEMA, by_item)
-        return "by_page_id" if is_ordered else "as_dumped"
+
+    with connected(scratch=scratch, memory_mb=ORDER_MB, threads=1) as db:
+        with streamed(db, read=(pages(), _READ)):
+            db.execute("create table pages as from read")
+        for file, schema, query, what in (
+            (PAGES_FILE, PAGES_SCHEMA, "select page_id, shard, row from pages order by page_id", "page id "),
+            (QIDS_FILE, QIDS_SCHEMA, _BY_ITEM, "Wikidata item Q"),
+        ):
+            rows = ordered_batches(db, query, schema, n_rows=BATCH_ROWS)
+            write_index_file(os.path.join(folder, file), schema, _distinct(rows, what))
+    return "by_page_id" if is_ordered else "as_dumped"
 
 
 def _distinct(batches: Iterable[pa.RecordBatch], what: str) -> Iterator[pa.RecordBatch]:

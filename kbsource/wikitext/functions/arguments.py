@@ -81,8 +81,8 @@ class Template(NamedTuple):
         return [value.strip(BLANKS) for value in self.positional]
 
     def padded(self, n_values: int) -> list[str]:
-        """Returns the positional arguments, stripped, followed by ``n_values`` empty ones, so that this many can be
-        unpacked safely.
+        """Returns the positional arguments, stripped, followed by ``n_values`` empty strings, so that this many values
+        can always be unpacked.
         """
         return self.stripped() + [""] * n_values
 

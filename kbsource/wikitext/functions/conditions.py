@@ -98,7 +98,8 @@ def if_expression(first: str, parts: Parts, read: Read) -> str:
 
 
 def if_error(first: str, parts: Parts, read: Read) -> str:
-    """Returns the second argument if the first contains an error message, else the third or the first itself."""
+    """Returns the second argument if the first contains an error message. Otherwise returns the third, or the first if
+    there is no third."""
     if is_error(first):
         return stripped_argument(parts, 0, read)
     return stripped_argument(parts, 1, read) if len(parts) > 1 else first

@@ -145,7 +145,7 @@ def code_point(template: Template, page: PageFacts) -> str:
 
 
 def spaces(template: Template, page: PageFacts) -> str:
-    """Returns as many no-break spaces as the first argument says, at most 100: ``{{spaces|3}}``."""
+    """Returns the number of no-break spaces in the first argument, at most 100: ``{{spaces|3}}``."""
     count = read_int(template.argument(1, default="1"))
     return NBSP if count is None or count < 0 else NBSP * min(count, 100)
 

@@ -100,7 +100,9 @@ def local_digits(text: str, lang: str) -> str:
 
 
 def format_number(text: str, lang: str) -> str:
-    """Returns a text with its plain numbers in the language's form, as ``{{formatnum:}}`` does; other text stays."""
+    """Returns a text with its plain numbers in the language's form, as ``{{formatnum:}}`` does; other text is
+    unchanged.
+    """
     return _DIGIT_RUN.sub(lambda found: _formatted(found, lang), text)
 
 

@@ -1,4 +1,4 @@
-"""Countries of flags, coordinates, ships: links in place of the pictures that templates draw."""
+"""Countries of flags, coordinates, ships: links that replace the pictures that templates draw."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def flag(template: Template, page: PageFacts) -> str:
 
 
 def flag_text(template: Template, page: PageFacts, *, position: int = 2) -> str:
-    """Returns the text beside a flag, ``{{flagu|France}}``; ``{{flagdeco|France}} …`` shows no text."""
+    """Returns the text next to a flag, ``{{flagu|France}}``; ``{{flagdeco|France}} …`` shows no text."""
     return template.argument(position) or _country(template.argument(1))[1]
 
 
@@ -82,9 +82,7 @@ def country_by_name(template: Template, page: PageFacts) -> str | None:
 
 
 def region_flag(template: Template, page: PageFacts) -> str:
-    """Returns the place beside the flag of ``{{BE-vlag|Antwerpen|geenlink}}``, as a link unless the use requests
-    none.
-    """
+    """Returns the place next to the flag of ``{{BE-vlag|Antwerpen|geenlink}}``, as a link unless the use forbids it."""
     values = template.filled()
     if not values:
         return ""
@@ -100,7 +98,7 @@ def team(template: Template, page: PageFacts, *, after: str = "") -> str:
 
 
 def coordinates(template: Template, page: PageFacts) -> str | None:
-    """Returns ``48°51′N 2°21′E`` for ``{{coord|…}}``; None if they are shown only beside the title.
+    """Returns ``48°51′N 2°21′E`` for ``{{coord|…}}``; None if they are shown only next to the title.
 
     Source: https://en.wikipedia.org/wiki/Template:Coord
     """
@@ -280,7 +278,7 @@ def power_of_ten(template: Template, page: PageFacts) -> str:
 
 
 def italian_flag(template: Template, page: PageFacts) -> str | None:
-    """Returns the name beside a flag if ``{{bandiera|ITA|nome}}`` requests one; a flag without a name is only a
+    """Returns the name next to a flag if ``{{bandiera|ITA|nome}}`` requests a name; a flag without a name is only a
     picture.
     """
     values = template.padded(2)

@@ -95,10 +95,10 @@ _CONTEXTS = (
     _ill(
         "a score is a whole number", "'score': expected a number with a point, found 50", put(50, 0, "ctxs", 0, "score")
     ),
-    _ill("a ranked passage is there twice", "line 1: a ranked passage comes twice", put("4__0", 0, "ctxs", 0, "id")),
+    _ill("a ranked passage is there twice", "line 1: a ranked passage appears twice", put("4__0", 0, "ctxs", 0, "id")),
     _ill(
         "more passages are ranked than allowed",
-        "line 1: 10 ranked passages, 9 were asked for",
+        "line 1: 10 ranked passages, but 9 were requested",
         lambda read: read[0]["ctxs"].append({**read[0]["ctxs"][0], "id": "0__0"}),
     ),
     _ill("a question is there twice", f"line 3: {_DEV} was given before", again(0), also=()),
@@ -146,7 +146,7 @@ _CONTEXTS = (
         "the manifest has no counts",
         manifest(put({}, "counts")),
         "manifest",
-        "options and counts are not those of questions with passages",
+        "options or counts do not match those of questions with passages",
     ),
     Tampered(
         "a file for readers is missing",

@@ -156,7 +156,7 @@ _PASSAGES = (
         for name in ("pages", "passages", "words", "long_passages", "pages_without_text")
     ),
     Tampered("the manifest counts one word", counted("words", lambda count: 1), "counts", "counts.words"),
-    Tampered("the manifest has no counts", manifest(put({}, "counts")), "manifest", "it does not say 'passages'"),
+    Tampered("the manifest has no counts", manifest(put({}, "counts")), "manifest", "the entry 'passages' is missing"),
     Tampered("a file of the table is missing", unlisted(PASSAGES), "missing", _NO_FILE, also=COUNTED, is_compared=True),
     Tampered("a file of lines is missing", unlisted(PYSERINI), "missing", _NO_FILE),
     Tampered(

@@ -119,13 +119,15 @@ def test_the_older_release_comes_first_unless_reversed(tmp_path: Path) -> None:
 
 def test_releases_of_two_wikis_have_no_diff(tmp_path: Path) -> None:
     old, new = write_world(tmp_path / "old", OLD), write_world(tmp_path / "new", NEW, wiki="dewiki")
-    with pytest.raises(SetupError, match=r"is of enwiki, .* of dewiki; name two releases of one wiki"):
+    with pytest.raises(
+        SetupError, match=r"is a release of enwiki and .* of dewiki; name two releases of the same wiki"
+    ):
         _diff(old, new, tmp_path / "diff")
     assert not (tmp_path / "diff").exists()
 
 
 def test_a_folder_out_of_reach_of_joins_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="--output s3://bucket/diff: joins need a local disk"):
+    with pytest.raises(SetupError, match="--output s3://bucket/diff: a diff is written to a local disk"):
         make_diff(str(tmp_path), str(tmp_path), "s3://bucket/diff")
 
 

@@ -54,7 +54,9 @@ def test_parts_of_two_days_are_refused_with_both(names: tuple[str, ...], tmp_pat
     paths = [_write(tmp_path / name) for name in names]
     found = {finding.code: finding for finding in dump_findings(paths).findings if finding.severity == "error"}
     assert {"2026-10-01", "2026-11-01"} == {word for word in found["mixed_dates"].message.split() if "2026-" in word}
-    with pytest.raises(SetupError, match=r"of 2026-10-01 .* of 2026-11-01 .*: that is not one dump"):
+    with pytest.raises(
+        SetupError, match=r"from 2026-10-01 .* from 2026-11-01 .*, so the files do not belong to one dump"
+    ):
         check_one_day(paths)
 
 
@@ -68,7 +70,7 @@ def test_a_revision_of_a_later_time_is_told(tmp_path: Path) -> None:
     assert "mixed_dates" not in {finding.code for finding in dump_findings([kept], deep=True).findings}
     later = _write(tmp_path / "ltgwiki-20260901-pages-articles.xml", "2026-10-03")
     (found,) = (finding for finding in dump_findings([later], deep=True).findings if finding.code == "mixed_dates")
-    assert "of 2026-09-01 (by its name), but its newest revision is of 2026-10-03" in found.message
+    assert "is 2026-09-01 (from its name), but its newest revision is from 2026-10-03" in found.message
 
 
 _OLD = {"2019-05-01": 40, "2019-07-19": 3}
@@ -77,7 +79,7 @@ _NEW = {"2019-01-01": 30, "2024-03-04": 10, "2024-07-01": 3}
 
 def test_parts_whose_revisions_end_far_apart_are_refused_with_both_days() -> None:
     files = {"a.xml": _OLD, "b.xml": _NEW}
-    message = r"b.xml has revisions up to 2024-07-01, but a.xml has none after 2019-07-19, and 30% .* not one dump"
+    message = r"b.xml has revisions up to 2024-07-01, but a.xml has none after 2019-07-19, .* do not belong to one dump"
     for undated in (["a.xml", "b.xml"], ["a.xml"], ["b.xml"]):
         with pytest.raises(SetupError, match=message):
             check_revision_days(files, undated)

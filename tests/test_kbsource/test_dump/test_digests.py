@@ -17,7 +17,9 @@ from kbsource.files import Folder
 from kbsource.records import RawPage
 from tests.support.dumps import dump_xml, one_stream, page_xml
 
-CHANGED = r"dump changed while it was read, so nothing was released\. Run the command again once nothing writes to it"
+CHANGED = (
+    r"dump changed while it was read, so no release was made\. Run the command again when nothing writes to the file"
+)
 
 
 @pytest.fixture

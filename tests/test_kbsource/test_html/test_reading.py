@@ -33,7 +33,7 @@ def lines(parsed: ParsedText) -> list[str]:
 def links(parsed: ParsedText) -> list[tuple[str, str, bool]]:
     for anchor in parsed.anchors:
         assert parsed.elements[anchor.element].text[anchor.start : anchor.end] == anchor.text
-    return [(anchor.text, anchor.written, anchor.is_made) for anchor in parsed.anchors]
+    return [(anchor.text, anchor.written_target, anchor.from_template) for anchor in parsed.anchors]
 
 
 @pytest.mark.parametrize(
@@ -141,20 +141,20 @@ def test_tables_keep_cells_spans_links_and_captions() -> None:
     )
     (table,) = parsed.tables
     assert (table.element, table.caption, len(table.rows)) == (1, "Ships", 2)
-    assert [(cell.content.text, cell.is_header, cell.rowspan, cell.colspan) for row in table.rows for cell in row] == [
+    assert [(cell.text, cell.is_header, cell.rowspan, cell.colspan) for row in table.rows for cell in row] == [
         ("Year", True, 1, 1),
         ("Name", True, 1, 1),
         ("1902", False, 2, 1),
         ("a\nb", False, 1, 1),
     ]
-    (link,) = table.rows[1][1].content.links
-    assert (link.start, link.end, link.target.title) == (2, 3, "B")
+    (link,) = table.rows[1][1].links
+    assert (link.start, link.end, link.target_title) == (2, 3, "B")
     assert lines(parsed) == ["before", "after"]
 
 
 def test_a_table_in_a_cell_follows_the_table_around_it() -> None:
     parsed = parse("<table><tr><td>a<table><tr><td>inner</td></tr></table>b</td></tr></table>")
-    assert [table.rows[0][0].content.text for table in parsed.tables] == ["a\nb", "inner"]
+    assert [table.rows[0][0].text for table in parsed.tables] == ["a\nb", "inner"]
 
 
 def test_an_infobox_has_the_labels_and_values_that_readers_see() -> None:
@@ -166,8 +166,8 @@ def test_an_infobox_has_the_labels_and_values_that_readers_see() -> None:
         "<tr><th>Empty</th><td></td></tr></table></div><p>Text</p>"
     )
     (box,) = parsed.infoboxes
-    assert (box.name, [(name, value.text) for name, value in box.fields]) == ("Infobox ship", [("Length", "31 m")])
-    assert [link.target.title for link in box.fields[0][1].links] == ["Metre"]
+    assert (box.name, [(field.name, field.text) for field in box.fields]) == ("Infobox ship", [("Length", "31 m")])
+    assert [link.target_title for link in box.fields[0].links] == ["Metre"]
     assert lines(parsed) == ["Text"]
 
 

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from kbsource.errors import DataError, named_faults
 from kbsource.index.redirects import parse_redirect, redirect_rows
+from kbsource.index.title_index import TITLES_FILE
 from kbsource.index.title_index_build import build_title_index
 from kbsource.records import RedirectRow
+from tests.support.databases import LIMITS, limited
 from tests.support.releases import TitleRow, redirect_to, title_batches
 
 
@@ -73,16 +76,30 @@ def test_rows_are_in_title_order_with_both_targets(tmp_path: Path) -> None:
     ]
 
 
-def test_rows_are_the_same_when_sorted_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [redirect_to(100 + number, f"R{number * 7919 % 301}", "Earth") for number in range(301)]
+def test_rows_are_the_same_with_any_number_of_threads_and_any_memory(tmp_path: Path) -> None:
+    n_rows = 150_000  # threads share a table by 122,880 rows
+    rows = [redirect_to(100 + number, f"R{number * 7919 % n_rows}", "Earth") for number in range(n_rows)]
     build_title_index(title_batches(rows + ROWS), str(tmp_path / "i"), scratch=str(tmp_path / "s"))
     whole = list(redirect_rows(str(tmp_path / "i"), scratch=str(tmp_path / "s")))
-    monkeypatch.setattr("kbsource.runtime.sorted_runs.PIECE_ROWS", 4)
-    monkeypatch.setattr("kbsource.runtime.sorted_runs.RANGE_ROWS", 8)
-    monkeypatch.setattr("kbsource.index.redirects._PARTS", 50)
-    assert (
+    assert whole == sorted(whole, key=lambda row: (row.title, row.page_id))
+    assert len(whole) == n_rows + 6
+    for limits in LIMITS:
+        with limited("kbsource.index.redirects", **limits):
+            assert list(redirect_rows(str(tmp_path / "i"), scratch=str(tmp_path / "s"))) == whole
+    assert [path.name for path in (tmp_path / "s").iterdir()] == ["dropped.arrow"]
+
+
+def test_rows_that_are_no_longer_read_leave_no_files(tmp_path: Path) -> None:
+    build_title_index(title_batches(ROWS), str(tmp_path / "i"), scratch=str(tmp_path / "s"))
+    rows = redirect_rows(str(tmp_path / "i"), scratch=str(tmp_path / "s"))
+    next(rows)
+    rows.close()
+    assert [path.name for path in (tmp_path / "s").iterdir()] == ["dropped.arrow"]
+
+
+def test_a_damaged_index_is_reported_as_such(tmp_path: Path) -> None:
+    build_title_index(title_batches(ROWS), str(tmp_path / "i"), scratch=str(tmp_path / "s"))
+    path = tmp_path / "i" / TITLES_FILE
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataError, match="A table has changed since it was written"), named_faults():
         list(redirect_rows(str(tmp_path / "i"), scratch=str(tmp_path / "s")))
-        == whole
-        == sorted(whole, key=lambda row: (row.title, row.page_id))
-    )
-    assert len(whole) == 307

@@ -51,7 +51,7 @@ def test_pages_come_back_as_they_were(some: list[Page]) -> None:
 
 @pytest.mark.parametrize("file", ["../loot.jsonl", "/loot.jsonl", "qrels/../../loot.jsonl", "a\nb.jsonl", ""])
 def test_no_file_is_written_outside_of_the_output(tmp_path: Path, file: str) -> None:
-    with pytest.raises(DataError, match="is not a path in a release"):
+    with pytest.raises(DataError, match="cannot be the path of a file in a release"):
         write_lines([b"x"], file, output=str(tmp_path / "out"))
     assert list(tmp_path.iterdir()) == []
 

@@ -25,7 +25,10 @@ def test_a_package_is_not_there_until_the_end_of_the_block(tmp_path: Path, monke
     (tmp_path / "unused_package.py").write_text("")
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    with leaving_out("unused_package"), pytest.raises(ModuleNotFoundError, match="unused_package is not used here"):
+    with (
+        leaving_out("unused_package"),
+        pytest.raises(ModuleNotFoundError, match="unused_package is not available here"),
+    ):
         importlib.import_module("unused_package")
 
     assert importlib.import_module("unused_package")

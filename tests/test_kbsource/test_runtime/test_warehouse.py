@@ -80,7 +80,7 @@ def test_the_columns_of_a_table_are_read_and_chunks_may_be_missing(tmp_path: Pat
         (
             "shutil",
             SimpleNamespace(disk_usage=lambda _: SimpleNamespace(free=11_999_999)),
-            r"joining 4 MB of rows takes 16 MB of disk, and 12 MB are free\. Set TMPDIR",
+            r"joining 4 MB of rows needs 16 MB of disk space, and only 12 MB are free\. Set TMPDIR",
         ),
         ("memory_bytes", lambda: 407_000_000, "takes 408 MB of memory, and this worker's machine has 407 MB"),
     ],
@@ -97,7 +97,7 @@ def test_tables_that_do_not_fit_are_refused_before_they_are_read(
 def test_a_join_that_needs_more_than_its_memory_and_disk_says_so(tmp_path: Path) -> None:
     table, _ = stored(tmp_path, 2, 130_000)
     with (
-        pytest.raises(SetupError, match="takes more disk, or more memory than 10 MB"),
+        pytest.raises(SetupError, match="needs more disk space, or more than 10 MB of memory"),
         warehouse({"sums": table}, memory_mb=10) as db,
     ):
         db.execute("select list(title order by title) from sums cross join range(100) as many").fetchall()

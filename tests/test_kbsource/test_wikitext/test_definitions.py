@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from kbsource.site import Site
 from kbsource.wikitext import expander
@@ -35,11 +34,11 @@ def facts(parsed: ParsedText) -> dict[str, list[str]]:
     for anchor in parsed.anchors:
         assert parsed.elements[anchor.element].text[anchor.start : anchor.end] == anchor.text
     return {
-        "links": [f"{anchor.text} -> {anchor.target.title}{'*' * anchor.is_made}" for anchor in parsed.anchors],
+        "links": [f"{anchor.text} -> {anchor.target_title}{'*' * anchor.from_template}" for anchor in parsed.anchors],
         "categories": [f"{name}{'*' * (name in parsed.template_categories)}" for name in parsed.categories],
-        "tables": ["/".join(";".join(cell.content.text for cell in row) for row in t.rows) for t in parsed.tables],
+        "tables": ["/".join(";".join(cell.text for cell in row) for row in t.rows) for t in parsed.tables],
         "infoboxes": [
-            " ".join((box.name, *(f"{name}={value.text}" for name, value in box.fields))) for box in parsed.infoboxes
+            " ".join((box.name, *(f"{field.name}={field.text}" for field in box.fields))) for box in parsed.infoboxes
         ],
         "losses": [loss.kind for loss in parsed.losses],
         "outcomes": [f"{use.name} {use.outcome}" for use in parsed.templates],
@@ -50,7 +49,7 @@ def test_equals_signs_that_templates_show_name_no_field_of_an_infobox_by_definit
     definitions = Dictionary({"Steckbrief": '<table class="infobox"><tr><td>{{{1}}}</td></tr></table>'})
     parser = WikitextParser(Site(), definitions=definitions)
     [box] = parser.parse("{{Steckbrief|{{nowrap|1=a = b}}{{!}}c|d=e}}", title="T").infoboxes
-    assert [(name, value.text) for name, value in box.fields] == [("1", "a = b|c"), ("d", "e")]
+    assert [(field.name, field.text) for field in box.fields] == [("1", "a = b|c"), ("d", "e")]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0][:50])

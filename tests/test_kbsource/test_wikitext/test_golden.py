@@ -21,7 +21,7 @@ def test_golden_case(case: dict[str, Any], is_direct: bool) -> None:
     parsed = WikitextParser(Site(), is_direct=is_direct).parse(case["wikitext"], title="T")
     assert [shown(element) for element in parsed.elements[1:]] == case["elements"]
     links = [
-        f"{anchor.text} -> {anchor.target.title}" + (f"#{anchor.target.fragment}" if anchor.target.fragment else "")
+        f"{anchor.text} -> {anchor.target_title}" + (f"#{anchor.target_fragment}" if anchor.target_fragment else "")
         for anchor in parsed.anchors
     ]
     assert links == case.get("links", [])
@@ -94,4 +94,4 @@ def test_episodes_are_rows_of_a_table_with_their_summaries() -> None:
     episodes = "{{Episode list|EpisodeNumber=1|Title=A|ShortSummary=He [[death|dies]].}}\n{{Episode list|Title=B}}"
     for wikitext in (f"{{{{Episode table|episodes=\n{episodes}\n}}}}", f"{{|\n{episodes}\n|}}"):
         [table] = WikitextParser(Site()).parse(wikitext, title="T").tables
-        assert [[cell.content.text for cell in row] for row in table.rows] == [["1", '"A"'], ["He dies."], ["", '"B"']]
+        assert [[cell.text for cell in row] for row in table.rows] == [["1", '"A"'], ["He dies."], ["", '"B"']]

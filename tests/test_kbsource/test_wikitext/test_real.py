@@ -71,8 +71,8 @@ def test_every_article_obeys_the_laws_and_leaks_no_markup(relative: str) -> None
         for element in parsed.elements[1:]:
             assert element.text == element.text.strip() != ""
         texts = [element.text for element in parsed.elements[1:]]
-        texts += [value.text for box in parsed.infoboxes for _, value in box.fields]
-        texts += [cell.content.text for table in parsed.tables for row in table.rows for cell in row]
+        texts += [value.text for box in parsed.infoboxes for value in box.fields]
+        texts += [cell.text for table in parsed.tables for row in table.rows for cell in row]
         texts += [table.caption or "" for table in parsed.tables]
         for text in texts:
             assert not ANY_CONTROL.search(text)

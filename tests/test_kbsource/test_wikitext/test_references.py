@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kbsource.site import Site
 from kbsource.wikitext.asked import Dependencies
@@ -74,6 +74,8 @@ def with_marks(parsed: ParsedText) -> str:
         ("a{{refn|See {{cite book|title=B|year=1999}}.}}", [("", 1, "See B. 1999..")]),
         ("a<ref name=n>x</ref> b{{r|n}}", [("", 1, "x")]),
         ("a{{sfn|Lee|1901|p=7}} b{{sfn|Lee|1901|p=7}}", [("", 1, "Lee 1901, p. 7")]),
+        ("a{{sfn|Lee|1901|p=7}} b{{Sfnp| Lee|1901 |page=7|ps=.}}", [("", 1, "Lee 1901, p. 7")]),
+        ("a{{sfn|Lee|1901|p=7}} b{{sfn|Lee|1901|p=8}}", [("", 1, "Lee 1901, p. 7"), ("", 2, "Lee 1901, p. 8")]),
         ("a<ref></ref> b<ref name=7>x</ref> c<ref>open", []),
         ("a<ref name=n>x</ref><ref name=n>y</ref>", [("", 1, "x")]),  # the first one holds
         ("a<ref>[http://x.example/ The ''X'']</ref>", [("", 1, "The X")]),
@@ -277,6 +279,9 @@ def test_work_grows_with_the_page_alone(piece: str) -> None:
     [
         "Start [[u|\n<references>\n]] end.",
         "[[ |>\n{{citnews}}<ref>\ny]]",
+        "{{{{{{sfn|}}&<references>}}\ns}}",
+        "l {{r|a|s}})",
+        "a {{r|b|c}}{{r|d|e}}.",
         "[http://<references><]]",
         "[http<references>://x ]",
         "[ht{{sfn}}tp://y]",

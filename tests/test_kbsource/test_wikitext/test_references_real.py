@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 from tests.test_kbsource.test_wikitext.test_real import SLICES, articles

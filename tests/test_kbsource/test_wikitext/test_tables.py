@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from kbsource.records import Table
 from kbsource.site import Site
 from kbsource.wikitext.parse import ParsedText, WikitextParser
-from kbsource.wikitext.parsed import ParsedTable
 
 
 def parse(wikitext: str) -> ParsedText:
     return WikitextParser(Site()).parse(wikitext, title="T")
 
 
-def texts(table: ParsedTable) -> list[list[str]]:
-    return [[cell.content.text for cell in row] for row in table.rows]
+def texts(table: Table) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in table.rows]
 
 
 def test_rows_headers_caption_and_attributes() -> None:
@@ -54,7 +54,7 @@ def test_cells(wikitext: str, expected: list[list[list[str]]]) -> None:
 
 def test_names_of_attributes_are_ascii() -> None:
     [table] = parse("{|\n| colspan=2 row\u017fpan=3 | a\n|}").tables
-    assert [(cell.content.text, cell.colspan, cell.rowspan) for row in table.rows for cell in row] == [("a", 2, 1)]
+    assert [(cell.text, cell.colspan, cell.rowspan) for row in table.rows for cell in row] == [("a", 2, 1)]
 
 
 def test_a_second_caption_is_a_line_of_the_first() -> None:
@@ -64,9 +64,9 @@ def test_a_second_caption_is_a_line_of_the_first() -> None:
 
 def test_links_in_cells_have_offsets_in_the_cell() -> None:
     (table,) = parse("{|\n| see [[Ann|her]] and [[bus]]es\n* [[x]]\n* y\n|}").tables
-    content = table.rows[0][0].content
+    content = table.rows[0][0]
     assert content.text == "see her and buses\nx\ny"
-    assert [(content.text[link.start : link.end], link.target.title) for link in content.links] == [
+    assert [(content.text[link.start : link.end], link.target_title) for link in content.links] == [
         ("her", "Ann"),
         ("buses", "Bus"),
         ("x", "X"),
@@ -87,12 +87,12 @@ def test_infobox_fields_are_text_with_links() -> None:
     )
     (infobox,) = parsed.infoboxes
     assert infobox.name == "Infobox town"
-    assert [(name, content.text) for name, content in infobox.fields] == [
+    assert [(field.name, field.text) for field in infobox.fields] == [
         ("name", "Ar"),
         ("region", "the north"),
         ("list", "a\nb"),
     ]
-    region = infobox.fields[1][1]
+    region = infobox.fields[1]
     assert [region.text[link.start : link.end] for link in region.links] == ["the north"]
     assert infobox.element == 0
     assert [element.text for element in parsed.elements[1:]] == ["Text."]
@@ -110,18 +110,18 @@ def test_infobox_fields_are_text_with_links() -> None:
 def test_what_functions_make_of_the_place_of_an_infobox_is_no_text(wikitext: str, text: str) -> None:
     parsed = parse(wikitext)
     assert [element.text for element in parsed.elements[1:]] == [text]
-    assert [infobox.fields[0][0] for infobox in parsed.infoboxes] == ["b"]
+    assert [infobox.fields[0].name for infobox in parsed.infoboxes] == ["b"]
 
 
 def test_no_name_or_example_of_lost_text_holds_the_place_of_an_infobox() -> None:
     parsed = parse("{{Infobox|{{Infobox|b=c}}=d}} {{zzz none|e {{Infobox|f=g}}}}")
-    assert [infobox.fields[0][0] for infobox in parsed.infoboxes] == ["b", "", "f"]
+    assert [infobox.fields[0].name for infobox in parsed.infoboxes] == ["b", "", "f"]
     assert parsed.lost["Zzz none", "unknown"] == (1, "{{zzz none|e}}")
 
 
 def test_lines_of_an_infobox_value_stay_apart() -> None:
     parsed = parse("{{Infobox x|a=[[A]] (R)<br>[[B|b<BR />b]] (D) <br /> '''c<br>d'''<br>#12<br>{{nowrap|e f}}\n}}")
-    ((_, value),) = parsed.infoboxes[0].fields
+    (value,) = parsed.infoboxes[0].fields
     assert value.text == "A (R)\nb b (D)\nc\nd\n#12\ne f"
     assert [value.text[link.start : link.end] for link in value.links] == ["A", "b b"]
 
@@ -132,7 +132,7 @@ def test_a_template_in_a_cell_is_rendered() -> None:
 
 
 def cells(wikitext: str) -> list[list[str]]:
-    return [[cell.content.text for cell in row] for row in parse(wikitext).tables[0].rows]
+    return [[cell.text for cell in row] for row in parse(wikitext).tables[0].rows]
 
 
 def test_line_breaks_in_cells_are_newlines() -> None:
@@ -140,8 +140,8 @@ def test_line_breaks_in_cells_are_newlines() -> None:
     table = f"{header}|-\n| '''c''<br>''d''' || [[x|y<br>z]] || [http://x a<br>b]\n|}}"
     assert cells(f"a<br>b\n{table}") == [["A\nB", "a\n* b"], ["c\nd", "y z", "a\nb"]]
     assert parse(f"a<br>b\n{table}").elements[1].text == "a b"
-    head = parse(table).tables[0].rows[0][0].content
-    assert [(head.text[link.start : link.end], link.target.title) for link in head.links] == [("A", "A"), ("B", "B")]
+    head = parse(table).tables[0].rows[0][0]
+    assert [(head.text[link.start : link.end], link.target_title) for link in head.links] == [("A", "A"), ("B", "B")]
 
 
 @pytest.mark.parametrize(
@@ -180,12 +180,12 @@ def test_a_line_of_cells_goes_on_after_a_nested_table() -> None:
 def test_formulas_of_their_own_are_on_lines_of_their_own() -> None:
     assert cells("{|\n| a <math display=block>x</math> b || c\n|}") == [["a\n$x$\nb", "c"]]
     (box,) = parse("{{Infobox x|a=b<chem display='block'>H2O</chem>c}}").infoboxes
-    assert box.fields[0][1].text == "b\n$\\ce{H2O}$\nc"
+    assert box.fields[0].text == "b\n$\\ce{H2O}$\nc"
 
 
 def test_lines_of_a_cell_have_no_white_space_around_them() -> None:
     (table,) = parse("{|\n| [[A]] <br>[[B]]\n| [[C]]<br/> <br/>[[D]] \n|}").tables
-    first, second = (cell.content for cell in table.rows[0])
+    first, second = (cell for cell in table.rows[0])
     assert (first.text, second.text) == ("A\nB", "C\nD")
     assert [cell.text[link.start : link.end] for cell in (first, second) for link in cell.links] == ["A", "B", "C", "D"]
 
@@ -234,7 +234,7 @@ def test_captions_of_files_in_cells_go_with_their_headings() -> None:
 
 def test_unnamed_fields_of_an_infobox_have_their_numbers() -> None:
     parsed = parse("{{Taxobox | classe | Mammalia | |name=x|5=y}}")
-    assert [(name, value.text) for name, value in parsed.infoboxes[0].fields] == [
+    assert [(field.name, field.text) for field in parsed.infoboxes[0].fields] == [
         ("1", "classe"),
         ("2", "Mammalia"),
         ("5", "y"),
@@ -244,12 +244,12 @@ def test_unnamed_fields_of_an_infobox_have_their_numbers() -> None:
 
 def test_block_elements_end_a_line_of_a_field() -> None:
     (box,) = parse("{{Infobox x|a=b<hr>c|d=e{{clear}}f|g={{reflist}}|h=i<references/>j}}").infoboxes
-    assert [(name, value.text) for name, value in box.fields] == [("a", "b\nc"), ("d", "e\nf"), ("h", "i\nj")]
+    assert [(field.name, field.text) for field in box.fields] == [("a", "b\nc"), ("d", "e\nf"), ("h", "i\nj")]
 
 
 def test_tables_in_a_caption_in_a_cell_go_with_it() -> None:
     parsed = parse("{|\n|foo\n|[[File:A.jpg|thumb|\n{|\n|bar\n{|\n|baz\n|}\n|}\n]]\n|z\n{|\n|in\n|}\n|}")
-    shown = [[[cell.content.text for cell in row] for row in table.rows] for table in parsed.tables]
+    shown = [[[cell.text for cell in row] for row in table.rows] for table in parsed.tables]
     assert shown == [[["foo", "", "z"]], [["in"]]]
 
 

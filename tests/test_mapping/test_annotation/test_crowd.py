@@ -436,7 +436,7 @@ def test_the_new_release_is_whole_and_names_the_old_one(tmp_path: Path, release:
 def test_what_does_not_belong_together_is_refused(tmp_path: Path, tasks: Path) -> None:
     other = write_qampari(tmp_path / "other", crowd_questions()[:2])
     new = str(tmp_path / "new")
-    with pytest.raises(SetupError, match="tasks of another release"):
+    with pytest.raises(SetupError, match="these tasks were not made from"):
         apply_crowd(str(other), str(tasks), new)
     with pytest.raises(
         SetupError, match=r"not a folder of tasks, .* name the folder that kbsource qampari-tasks export wrote"

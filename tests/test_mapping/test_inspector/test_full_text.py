@@ -176,4 +176,4 @@ def test_a_page_with_an_id_that_no_page_has_is_a_fault(tmp_path: Path, monkeypat
     index = full_text(path, opened.manifest)
 
     assert index.wait() is None
-    assert "no page has a negative id" in (index.fault or "")
+    assert "a page id must not be negative" in (index.fault or "")

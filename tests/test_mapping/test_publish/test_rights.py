@@ -62,9 +62,9 @@ def test_a_revision_of_after_the_new_terms_says_what_its_dump_does_not() -> None
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        (_release("miniwiki", "20270101"), "wiki miniwiki: none of Wikimedia's"),
-        (_release("enwikinews", "20260101"), "wiki enwikinews: none of Wikimedia's"),
-        ({}, r"wiki \?: none of Wikimedia's"),
+        (_release("miniwiki", "20270101"), "wiki miniwiki: kbsource does not know the licence"),
+        (_release("enwikinews", "20260101"), "wiki enwikinews: kbsource does not know the licence"),
+        ({}, r"wiki \?: kbsource does not know the licence"),
     ],
 )
 def test_where_the_licence_is_not_known_it_must_be_given(facts: dict[str, Any], said: str) -> None:

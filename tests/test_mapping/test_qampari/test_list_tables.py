@@ -330,7 +330,7 @@ def test_a_packed_file_is_read(tmp_path: Path) -> None:
         (_line(table=1, column=1.0), r"line 2: Expected `int`.*`\$\.column`"),
         (_line(table=-1), "line 2: .*from 0 on"),
         (_line(table=1, column=-2), "line 2: .*from 0 on"),
-        (_line(column=2), "line 2: table 0 of 'List of lakes' is named a second time"),
+        (_line(column=2), "line 2: table 0 of 'List of lakes' is listed twice"),
     ],
 )
 def test_a_line_that_is_wrong_is_named(line: str, match: str, tmp_path: Path) -> None:

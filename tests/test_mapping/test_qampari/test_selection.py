@@ -69,7 +69,7 @@ def test_the_share_is_compared_without_rounding(fifth: int) -> None:
         (lambda: SampleSizes(pool={SIMPLE: 1}), "for each of wikidata_simple"),
         (
             lambda: SampleSizes(pool=dict.fromkeys(SUBSETS, -1)),
-            "The pool has .* give a number from 0 on for each of",
+            "The pool has .* give a number of at least 0 for each of",
         ),
         (lambda: SampleSizes(train_per_relation=-1), "--train-per-relation is -1. Must be >= 0"),
     ],

@@ -140,7 +140,7 @@ def test_passages_come_in_the_order_of_the_answers_probability() -> None:
 
 def test_a_claim_that_cannot_be_judged_is_refused() -> None:
     for found, expected in (
-        (_checked(YES, text="long"), ("prompt_too_long", "a: the claim by itself has 9 tokens; 3 fit")),
+        (_checked(YES, text="long"), ("prompt_too_long", "a: the claim without passages has 9 tokens; 3 fit")),
         (_checked(YES, benchmark="qampari"), ("no_claim", "a: a question for a list is not a claim")),
     ):
         assert (found.reason, found.detail) == expected

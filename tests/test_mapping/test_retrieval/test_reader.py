@@ -134,7 +134,10 @@ def test_passages_that_do_not_fit_are_left_out_and_a_first_one_is_cut() -> None:
 
 def test_a_question_that_is_too_long_is_refused() -> None:
     refused = _answered(SORN, text="one two three four five", most=4)
-    assert (refused.reason, refused.detail) == ("prompt_too_long", "a: the question by itself has 5 tokens; 4 fit")
+    assert (refused.reason, refused.detail) == (
+        "prompt_too_long",
+        "a: the question without passages has 5 tokens; 4 fit",
+    )
 
 
 @pytest.mark.parametrize(
@@ -224,5 +227,5 @@ def test_a_prompt_that_means_nothing_is_refused(tmp_path: Path, text: str, said:
 @pytest.mark.parametrize("content", [b"", b"GG", b"PK\3\4", b"{}"])
 def test_a_file_that_is_no_gguf_is_told(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "model.gguf").write_bytes(content)
-    with pytest.raises(SetupError, match=r"model\.gguf: does not begin like a GGUF file\. Get the model again"):
+    with pytest.raises(SetupError, match=r"model\.gguf: is not a GGUF file\. Download the model again"):
         Generator.sha256(ReaderOptions(str(tmp_path / "model.gguf")))

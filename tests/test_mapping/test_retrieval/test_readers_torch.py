@@ -217,7 +217,7 @@ def test_a_long_passage_is_read_in_windows(folder: Callable[[str], Path], name: 
     assert len(windows) > 3
     assert found is not None
     assert long[found.start_char : found.end_char].strip()
-    with pytest.raises(RecordError, match=r"prompt_too_long: the question by itself has \d+ tokens"):
+    with pytest.raises(RecordError, match=r"prompt_too_long: the question without passages has \d+ tokens"):
         reader.check(long)
 
 

@@ -210,7 +210,7 @@ def test_tfidf_ranks_passages_or_whole_pages(tmp_path: Path) -> None:
     assert found("page", "tfidf,bm25")[0] == "1"
     assert sum(note.startswith("indexing") for note in notes) == 3  # each index is made once
     with (
-        pytest.raises(SetupError, match="--tfidf: for --system tfidf, not for bm25"),
+        pytest.raises(SetupError, match="--tfidf works only with --system tfidf, not with bm25"),
         open_system(corpus, "bm25", SystemOptions(tfidf="elsewhere")),
     ):
         pass
@@ -257,7 +257,7 @@ def test_the_number_of_documents_cuts_and_nothing_else(
 
 
 def test_depth_is_of_systems_that_are_fused_or_reranked(opened: SearchSystem) -> None:
-    said = "--depth: for systems that are fused or reranked, not for bm25"
+    said = "--depth works only with systems that are fused or reranked, not with bm25"
     with pytest.raises(SetupError, match=said), open_system("corpus", "bm25", SystemOptions(depth=5)):
         pass
 
@@ -312,7 +312,7 @@ def test_each_mention_is_a_query_of_its_own_and_scores_are_merged(opened: Search
 
 def test_a_mention_model_is_of_systems_that_link() -> None:
     with (
-        pytest.raises(SetupError, match="--mention-model: for --system aliases and dense, not for bm25"),
+        pytest.raises(SetupError, match="--mention-model works only with --system aliases and dense, not with bm25"),
         open_system("corpus", "bm25", SystemOptions(mention_model="tagger")),
     ):
         pass

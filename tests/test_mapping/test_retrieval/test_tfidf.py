@@ -225,7 +225,7 @@ def test_an_index_has_the_same_bytes_again(tmp_path: Path, corpus: Path, made: C
 
 def test_an_index_of_something_else_is_refused(tmp_path: Path, corpus: Path, made: Callable[[Level], Path]) -> None:
     other = write_corpus(tmp_path / "other", [passage(1, 0, "Ferry", "A ferry.")])
-    with pytest.raises(SetupError, match="index of other passages"):
+    with pytest.raises(SetupError, match="was not made from"):
         TfidfIndex(str(other), str(made("page")), "page")
     with pytest.raises(SetupError, match="its documents are pages, and passages are searched"):
         TfidfIndex(str(corpus), str(made("page")), "passage")

@@ -52,7 +52,7 @@ def test_a_malformed_page_is_reported_and_the_others_are_read(tmp_path: Path) ->
 def test_a_gap_between_the_files_of_pages_stops_at_once(tmp_path: Path) -> None:
     for name in ("wiki-001.jsonl", "wiki-004.jsonl"):
         (tmp_path / name).write_bytes((WIKI / "wiki-001.jsonl").read_bytes())
-    with pytest.raises(SetupError, match=r"2 files missing between others, such as wiki-002\.jsonl"):
+    with pytest.raises(SetupError, match=r"2 files missing in the sequence, such as wiki-002\.jsonl"):
         read_source("fever", FOLDER / "dev.jsonl", tmp_path)
 
 

@@ -88,8 +88,8 @@ def test_a_packed_file_of_another_kind_is_told_how_to_convert_it(tmp_path: Path)
     with pytest.raises(
         SetupError,
         match=re.escape(
-            "lzip is not supported; bzip2, gzip, Zstandard and xz are. "
-            f"Convert it: lzip -dc {path} | bzip2 > {plain}.bz2"
+            "lzip is not supported; only bzip2, gzip, Zstandard and xz are. "
+            f"Convert the file: lzip -dc {path} | bzip2 > {plain}.bz2"
         ),
     ):
         list(iter_lines(str(path)))

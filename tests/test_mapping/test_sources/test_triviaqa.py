@@ -175,9 +175,9 @@ def test_a_file_that_says_it_is_of_another_split_is_refused(tmp_path: Path) -> N
     copied = tmp_path / "questions.json"
     shutil.copy(DEMO / "qa" / "wikipedia-dev.json", copied)
     assert read_source("triviaqa", copied).examples
-    with pytest.raises(SetupError, match="is of the split dev, not of train"):
+    with pytest.raises(SetupError, match="belongs to the split dev, not to train"):
         read_source("triviaqa", copied, split="train")
     packed = tmp_path / "wikipedia-dev.json.gz"
     packed.write_bytes(gzip.compress(copied.read_bytes()))
-    with pytest.raises(SetupError, match="is of the split dev, not of train"):
+    with pytest.raises(SetupError, match="belongs to the split dev, not to train"):
         read_source("triviaqa", packed, split="train")

@@ -103,7 +103,7 @@ def test_a_dataset_that_fails_stops_no_other_and_the_next_run_goes_on(
     summary = map_demo(release, output, config=config, log=log)
 
     assert summary.kept == ("second/dev",)
-    assert "second/dev (3 of 3): done before, kept" in log.getvalue()
+    assert "second/dev (3 of 3): already complete" in log.getvalue()
     assert (output / "manifest.json").is_file()
 
 
@@ -129,9 +129,9 @@ def test_what_is_wrong_anywhere_is_found_before_anything_runs(release: Path, con
         ("options", "with different options"),
         ("input", "with different inputs"),
         ("damage", "is damaged or changed"),
-        ("stray file", "not part of these datasets"),
-        ("fewer datasets", "not part of these datasets"),
-        ("more datasets", "is finished and has fewer datasets"),
+        ("stray file", "not one of these datasets"),
+        ("fewer datasets", "not one of these datasets"),
+        ("more datasets", "is a finished release with fewer datasets"),
     ],
 )
 def test_what_is_finished_is_never_changed(
@@ -170,7 +170,7 @@ def test_the_command_shows_the_table_and_then_that_all_was_kept(
     shown = capsys.readouterr().out
     assert "below threshold" in shown
     assert "2 of 66 pages hold evidence (3.0%); in KILT 1,642,311 (28%)" in shown
-    assert "3 of them done before" in shown
+    assert "3 of them in an earlier run" in shown
     assert main([*command, "--json"]) == 0
     values = json.loads(capsys.readouterr().out)
     assert values["kept"] == ["first/train", "first/dev", "second/dev"]

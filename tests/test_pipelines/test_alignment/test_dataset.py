@@ -143,7 +143,7 @@ def test_the_fate_of_a_record_is_shown(own: MadeRelease[Any], capsys: pytest.Cap
     assert weak["meaning"] == REASONS["no_match"]
     assert [piece["evidence_text"] for piece in weak["evidences"]] == ["zebra quagga okapi gnu"]
     assert main(["show", own.output, "nobody"]) == 1
-    assert "has no row of 'nobody'" in capsys.readouterr().err
+    assert "has no row for 'nobody'" in capsys.readouterr().err
 
 
 def test_similar_titles_are_reported_and_not_used(own: MadeRelease[Any]) -> None:

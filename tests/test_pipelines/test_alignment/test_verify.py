@@ -217,11 +217,11 @@ def test_no_room_for_answers_is_a_fault_of_the_set_up_wherever_they_are_written(
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        (["--accept", "entailment>=0.5"], "entailment is only known with --model"),
+        (["--accept", "entailment>=0.5"], "only a model computes entailment; name one with --model"),
         (["--accept", "bleu>=2"], "at column 7 a number from 0 to 1 is expected"),
         (["--rescue", "5"], "--model is needed"),
         (["--backend", "onnx"], "--model is needed"),
-        (["--model", "model", "--rescue", "100"], "so the rule must accept them"),
+        (["--model", "model", "--rescue", "100"], "and this rule rejects all of them"),
         (["--model", "model", "--rescue", "-1"], "--rescue is -1. Must be >= 0."),
         (["--model", "./no-such-model"], "no such folder"),
     ],

@@ -230,7 +230,7 @@ def test_other_rules_and_a_model(tmp_path: Path) -> None:
 
 
 def test_a_rule_on_what_no_model_tells_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="entailment is only known with --model MODEL"):
+    with pytest.raises(SetupError, match="only a model computes entailment; name one with --model MODEL"):
         AmberJobOptions("a", "b", "c", output=str(tmp_path / "d"), accept="entailment>0.5")
 
 

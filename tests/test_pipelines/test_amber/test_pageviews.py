@@ -106,7 +106,7 @@ def test_a_title_is_shown(made: MadeRelease[PageviewsManifest], capsys: pytest.C
     assert main(["show", made.output, "Abraham Lincoln"]) == 0
     assert "views  102" in capsys.readouterr().out
     assert main(["show", made.output, "Nobody"]) == 1
-    assert "has no row of 'Nobody'" in capsys.readouterr().err
+    assert "has no row for 'Nobody'" in capsys.readouterr().err
 
 
 def test_the_command_says_what_it_made(views: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -151,10 +151,10 @@ def test_releases_of_one_day_or_of_other_wikis_are_refused(
 ) -> None:
     given = ["--input", str(dataset), "--from-kb", worlds[0], "--output", str(tmp_path / "age")]
     assert main(["age", worlds[0], worlds[0], *given]) == 2
-    assert "of the same day, 20190801" in capsys.readouterr().err
+    assert "have the same date, 20190801" in capsys.readouterr().err
     other = str(write_world(tmp_path / "other", Changes(1).world, wiki="dewiki", date="20250101"))
     assert main(["age", worlds[0], other, *given]) == 2
-    assert "name releases of one wiki" in capsys.readouterr().err
+    assert "name releases of the same wiki" in capsys.readouterr().err
     assert not (tmp_path / "age").exists()
 
 

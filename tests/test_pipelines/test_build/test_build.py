@@ -256,7 +256,7 @@ def test_pages_that_fall_back_are_named(tmp_path: Path, monkeypatch: pytest.Monk
     assert [(page.page_id, page.title, page.status) for page in made.manifest.fallbacks] == [
         (row["page_id"], row["title"], "fallback_error") for row in pages[:3]
     ]
-    said = f"{n_fallbacks} articles of {mini_wiki.N_ARTICLES} fell back to the simplest extraction"
+    said = f"{n_fallbacks} articles of {mini_wiki.N_ARTICLES} were extracted in the simplest way"
     assert said in (build_summary(made).text or "")
     report = verify(str(tmp_path / "release"), [PAGES_RELEASE])
     assert report.is_sound
@@ -268,7 +268,9 @@ def test_pages_that_fall_back_are_named(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.slow
 def test_a_build_whose_pages_fall_back_ends_at_the_ceiling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KBSOURCE_TEST_DIGITS", "0123456789")
-    with pytest.raises(DataError, match=r"66 of 66 articles fell back .* The first: .*, fallback_error\)") as caught:
+    with pytest.raises(
+        DataError, match=r"66 of 66 articles were extracted .* The first are .*, fallback_error\)"
+    ) as caught:
         build_mini(tmp_path / "release", parser=FALLING, max_fallbacks=0.9)
     assert "raise --max-fallbacks to at least 1" in str(caught.value)
     build_mini(tmp_path / "allowed", parser=FALLING, max_fallbacks=1.0)

@@ -53,7 +53,7 @@ def test_page_props_of_another_wiki_are_refused(tmp_path: Path) -> None:
     props.write_bytes(table.replace(b"-- Host: localhost    Database: miniwiki\n", head))
     assert head in props.read_bytes()
 
-    with pytest.raises(SetupError, match=r"page_props\.sql is of enwiki, the dump of miniwiki.*--page-props"):
+    with pytest.raises(SetupError, match=r"page_props\.sql belongs to enwiki, but the dump to miniwiki.*--page-props"):
         read(page_props=str(props))
 
     props.write_bytes(table.replace(b"-- Host: localhost    Database: miniwiki\n", b""))
@@ -89,7 +89,7 @@ def test_siteinfo_of_another_wiki_is_refused(tmp_path: Path) -> None:
     value = {"query": {"general": {"wikiid": "rmwiki"}, "namespaces": {"0": {"id": 0, "name": ""}}}}
     siteinfo.write_text(json.dumps(value), "utf-8")
 
-    with pytest.raises(SetupError, match=r"siteinfo\.json is of rmwiki, the dump of miniwiki.*--siteinfo"):
+    with pytest.raises(SetupError, match=r"siteinfo\.json belongs to rmwiki, but the dump to miniwiki.*--siteinfo"):
         read(siteinfo=str(siteinfo))
 
 
@@ -110,7 +110,7 @@ def test_files_that_counts_could_not_tell_apart_are_refused(tmp_path: Path) -> N
     copy = tmp_path / mini_wiki.XML.name
     copy.write_bytes(mini_wiki.XML.read_bytes())
 
-    with pytest.raises(SetupError, match=rf"{copy.name} is given from two folders"):
+    with pytest.raises(SetupError, match=rf"two files are called {copy.name}"):
         read(mini_wiki.XML, copy)
 
 

@@ -63,7 +63,7 @@ def test_modules_that_definitions_call_are_run(tmp_path: Path, built: Path) -> N
     assert manifest.code["lupa"] == version("lupa")
     assert "loss_module" not in manifest.findings
     assert not_run.manifest.findings["loss_module"] == 1
-    remark = "Definitions call Lua modules, which are not run with --templates definitions."
+    remark = "Some definitions call Lua modules, which --templates definitions does not run."
     assert remark in build_summary(not_run).to_text()
     assert paragraphs(tmp_path / "without")["Counted"] == "It has gates."
     assert {row["name"]: row["outcome"] for row in rows(tmp_path / "without", "templates")}["Sum"] == "unknown"
@@ -77,7 +77,7 @@ def test_a_build_whose_modules_cannot_run_is_refused(
 
     assert main(["build", dump, "--output", str(output)]) == 2
     said = capsys.readouterr().err
-    assert "pip install 'kbsource[build]', or build without modules by --templates definitions." in said
+    assert "pip install 'kbsource[build]', or build without Lua modules with --templates definitions." in said
     assert not output.exists()
 
     build_mini(output, dump=dump, templates="definitions", **PLAIN)
@@ -90,7 +90,7 @@ def test_with_rules_alone_definitions_are_not_even_kept(tmp_path: Path) -> None:
     assert paragraphs(tmp_path / "release")["Moved"] == "See and, too."
     assert summary.manifest.options["templates"] == "rules"
     assert "template_definitions" not in summary.manifest.findings
-    assert "No template is defined" not in build_summary(summary).to_text()
+    assert "define no templates" not in build_summary(summary).to_text()
 
 
 @pytest.mark.parametrize("templates", ["definitions", "lua"])
@@ -98,5 +98,5 @@ def test_a_dump_without_definitions_says_so_in_one_line(tmp_path: Path, template
     (dump := tmp_path / "wiki.xml").write_bytes(dump_xml([page_xml(1, "A", "Von {{nowrap|Halle}}, {{dal|2012}}.")]))
     summary = build_mini(tmp_path / "release", dump=dump, templates=templates, **PLAIN)
 
-    assert build_summary(summary).to_text().count("No template is defined (namespace 10) in what was read") == 1
+    assert build_summary(summary).to_text().count("The pages that were read define no templates (namespace 10)") == 1
     assert paragraphs(tmp_path / "release") == {"A": "Von Halle, 2012."}

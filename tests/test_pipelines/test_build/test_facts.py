@@ -272,7 +272,7 @@ def test_the_inspector_shows_old_and_new_side_by_side(made: Path, worlds: Path, 
     assert 'href="/r/facts/tables/facts?outcome=changed&amp;problem=-"' in overview
     report = json.loads((made / "report.json").read_bytes())
     n_others = sum(own["question"] is None for own in report["properties"].values())
-    assert f"Not asked for: {n_others} further properties, whose statements report.json counts." in overview
+    assert f"{n_others} further properties have no question; report.json counts their statements." in overview
     listed = client.get("/r/facts/tables/facts", params={"outcome": "changed", "problem": "-"}).text
     assert "What is the capital of Halvane Isles?" in listed
     number = next(at for at, row in enumerate(rows) if row["question"] == "What is the capital of Halvane Isles?")
@@ -324,7 +324,7 @@ def test_releases_in_the_wrong_order_are_refused(
     for given, said in (
         ([later, kb, "--wikidata", wikidata, later_wikidata], "name the older release first"),
         ([kb, kb, "--wikidata", wikidata, later_wikidata], "of the same day, 20260101"),
-        ([kb, later, "--wikidata", later_wikidata, wikidata], "is of a later day than"),
+        ([kb, later, "--wikidata", later_wikidata, wikidata], "is newer than"),
         ([kb, later, "--wikidata", wikidata], "--wikidata"),
     ):
         assert main(["facts", *given, "--output", str(tmp_path / "facts")]) == 2

@@ -199,7 +199,7 @@ def test_a_base_that_was_made_otherwise_is_refused(tmp_path: Path, base: Path) -
 
     build_mini(tmp_path / "plain", dump=mini_wiki.XML)
     refused(
-        "has no table of dependencies, so no page can be reused. Build it with --record-dependencies",
+        "has no table of dependencies, so no page can be reused. Build that release with --record-dependencies",
         base=str(tmp_path / "plain"),
     )
     refused(

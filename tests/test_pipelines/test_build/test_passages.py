@@ -104,9 +104,9 @@ def test_words_leave_lists_out(tmp_path: Path, kb: Path) -> None:
 
 
 def test_chunks_of_kilt_need_paragraphs_of_kilt(tmp_path: Path, kb: Path) -> None:
-    with pytest.raises(SetupError, match="cut with --unit tokens-100"):
+    with pytest.raises(SetupError, match="Use --unit tokens-100"):
         cut_release(tmp_path / "corpus", kb, formats=("kilt",))
-    with pytest.raises(SetupError, match="tables do not have; leave --tables out"):
+    with pytest.raises(SetupError, match="Leave --tables out"):
         cut_release(tmp_path / "corpus", kb, cut=CutOptions(unit="tokens-100", tables=True), formats=("kilt",))
 
 
@@ -210,9 +210,9 @@ def test_passages_that_may_be_others_are_not_taken_over(tmp_path: Path, kb: Path
         with pytest.raises(SetupError, match=match):
             cut_release(tmp_path / "out", kb, cut=cut, **base_given)
 
-    refused("--base and --base-kb go together", corpus, None)
-    refused("--base and --base-kb go together", None, kb)
-    refused("passages of another release than .*other", corpus, write_kb(tmp_path / "other", CORPUS_PAGES[:2]))
+    refused("Give --base and --base-kb together", corpus, None)
+    refused("Give --base and --base-kb together", None, kb)
+    refused("were not cut from .*other", corpus, write_kb(tmp_path / "other", CORPUS_PAGES[:2]))
     refused("made with a different option max_words .6, here 7", corpus, kb, CutOptions(max_words=7))
     path = next((corpus / "passages").iterdir())
     content = path.read_bytes()

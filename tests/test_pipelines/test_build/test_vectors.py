@@ -155,7 +155,7 @@ def test_vectors_that_may_be_others_are_not_taken_over(
             encode_corpus(corpus, encoder, tmp_path / "out", base=str(base), base_passages=str(passages), **given)
 
     cut_release(tmp_path / "longer", kb, cut=CutOptions(max_words=9))
-    refused("are vectors of other passages than .*longer", made, tmp_path / "longer")
+    refused("were not made from .*longer", made, tmp_path / "longer")
     refused("made with a different precision .'float16', here 'int8'", made, corpus, precision="int8")
     refused("made with a different encoder", made, corpus, tiny_encoder(tmp_path / "other", dimension=8))
     changed = shutil.copytree(made, tmp_path / "changed")
@@ -163,11 +163,11 @@ def test_vectors_that_may_be_others_are_not_taken_over(
     content = path.read_bytes()
     path.write_bytes(content[:99] + bytes([content[99] ^ 1]) + content[100:])
     refused(rf"{path.name} is damaged or changed \(sha256\)", changed, corpus)
-    with pytest.raises(SetupError, match="--base and --base-passages go together"):
+    with pytest.raises(SetupError, match="Give --base and --base-passages together"):
         encode_corpus(corpus, model, tmp_path / "out", base=str(made))
     facts, computed = open_encoder(EncoderOptions(str(model))).facts, {"device": "cuda", "texts_at_once": 64}
     monkeypatch.setattr(job, "open_encoder", lambda options: SimpleNamespace(facts=facts, computed=computed))
-    refused("A GPU computes passages together.*--device cpu", made, corpus)
+    refused("On a GPU, the last digits.*--device cpu", made, corpus)
 
 
 def _rows(path: Path) -> list[PassageVector]:
@@ -244,5 +244,5 @@ def test_passages_and_queries_may_have_encoders_of_their_own(
         assert main(flags) == 2
         assert said in capsys.readouterr().err
     small = tiny_encoder(tmp_path / "small", dimension=8)
-    with pytest.raises(SetupError, match="its vectors have dimension 8, those of passages 12"):
+    with pytest.raises(SetupError, match="its vectors have dimension 8, but the vectors of the passages have 12"):
         encode_corpus(corpus, model, tmp_path / "none", query_model=str(small))

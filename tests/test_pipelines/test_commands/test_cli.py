@@ -125,7 +125,7 @@ def test_large_inputs_are_read_by_several_workers(
         RunOptions, "flags", lambda run: given.append(run.workers) or beam_flags("local", workers=1, beam_args=())
     )
     assert main(["build", DUMP, "--output", str(tmp_path / "r"), "--limit-pages", "2", *flags]) == 0
-    assert ("Using 2 worker processes; --workers sets another number." in capsys.readouterr().err) == has_several
+    assert ("Using 2 worker processes; use --workers to set another number." in capsys.readouterr().err) == has_several
     assert (given == [2]) == has_several
 
 
@@ -137,7 +137,7 @@ def test_a_model_is_loaded_once_unless_more_workers_are_asked_for(
     monkeypatch.setattr(app, "WORTH_WORKERS_BYTES", 1_000)
     command = ["check-sources", str(release), "--model", str(tmp_path), "--output", str(tmp_path / "verdicts.jsonl")]
     assert main(command) == 2
-    assert "Using one worker process; with --workers 4, each of them loads the model." in capsys.readouterr().err
+    assert "Using one worker process; with --workers 4, each process would load the model." in capsys.readouterr().err
 
 
 def test_a_build_of_faulty_data_exits_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,7 +151,7 @@ def test_a_build_of_faulty_data_exits_with_1(tmp_path: Path, capsys: pytest.Capt
 
 def test_check_dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check-dump", DUMP]) == 0
-    assert "The dump is in order: 1 file, 0 errors" in capsys.readouterr().out
+    assert "The dump has no errors: 1 file, 0 errors" in capsys.readouterr().out
 
     truncated = tmp_path / "wiki.xml.bz2"
     truncated.write_bytes(mini_wiki.MULTISTREAM.read_bytes()[:30_000])
@@ -169,13 +169,13 @@ def test_check_dump_names_options_and_reads_to_the_end_where_asked(
 
     assert main(["check-dump", str(dump)]) == 0
     said = capsys.readouterr().out
-    assert "Read all of it: --deep." in said
-    assert "The dump is in order as far as it was read" in said
+    assert "Check the whole content with --deep." in said
+    assert "The checked part of the dump has no errors" in said
 
     assert main(["check-dump", str(dump), "--deep"]) == 1
     said = capsys.readouterr().out
     assert "--allow-truncated" in said
-    assert "Whether it is complete" not in said
+    assert "Only reading all of it" not in said
 
 
 def test_check_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,7 +195,7 @@ def test_check_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "found with their targets     1 (100.00%)" in said
     assert "      2          1      7              0  Ada   a Sunday\n" in said
     assert "      2      1  unknown  Day       Ada: a Sunday\n" in said
-    assert "80.00% of the words on 2 pages are found in order; 11.11% of the words made" in said
+    assert "80.00% of the words on 2 pages are found in order; 11.11% of the words extracted" in said
 
     assert main(["check-text", snapshot, "--limit", "1", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
@@ -281,7 +281,7 @@ def test_show_full_has_all_of_the_text(release: Path, capsys: pytest.CaptureFixt
         ("Q9999999", "the release has no such page"),
         ("999999", "the release has no such page"),
         ("Old Mole", "circle"),
-        ("Lost Lagoon", "redirects to a page that the dump does not have"),
+        ("Lost Lagoon", "redirects to a page that is not in the dump"),
     ],
 )
 def test_show_says_why_there_is_no_page(
@@ -368,7 +368,7 @@ def test_templates_with_pairs(release: Path, tmp_path: Path, capsys: pytest.Capt
     assert "     1     1      1  Seen\n     0     1      1  Nowrap\n" in said
     assert f"   1  unknown  {'a ' * 24}a…  so          {{{{seen|so}}}}\n" in said
     assert "1 record rejected. The first of them:\n  html_empty: a.ndjson, Bo" in said
-    assert "1 of 2 uses differ from the page; so do some uses of 1 of 2 templates." in said
+    assert "1 of 2 uses differ from the page. They belong to 1 of 2 templates." in said
 
     assert main(["templates", snapshot, "--pairs", "--limit", "1", "--calls", "1", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
@@ -377,9 +377,9 @@ def test_templates_with_pairs(release: Path, tmp_path: Path, capsys: pytest.Capt
     assert (row["template"], row["calls"][0]["shown"]) == ("Seen", " ".join("a" * 30))
 
     assert main(["templates", snapshot, "--pairs", "--all"]) == 2
-    assert "--all is for a release; leave it out with --pairs." in capsys.readouterr().err
+    assert "--all works only for a release; leave it out with --pairs." in capsys.readouterr().err
     assert main(["templates", str(release), "--calls", "2"]) == 2
-    assert "--calls is the number of uses to list with --pairs" in capsys.readouterr().err
+    assert "--calls works only with --pairs" in capsys.readouterr().err
     empty = str(write_lines(tmp_path / "b.ndjson", [record(1, "Ada", "<p>x</p>")]))
     assert main(["templates", empty, "--pairs"]) == 1
 

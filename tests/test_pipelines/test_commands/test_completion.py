@@ -29,7 +29,7 @@ def test_bash_completes_commands_options_and_choices(
 ) -> None:
     assert main(["completion", "bash"]) == 0
     script = capsys.readouterr().out
-    assert script.startswith('# ~/.bashrc gets this line: eval "$(kbsource completion bash)"\n')
+    assert script.startswith('# Add this line to ~/.bashrc: eval "$(kbsource completion bash)"\n')
     typed = f"COMP_WORDS=(kbsource {' '.join(words)}) COMP_CWORD={len(words)}"
     code = f"{script}\n{typed}\n_kbsource\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
     # By standard input: an argument is 128 KiB at most.

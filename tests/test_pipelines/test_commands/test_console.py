@@ -198,4 +198,4 @@ def test_an_argument_in_another_encoding_is_refused(release: Path) -> None:
     ended = subprocess.run(command, env=environment(), capture_output=True, check=False)
 
     assert ended.returncode == 2
-    assert b"arguments are read as UTF-8" in ended.stderr
+    assert b"this argument is not valid UTF-8" in ended.stderr

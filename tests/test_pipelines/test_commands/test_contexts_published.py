@@ -282,14 +282,14 @@ def test_published_files_and_release_of_pages_belong_together(
     output = tmp_path / "contexts"
     with pytest.raises(SetupError, match="give --kb, the release of pages"):
         _export(published, corpus, output)
-    with pytest.raises(SetupError, match="--kb is for published files"):
+    with pytest.raises(SetupError, match="--kb works only for published files"):
         _export(release, corpus, output, finder)
     with pytest.raises(SetupError, match="nowhere: neither a finished QAMPARI release nor published files"):
         _export(tmp_path / "nowhere", corpus, output, finder)
     other = write_kb(tmp_path / "other", PAGES[1:])
     with (
         ReleaseProofs.open(str(other)) as another,
-        pytest.raises(SetupError, match="--kb is the release with manifest"),
+        pytest.raises(SetupError, match="--kb is the release whose manifest"),
     ):
         _export(published, corpus, output, another)
     (published / "qampari_data" / "dev_data.jsonl").write_text('{"qid": "x"}\n')

@@ -63,7 +63,7 @@ def test_steps_that_lack_an_extra_are_left_out_and_named(
     text = capsys.readouterr().out
     assert taken == ["wikidata", "verify", "build", "verify", "info", "show", "pageviews", "show", "export-kilt"]
     assert "Passages for a retriever. spacy is not installed: pip install 'kbsource[align]'" in text
-    assert "amber/ was not made." in text
+    assert "the step that makes amber/ was skipped." in text
     assert text.splitlines()[-1].endswith(f"kbsource inspect {tmp_path}/out/release")
 
 
@@ -89,7 +89,7 @@ def test_the_base_alone_can_make_nothing(tmp_path: Path) -> None:
     done = command_without(OTHERS, ["demo", "--output", str(tmp_path / "out")])
 
     assert done.returncode == 2
-    assert done.stderr == "kbsource demo: nothing can be made: duckdb is not installed: pip install 'kbsource[build]'\n"
+    assert done.stderr == "kbsource demo: no step can run: duckdb is not installed: pip install 'kbsource[build]'\n"
     assert not done.stdout
 
 

@@ -121,7 +121,7 @@ def test_a_submission_can_be_scored(files: tuple[str, str], tmp_path: Path, caps
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--submission", "x.trec"], "does not end as a file of JSON Lines does"),
+        (["--submission", "x.trec"], "does not have the extension of JSON Lines"),
         (["--submission", "x.jsonl", "--bootstrap", "10"], "--bootstrap: --submission computes no scores"),
         (["--submission", "x.zip", "--items", "y"], "--items: --submission computes no scores"),
         (["--submission", "x.zip", "--k", "3"], "--k: --submission computes no scores"),

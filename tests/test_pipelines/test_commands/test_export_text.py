@@ -127,7 +127,7 @@ def test_what_is_left_out_is_told_with_its_count(
     ]
     warnings = [line for line in said.err.splitlines() if "warning" in line]
     assert warnings == said.err.splitlines()[-2:]
-    assert "--without Refrences: 0 sections left out; no page that was written has this heading." in warnings[0]
+    assert "--without Refrences: no section was left out, because no written page has this heading." in warnings[0]
     assert warnings[1].endswith("Did you mean tables?")
     texts = [json.loads(line)["text"] for line in output.read_text("utf-8").splitlines()]
     assert not any("\n\nSee also\n" in text or "\n\nReferences\n" in text for text in texts)
@@ -137,7 +137,7 @@ def test_what_is_left_out_is_told_with_its_count(
     values = json.loads(said.out)
     assert values["sections_left_out"] == {"References": 2, "see ALSO": 3, "Refrences": 0, "table": 0}
     assert (values["output"], values["pages"], values["records"]) == ([str(output)], 66, 66)
-    assert "--without Refrences: 0 sections left out" in said.err
+    assert "--without Refrences: no section was left out" in said.err
 
 
 @pytest.mark.parametrize("name", ["infoboxes", "tables", "lists", "headings"])
@@ -174,7 +174,7 @@ def test_sections_of_a_german_wiki(german: str, tmp_path: Path, capsys: pytest.C
     assert body["Liste"]["text"] == "- a\n- b"
     assert "warning" not in capsys.readouterr().err
     lines_of(german, "--text", "plain", "--without", "references", output=output)
-    assert "warning: --without references: 0 sections left out" in capsys.readouterr().err
+    assert "warning: --without references: no section was left out" in capsys.readouterr().err
 
 
 def test_text_goes_to_the_standard_output_without_a_file(
@@ -185,17 +185,17 @@ def test_text_goes_to_the_standard_output_without_a_file(
     assert json.loads(said.out)["text"].startswith("Ostermoor is a market town")
     assert said.err.splitlines()[-2:] == [
         b"1 page written to the standard output, 1 record.",
-        b"kbsource export: warning: --without x: 0 sections left out; no page that was written has this heading.",
+        b"kbsource export: warning: --without x: no section was left out, because no written page has this heading.",
     ]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--format", "html", "--text", "plain"], "--text is for --format text and jsonl, not html"),
+        (["--format", "html", "--text", "plain"], "--text works only with --format text and jsonl, not with html"),
         (["--text", "markdown"], "give --format markdown"),
         (["--text", "plain", "--links", "--format", "jsonl"], "plain text has no links"),
-        (["--without", ", "], "It has no name in it"),
+        (["--without", ", "], "It contains no name"),
         (["--without", '"see also'], "a name with a comma in double quotes"),
         (["--text", "wiki"], "--text"),
     ],

@@ -53,5 +53,6 @@ def test_show_without_a_page_says_where_to_look(release: Path, capsys: pytest.Ca
     assert main(["show", str(release)]) == 2
 
     assert (
-        capsys.readouterr().err == f"kbsource show: name a page; kbsource info {release} says what the release holds.\n"
+        capsys.readouterr().err
+        == f"kbsource show: name a page; kbsource info {release} shows what the release contains.\n"
     )

@@ -192,11 +192,11 @@ def test_validate_says_where_nothing_could_be_compared(
     assert f"{tmp_path} has no table alignments/" in capsys.readouterr().err
 
     assert main([*check, "--alignments", str(tmp_path / "apart")]) == 0
-    assert "is it of another file?" in capsys.readouterr().out
+    assert "It may belong to another file." in capsys.readouterr().out
 
     file.write_text(file.read_text("utf-8").replace('"wikipedia_id": "33"', '"wikipedia_id": "999933"'), "utf-8")
     assert main(check) == 1
-    assert "kbsource map kilt aligns" in capsys.readouterr().out
+    assert "align it to this release with kbsource map kilt" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -211,7 +211,7 @@ def test_a_file_that_nothing_was_left_for_is_valid_where_its_manifest_says_so(
     capsys.readouterr()
 
     assert main(check) == 0
-    assert "is empty, as its manifest says" in capsys.readouterr().out
+    assert "is empty, and its manifest confirms this" in capsys.readouterr().out
     assert main([*check, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["ok"], result["is_empty"], result["records"]) == (True, True, 0)

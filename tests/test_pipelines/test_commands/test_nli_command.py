@@ -50,7 +50,7 @@ def test_one_pair_is_shown_for_reading(folder: Path, capsys: pytest.CaptureFixtu
 def test_a_pair_that_cannot_be_judged_fails(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert nli(folder, "--premise", "x", "--hypothesis", "Ada " * 300) == 1
     assert capsys.readouterr().out == (
-        "not judged: the hypothesis is so long that no premise fits beside it (300 tokens; 252 fit)\n"
+        "not judged: the hypothesis is so long that there is no room for a premise (300 tokens; 252 fit)\n"
     )
 
 

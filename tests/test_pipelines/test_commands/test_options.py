@@ -61,8 +61,8 @@ COMMANDS_OF: dict[Callable[..., Any], list[str]] = {
         (build, "--range-bytes", "0", "Must be >= 1."),
         (build, "--limit-pages", "9" * 20, "Must be <= 9007199254740992."),
         (build, "--siteinfo", "", "Name a file or a folder."),
-        (build, "--wikidata", "a/" * 3000, "A path has at most 4,095 bytes, a name in it 255."),
-        (build, "--only-titles", "a" * 256, "A path has at most 4,095 bytes, a name in it 255."),
+        (build, "--wikidata", "a/" * 3000, "A path may have at most 4,095 bytes, and each name in it 255."),
+        (build, "--only-titles", "a" * 256, "A path may have at most 4,095 bytes, and each name in it 255."),
         (run, "--workers", "0", "Must be >= 1."),
         (build, "--as-of", "2019", "Write it like 2019-08-01T00:00:00Z."),
         (build, "--as-of", "2019-13-45T00:00:00Z", "Write it like 2019-08-01T00:00:00Z."),
@@ -71,9 +71,9 @@ COMMANDS_OF: dict[Callable[..., Any], list[str]] = {
         (wikidata, "--sites", "en", "Write it like enwiki,dewiki, or all."),
         (wikidata, "--qualifiers", "Q1", "Write it like P580,P582, or all, or none."),
         (align, "--threshold", "-0.1", "Must be >= 0."),
-        (align, "--stem", "../mine", "Give what a file's name may begin with: no slash, 155 bytes at most."),
-        (align, "--stem", "..", "Give what a file's name may begin with: no slash, 155 bytes at most."),
-        (align, "--stem", "ü" * 78, "Give what a file's name may begin with: no slash, 155 bytes at most."),
+        (align, "--stem", "../mine", "Give the beginning of a file name: no slash, 155 bytes at most."),
+        (align, "--stem", "..", "Give the beginning of a file name: no slash, 155 bytes at most."),
+        (align, "--stem", "ü" * 78, "Give the beginning of a file name: no slash, 155 bytes at most."),
         (candidates, "--lang", "../../etc", "Write it like de."),
         (candidates, "--lang", "", "Write it like de."),
         (align, "--accept-fuzzy", "59.0", "Must be >= 60."),
@@ -127,7 +127,8 @@ def test_one_of_several_values_is_checked() -> None:
         (["map", "fever", "kb", "--input", "x", "--output", "y", "--window", "z"], "--window is for aidayago2, "),
         (
             ["build", "x", "--output", "y", "--limit-page", "3"],
-            "option --limit-page. See the command's --help, and Beam's pipeline options for the runner. Did you mean "
+            "option --limit-page. See the command's --help, and the "
+            "documentation of Beam's pipeline options for the runner. Did you mean "
             "--limit-pages?",
         ),
         (["map", "all", "kb", "--config", "c", "--output", "y", "--threshold", "0.5"], "--threshold belongs in c,"),
@@ -142,7 +143,7 @@ def test_one_of_several_values_is_checked() -> None:
         (["demo", "x"], "x: kbsource demo takes options only. "),
         (
             ["search", "p", "--top", "3", "--top", "4"],
-            "--top is given twice; give it once. See kbsource search --help.",
+            "--top is given twice; give it only once. See kbsource search --help.",
         ),
         (["search", "p", "--top", "two"], "--top is two. Give a whole number. See kbsource search --help."),
         (["build", "x", "--output", "y", "--limit-pages", "1.5"], "--limit-pages is 1.5. Give a whole number. See "),

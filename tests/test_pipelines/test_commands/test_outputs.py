@@ -51,7 +51,7 @@ def test_no_file_is_overwritten_unasked(
 def test_a_folder_that_takes_files_must_be_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "metrics@1.json").write_text("{}")
     assert main(["evaluate", "amber", "gold.jsonl", "p.jsonl", "--metrics", str(tmp_path)]) == 2
-    assert "is a folder with files in it; name another one, or add --force" in capsys.readouterr().err
+    assert "is a folder that is not empty; name another folder, or add --force" in capsys.readouterr().err
 
 
 def test_force_is_of_commands_that_write_a_file(release: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,10 +73,10 @@ def test_what_is_overwritten_on_purpose_is_new(release: str, tmp_path: Path) -> 
         (["export", "RELEASE", "--format", "jsonl", "--output"], "x.md.gz", "a file of jsonl does"),
         (["export", "RELEASE", "--format", "html", "--output"], "x.TXT", "a file of html does"),
         (["export", "RELEASE", "--output"], "x.parquet", "a file of text does"),
-        (["export", "RELEASE", "--output"], "x.jsonl.xz", ".xz files are not written; .gz and .zst and .bz2 are"),
+        (["export", "RELEASE", "--output"], "x.jsonl.xz", ".xz files cannot be written; .gz and .zst and .bz2 are"),
         (["export-kilt", "RELEASE", "--output"], "x.html", "a file of JSON Lines does"),
         (["report", "RELEASE", "--format", "html", "--output"], "x.md", "a file of html does"),
-        (["report", "RELEASE", "--output"], "x.html.gz", ".gz files are not written. Leave .gz out"),
+        (["report", "RELEASE", "--output"], "x.html.gz", ".gz files cannot be written. Leave .gz out"),
         (["search", "p", "--queries", "q", "--form", "trec", "--output"], "x.jsonl", "a file of runs of TREC does"),
         (["search", "p", "--queries", "q", "--output"], "x.trec", "a file of JSON Lines does"),
         (["read", "q.jsonl", "--model", "m", "--output"], "x.csv", "a file of JSON Lines does"),

@@ -227,7 +227,7 @@ def test_what_cannot_be_published_is_said(release: Path, tmp_path: Path, capsys:
     out = str(tmp_path / "out")
     for command, said in (
         ([str(cut), "--output", out, *LICENCE], "redirects-00000-of-00001.parquet is missing"),
-        ([str(release), "--output", str(taken), *LICENCE], "neither empty nor the remains of a run"),
+        ([str(release), "--output", str(taken), *LICENCE], "the folder is not empty and was not left by a killed run"),
         ([str(tmp_path), "--output", out, *LICENCE], "no manifest.json"),
     ):
         assert main(["publish", *command]) == 2

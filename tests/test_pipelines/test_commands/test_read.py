@@ -177,7 +177,7 @@ def test_slots_are_asked_by_a_template_question(tmp_path: Path) -> None:
     answers = [line["output"][0]["answer"] for line in lines]
     assert {answer[0] for answer in answers[:40]} == {"a", "b", "c"}
     assert answers[40] == "T"
-    assert "1 question without template_questions: their input is used instead." in told.getvalue()
+    assert "1 question without template_questions: the field input is read instead." in told.getvalue()
     given: dict[str, Any] = {"form": "closed", "workers": 2}
     _read(tmp_path, [*slots, *bare], template_seed="s", output="two.jsonl", **given)
     assert (tmp_path / "two.jsonl").read_bytes() == (tmp_path / "out.jsonl").read_bytes()
@@ -210,7 +210,7 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(Exception, match="stopped"):
         _read(tmp_path, QUESTIONS, FOUND, told=told)
     (left,) = tmp_path.glob("*.partial")
-    assert f"Finished work is in {left}." in told.getvalue()
+    assert f"The finished part is in {left}." in told.getvalue()
     _, lines = _read(tmp_path, QUESTIONS, FOUND)
     assert len(lines) == 40
     assert len(asked) == 32 + 24  # of the first run one group was done
@@ -225,7 +225,7 @@ def test_a_run_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
         ({"redirects": True}, "--redirects needs --kb"),
         ({"kb": "none"}, "none"),
         ({"first_sentences": 1}, "--first-sentences needs --kb"),
-        ({"first_sentences": 1, "kb": "x"}, "--first-sentences: for --form fact-checking, not for read"),
+        ({"first_sentences": 1, "kb": "x"}, "--first-sentences works only with --form fact-checking, not with read"),
         ({"form": "rag-token", "model": "plain"}, "--form rag-token: plain has no encoder"),
     ],
 )

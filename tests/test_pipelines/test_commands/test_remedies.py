@@ -24,7 +24,7 @@ def test_a_text_alone_is_told_how_to_name_its_page(kb: Path, capsys: pytest.Capt
     said = capsys.readouterr().err
     assert f"kbsource locate {kb} 'It rises in the hills.' --title TITLE" in said
     assert main(["locate", str(kb), "a", "--title", "b", "--evidence", "c"]) == 2
-    assert "TEXT is 'a'; leave it out beside --evidence" in capsys.readouterr().err
+    assert "TEXT is 'a'; --evidence or --input already gives the text" in capsys.readouterr().err
 
 
 def test_a_text_behind_the_release_is_the_evidence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

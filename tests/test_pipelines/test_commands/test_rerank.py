@@ -170,7 +170,7 @@ def test_a_second_run_for_the_same_file_is_refused_and_the_first_goes_on(
     with locked_output(str(output)):
         assert _rerank(folder, "passage.jsonl", output) == 2
     assert capsys.readouterr().err.endswith(
-        f"{output}: another run is writing it; wait until it has ended, or choose another output.\n"
+        f"{output}: another run is writing to this output; wait until that run has ended, or choose another output.\n"
     )
     assert list(tmp_path.iterdir()) == []
     assert _rerank(folder, "passage.jsonl", output) == 0

@@ -69,7 +69,7 @@ def test_a_query_is_answered_and_the_index_is_kept(
     assert "5__0  Tey" in said.out
     assert verified(tmp_path / "corpus-bm25").findings == ()
     assert main([*flags, "unheard of"]) == 0
-    assert capsys.readouterr().out.startswith("Nothing is found.\n")
+    assert capsys.readouterr().out.startswith("Nothing was found.\n")
     assert main([*flags, "goats", "--level", "page", "--json"]) == 0
     assert [(hit["document"], hit["text"]) for hit in json.loads(capsys.readouterr().out)] == [("5", "")]
 
@@ -165,7 +165,7 @@ def test_blinks_path_is_the_same_by_one_worker_and_by_two(tmp_path: Path, corpus
     [
         ([], "Give a QUERY, or --queries"),
         (["x", "--queries", "y"], "Give a QUERY, or --queries"),
-        ([" "], "The QUERY is empty."),
+        ([" "], "QUERY is empty;"),
         (["--queries", "y"], "with --output FILE"),
         (["x", "--system", "aliases+bm25"], "--system aliases+bm25 needs --linking"),
         (["x", "--linking", "y"], "for --system aliases, not for bm25"),

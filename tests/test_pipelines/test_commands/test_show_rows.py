@@ -90,7 +90,7 @@ def test_a_passage_is_shown(corpus: Path, capsys: pytest.CaptureFixture[str]) ->
     assert first["title"] in shown
     assert first["text"][:20] in shown
     assert main(["show", str(corpus), "999__9"]) == 1
-    assert "has no row of '999__9', which was searched for as passage_id in passages" in capsys.readouterr().err
+    assert "has no row for '999__9', which was searched for as passage_id in passages" in capsys.readouterr().err
 
 
 def test_a_row_must_be_named(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,7 +54,7 @@ def test_a_table_says_how_many_rows_are_left(
     assert ask(monkeypatch, str(release), query, "--limit", "2") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split() for line in lines[:2]] == [["page_id", "title"], ["1", "Main", "Page"]]
-    assert lines[-1] == f"{n_pages - 2} more rows: raise --limit, or write all to a file with --output."
+    assert lines[-1] == f"{n_pages - 2} more rows; raise --limit, or write all rows to a file with --output."
     assert ask(monkeypatch, str(release), "--limit", "2", "--json", given=query) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["columns"], said["rows"][0], said["n_rows"]) == (["page_id", "title"], [1, "Main Page"], n_pages)
@@ -119,14 +119,14 @@ def test_without_a_query_the_tables_are_described(
         (["select 1,\n  titel from pages"], "(line 2, column 3)"),
         (["from read_text('/etc/passwd')"], "the query calls read_text()"),
         (["drop view pages"], "write one query that begins with select, from or with."),
-        (["from pages", "--memory", "1"], "the query needs more than 1 MB; give more with --memory"),
+        (["from pages", "--memory", "1"], "the query needs more than 1 MB; allow more with --memory"),
         ([" "], "the query is empty; leave it out"),
         (["select 1", "--format", "parquet"], "--format parquet needs a file; name it with --output."),
         (["select 1", "--output", "x"], "give --format"),
         (["select 1", "--format", "csv", "--limit", "3"], "--limit is for tables"),
         (["select 1", "--with", "main=x"], "the name main is taken"),
         (["select 1", "--with", "x"], "Write it like old=releases/enwiki-20190801"),
-        (["select interval 1 day as i", "--output", "%/x.parquet"], "cast it in the query"),
+        (["select interval 1 day as i", "--output", "%/x.parquet"], "cast the column in the query"),
         (["select error('late') from range(9)", "--output", "%/x.csv"], "the query failed: late."),
     ],
 )

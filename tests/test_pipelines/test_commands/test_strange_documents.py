@@ -57,7 +57,9 @@ def test_every_value_of_another_type_is_refused_or_shown(
                 except DataError as error:
                     fault = str(error)
                     assert fault.startswith(f"{own}/{name}: "), fault
-                    assert fault.endswith("get or make the release again, and check it with kbsource verify"), fault
+                    assert fault.endswith("download or build the release again, and check it with kbsource verify"), (
+                        fault
+                    )
                     assert "\n" not in fault
                     assert path_of(way) in fault or "`$`" not in fault, (way, fault)
                 for release in opened:

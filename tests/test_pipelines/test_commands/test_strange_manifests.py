@@ -310,7 +310,7 @@ def test_recorded_options_of_another_type_are_one_line(
         assert main(["info", str(own)]) == 1
         said = capsys.readouterr().err
         assert "own/manifest.json: Expected" in said, said
-        assert "get or build the release again" in said
+        assert "download or build the release again" in said
         assert said.count("\n") == 1
 
 

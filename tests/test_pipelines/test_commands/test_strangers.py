@@ -127,15 +127,15 @@ ATTACKS: dict[str, tuple[Callable[[Path, Path], Callable[[Path], None]], str]] =
     ),
     "path outside": (
         lambda loot, own: with_values(lambda values: first(values).update(file="../old/" + PAGES)),
-        "not a path in a release",
+        "cannot be the path of a file in a release",
     ),
     "path from the root": (
         lambda loot, own: with_values(lambda values: first(values).update(file="/etc/passwd")),
-        "not a path in a release",
+        "cannot be the path of a file in a release",
     ),
     "a NUL": (
         lambda loot, own: with_values(lambda values: first(values).update(file="pages/\0")),
-        "not a path in a release",
+        "cannot be the path of a file in a release",
     ),
     "half a surrogate pair": (
         lambda loot, own: (

@@ -78,15 +78,16 @@ def test_questions_with_passages_are_compared_with_what_they_were_made_from(
     cut_release(tmp_path / "other", kb)
     another = write_qampari(tmp_path / "another", [])
     for release, passages, message in (
-        (qampari, tmp_path / "other", "was made from another release than"),
-        (another, corpus, "was made from another release than"),
-        (qampari, None, "give both of what these were made from"),
-        (None, corpus, "give both of what these were made from"),
+        (qampari, tmp_path / "other", "was not made from the release"),
+        (another, corpus, "was not made from the release"),
+        (qampari, None, "are the two sources of"),
+        (None, corpus, "are the two sources of"),
     ):
         with pytest.raises(SetupError, match=message):
             _verify(contexts, release, passages)
     with pytest.raises(
-        SetupError, match=r"--qampari and --passages: for .*a folder of questions with passages.* not for this kind"
+        SetupError,
+        match=r"and --passages can be used only for .*a folder of questions with passages.* not for this kind",
     ):
         _verify(qampari, qampari, corpus)
     assert main(["verify", str(kb), "--qampari", str(qampari), "--passages", str(corpus)]) == 2

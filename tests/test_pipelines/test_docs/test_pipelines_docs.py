@@ -154,7 +154,7 @@ def test_pairs_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.support.tiny_nli import overlap_model
 
     overlap_model(tmp_path / "models" / "nli")
-    run_example("Ask a model about pairs", tmp_path, monkeypatch)
+    run_example("Judge pairs with a model", tmp_path, monkeypatch)
 
     assert sorted(written(tmp_path, "verdicts")) == [["ada", "contradiction"], ["ada", "entailment"]]
 

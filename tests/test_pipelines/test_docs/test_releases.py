@@ -290,12 +290,12 @@ def test_the_figures_of_the_readme_are_those_of_the_demo(demo: Path) -> None:
     questions, queries = (len(read_rows(demo / "qampari" / name)) for name in ("questions", "queries"))
     shown = [
         f"{links['anchors']:,} links, {links['anchors_resolved']:,} of them to a page of the release",
-        f"{uses['rendered'] + uses['expanded']} uses of templates shown; {uses['unknown']} unknown ones listed, "
-        "with the characters lost",
+        f"{uses['rendered'] + uses['expanded']} uses of templates shown; {uses['unknown']} uses of unknown "
+        "templates listed, with the characters lost",
         f"{read} read = {totals['articles']} articles + {totals['redirects']} redirects + {totals['other_namespaces']} "
         f"pages of other namespaces + {sum(totals['rejected'].values())} rejected",
         f"{found.total()} pieces of evidence: {found['exact']} exact, {found['near']} near, {found['weak']} weak, "
-        f"{found['page_only']} page only, {without} with a reason why not",
+        f"{found['page_only']} page only, {without} without a result, each with a reason",
         f"{questions} questions of {queries} candidates",
     ]
     text = (ROOT / "README.md").read_text("utf-8")

@@ -165,7 +165,7 @@ def test_what_is_wrong_is_told_as_when_it_runs(
     beyond = [*no_image, CLOUD[3]]
     for given, message in (
         (["build", "gs://wiki/none.xml.bz2", *beyond], "No dump file matches 'gs://wiki/none.xml.bz2'"),
-        (["passages", str(release), *beyond], "a path of this machine"),
+        (["passages", str(release), *beyond], "a path on this machine"),
         (["passages", "gs://wiki/kb", *no_image], "--sdk_container_image"),
         (["passages", str(release), "--output", str(release), "--dry-run"], "never overwritten"),
         (["passages", str(release), "--output", "/proc/none/made", "--dry-run"], "/proc"),

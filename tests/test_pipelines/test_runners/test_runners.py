@@ -70,14 +70,19 @@ def test_a_stage_that_needs_beam_has_a_thread_for_each_process() -> None:
             "spark-local",
             None,
             [],
-            r"spark-local: no preset \(local, spark, flink, dataflow\) and no runner",
+            r"there is no such runner\. Choose one of kbsource's presets \(local, spark, flink, dataflow\) or of",
         ),
-        ("spark", 2, [], "--workers is for --runner local; with spark, give Beam's own flag for the number of workers"),
-        ("spark", None, ["--output_executable_path=x.jar"], "run it with a job server"),
+        (
+            "spark",
+            2,
+            [],
+            "--workers works only with --runner local; with spark, give Beam's own flag for the number of workers",
+        ),
+        ("spark", None, ["--output_executable_path=x.jar"], "run the job with a job server"),
         ("spark", None, [], r"--spark_master_url=spark://HOST:PORT .*--job_endpoint=HOST:PORT"),
         ("spark", None, ["--spark_master_url=yarn"], r"spark-submit .*docs/running\.md"),
         ("spark", None, ["--spark_master_url=spark://nowhere"], "not an address of Spark master; write HOST:PORT"),
-        ("spark", None, ["--environment_type=LOOPBACK"], "does all the work in the driver"),
+        ("spark", None, ["--environment_type=LOOPBACK"], "runs all the work in the driver"),
         (
             "spark",
             None,
@@ -85,8 +90,13 @@ def test_a_stage_that_needs_beam_has_a_thread_for_each_process() -> None:
             r"none\.jar does not exist; check the path given with --spark_job_server_jar",
         ),
         ("dataflow", None, [], "--project: .*--region: .*--temp_location: .*--sdk_container_image: "),
-        ("dataflow", None, [*CLOUD, "--temp_location=/tmp"], "--temp_location=/tmp: Dataflow takes a folder gs://"),
-        ("dataflow", None, [*CLOUD, "--staging_location=gs://bucket"], "location=gs://bucket: Dataflow takes a folder"),
+        (
+            "dataflow",
+            None,
+            [*CLOUD, "--temp_location=/tmp"],
+            "--temp_location=/tmp: Dataflow needs a folder in a bucket; give gs://",
+        ),
+        ("dataflow", None, [*CLOUD, "--staging_location=gs://bucket"], "location=gs://bucket: Dataflow needs a folder"),
     ],
 )
 def test_a_wrong_choice_is_named(
@@ -320,7 +330,11 @@ def test_beams_job_server_is_fetched_once_and_its_sum_compared_at_every_use(
 @pytest.mark.parametrize(
     ("content", "n_bytes", "message"),
     [
-        (None, None, r"cannot be fetched \(.*404.*\)\. Fetch it elsewhere and give its path with --x=PATH"),
+        (
+            None,
+            None,
+            r"cannot be downloaded \(.*404.*\)\. Download the file on another machine and give its path with --x=PATH",
+        ),
         (b"prOgram", None, f"The file from http.* has the SHA-256 .*, not {PROGRAM_SUM}"),
         (b"prog", 7, r"The file from http.* has the SHA-256|cannot be fetched"),
     ],

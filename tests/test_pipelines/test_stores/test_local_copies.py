@@ -132,7 +132,7 @@ def test_a_file_that_is_missing_or_cut_off_is_named(folder: Path, scratch: Path)
         def size(self, name: str = "") -> int:
             return super().size(name) + 1
 
-    with pytest.raises(DataError, match=r"index/c\.arrow is missing; fetch or make the release again"):
+    with pytest.raises(DataError, match=r"index/c\.arrow is missing; download or build the release again"):
         shared_copy(Folder.of(folder), ("c.arrow",))
     with pytest.raises(DataError, match=r"a\.arrow had 701 bytes, and 700 when it was copied"):
         shared_copy(Short(str(folder)), ("a.arrow",))
@@ -144,7 +144,7 @@ def test_a_folder_that_others_may_write_to_is_refused(folder: Path, scratch: Pat
     local.mkdir()
     local.chmod(0o777)
 
-    with pytest.raises(SetupError, match="not a folder that this user made"):
+    with pytest.raises(SetupError, match="not a folder that you created"):
         shared_copy(Folder.of(folder), NAMES)
 
 

@@ -132,9 +132,12 @@ def test_flags_of_stores_are_for_every_command_and_others_for_none(
     assert options_in_use() == {"aws_endpoint_url": "http://store:1", "hdfs_user": "wiki"}
     capsys.readouterr()
     for wrong, said in (
-        (["--storage", "x"], "--storage x: write KEY=VALUE, like aws_endpoint_url=http://store:9000"),
+        (["--storage", "x"], "--storage x: give KEY=VALUE, like aws_endpoint_url=http://store:9000"),
         (["--storage"], "--storage needs a value. See kbsource --help."),
-        (["--storage", "color=red"], "--storage color: the names of options of stores begin with aws_"),
+        (
+            ["--storage", "color=red"],
+            "--storage color: there is no such option. The name is that of an environment variable",
+        ),
         (["--runner", "spark"], "there is no option --runner. See kbsource show --help."),
         (["more"], "more: kbsource show takes RELEASE and PAGE only. "),
     ):

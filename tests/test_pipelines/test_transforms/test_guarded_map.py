@@ -126,7 +126,9 @@ def test_too_many_bad_rows_end_the_job() -> None:
     moods = tuple((n, "raise") for n in range(1, 30))
     _ = pipeline | beam.Create([chunk(0, *range(1, 30))]) | GuardedMap(Doubling(moods))
 
-    with pytest.raises(SetupError, match=r"(?s)chunk 0-0: 26 rows ended the process .* row 26: error, .*IndexError"):
+    with pytest.raises(
+        SetupError, match=r"(?s)chunk 0-0: 26 rows crashed the worker process.* row 26: error, .*IndexError"
+    ):
         run_pipeline(pipeline, "test")
 
 
@@ -151,6 +153,12 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: py
 )
 def test_what_guarded_processes_load_is_without_beam_which_would_cost_each_two_seconds(module: str) -> None:
     code = f"import sys, {module}; sys.exit('apache_beam' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("module", ["kbsource.pages.articles", "kbsource.wikidata.parts"])
+def test_processes_that_parse_load_no_database(module: str) -> None:
+    code = f"import sys, {module}; sys.exit('duckdb' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

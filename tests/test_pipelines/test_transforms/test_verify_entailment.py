@@ -43,7 +43,7 @@ def test_a_folder_of_this_machine_is_none_for_dataflow(tmp_path: Path) -> None:
     options.view_as(StandardOptions).runner = "DataflowRunner"
     pairs = beam.Pipeline(runner="FnApiRunner", options=options) | beam.Create([("a", ())])
     options.view_as(StandardOptions).runner = "DataflowRunner"
-    with pytest.raises(SetupError, match="whose files Dataflow's workers do not see"):
+    with pytest.raises(SetupError, match="and Dataflow's workers cannot read its files"):
         _ = pairs | VerifyEntailment(ModelOptions(str(tmp_path)))
 
 

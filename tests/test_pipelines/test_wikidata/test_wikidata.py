@@ -149,10 +149,10 @@ def test_a_dump_without_items_and_properties_makes_no_release(lines: list[Any], 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sites": ("enwiki", "dewikt_wiki")}, "--sites dewikt_wiki: nothing .*Did you mean"),
-        ({"sites": ("frwiki",)}, "--sites frwiki: nothing in the dump has it"),
-        ({"languages": ("en", "de")}, "--languages de: nothing"),
-        ({"qualifiers": ("P580",)}, "--qualifiers P580: nothing"),
+        ({"sites": ("enwiki", "dewikt_wiki")}, "--sites dewikt_wiki does not occur .*Did you mean"),
+        ({"sites": ("frwiki",)}, "--sites frwiki does not occur in the dump"),
+        ({"languages": ("en", "de")}, "--languages de does not occur"),
+        ({"qualifiers": ("P580",)}, "--qualifiers P580 does not occur"),
     ],
 )
 def test_names_that_nothing_in_the_dump_has_make_no_release(
