@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Installed without, every start of Python would compile Beam again: 4 s.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help demo test test-all fuzz spark-test spark-cluster-test flink-cluster-test models retrieval-test nli-environment nli-test check bench docs site lock sbom clean
+.PHONY: help demo test test-all fuzz spark-test spark-cluster-test flink-cluster-test models retrieval-test nli-environment nli-test check bench docs golden site lock sbom clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -30,6 +30,7 @@ help:
 	@echo "make check       format, lint, types, import contracts, documentation, tests"
 	@echo "make bench       the measurements of benchmarks/"
 	@echo "make docs        write docs/tables.md, commands.md and operations.md from the code"
+	@echo "make golden      renew the golden files of the demo's datasets and of readers"
 	@echo "make site        the documentation as a web site in site/, and the README's pictures, both from the demo if it"
 	@echo "                 was made; with pictures of the inspector where Chromium is"
 	@echo "make lock        renew locked.txt: the tested versions with the hashes of their files"
@@ -132,6 +133,10 @@ bench: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python docs/generate.py
+
+golden: $(STAMP)
+	$(BIN)/python -m tests.support.demo_datasets
+	$(BIN)/python -m tests.support.readings
 
 site: $(STAMP)
 	if [ -d $(DEMO_OUT)/release ]; then $(BIN)/python docs/picture.py $(DEMO_OUT) && $(BIN)/python docs/session.py $(DEMO_OUT); fi
