@@ -260,7 +260,7 @@ def test_no_more_records_are_looked_at_than_are_needed() -> None:
 
 
 def test_too_few_records_stop_the_job() -> None:
-    with pytest.raises(SetupError, match="3 records pass the filter of dev and test, but 4 must be drawn"):
+    with pytest.raises(SetupError, match="3 records pass the filter of dev and test, but 4 are needed"):
         split_ends([0, 1, 2], 2)
 
 

@@ -306,7 +306,7 @@ def test_a_model_brings_no_code_of_its_own(folder: Path, tmp_path: Path) -> None
 
 
 def test_longer_pairs_than_the_model_takes_cannot_be_asked_for(folder: Path) -> None:
-    with pytest.raises(SetupError, match=r"--max-tokens is 65; .* takes 64"):
+    with pytest.raises(SetupError, match=r"--max-tokens is 65; .* accepts 64"):
         open_model(ModelOptions(str(folder), backend="onnx", max_tokens=65))
 
 
@@ -329,7 +329,7 @@ def test_a_graph_of_a_fixed_form_says_the_same_as_one_that_takes_any(
 def test_a_graph_of_a_fixed_length_takes_no_longer_pairs(tmp_path: Path) -> None:
     folder = str(overlap_model(tmp_path, shape=("pairs", 32)))
     assert model_facts(ModelOptions(folder, backend="onnx"))["max_tokens"] == 32
-    with pytest.raises(SetupError, match=r"--max-tokens is 64; .* takes 32"):
+    with pytest.raises(SetupError, match=r"--max-tokens is 64; .* accepts 32"):
         open_model(ModelOptions(folder, backend="onnx", max_tokens=64))
 
 
