@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from operator import itemgetter
 
-from msgspec import field
 from msgspec.structs import replace
 from mwparserfromhell.parser import ParserError
 
@@ -91,11 +90,11 @@ class ParsedText(Row):
     templates: tuple[TemplateUse, ...] = ()
     losses: tuple[Loss, ...] = ()
     is_disambiguation: bool = False
-    #: text lost in templates, by name and outcome
-    lost: dict[tuple[str, str], LostText] = field(default_factory=dict)
+    #: text lost in templates, by name and outcome; the empty mapping is copied for each page
+    lost: dict[tuple[str, str], LostText] = {}  # noqa: RUF012 (a compiled class takes no ``field``)
     #: visible characters shown by templates outside other templates, by name and outcome; templates that leave nothing
     #: at all are not listed
-    shown: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    shown: Mapping[tuple[str, str], int] = {}
     references: ParsedReferences | None = None  #: None if not requested
     asked: frozenset[str] | None = None  #: dependencies on the snapshot, see ``Dependencies``; None if not recorded
 

@@ -39,7 +39,7 @@ ALIGNMENTS_MEASURES = (
         f"""select replace(_part, '/', ', ') as dataset, example_id as record, title as page, score as "BLEU",
             evidence_text as "old text", text as "new text"
         from alignments where score < 1 order by score, _file, _row limit {WORST}""",
-        section="What stands and what fell",
+        section="Evidence that is still present, and lost evidence",
         links={"record": ToRows("records", {"example_id": "record"}), "page": "title"},
         compared=("old text", "new text"),
         needs=("alignments",),

@@ -212,7 +212,7 @@ def test_options_are_those_of_the_scheme_and_go_before_the_environment(monkeypat
     assert Folder.of("s3://a/b/").options == (("aws_region", "r"), ("timeout", "9s"))
     assert (Folder.of("s3://a/b") / "c").options == Folder.of("s3://a/b").options
     assert Folder.of("s3://a", {}).options == Folder.of("a").options == ()
-    with pytest.raises(SetupError, match=r"--storage region: .* begin with aws_, azure_, google_, hdfs_"):
+    with pytest.raises(SetupError, match=r"--storage region: .* begins with aws_, azure_, google_, hdfs_"):
         use_options({"region": "r"})
     with pytest.raises(SetupError, match=r"s3://wiki: .*aws_regoin.*Check --storage"):
         Folder.of("s3://wiki/x", {"aws_regoin": "r"}).read()

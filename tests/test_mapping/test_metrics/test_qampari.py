@@ -362,7 +362,7 @@ def test_a_file_of_something_else_stops_the_evaluation(tmp_path: Path) -> None:
         ({"evidence_match": "url"}, "--evidence-match is url. Choose one of text, id"),
         ({"matching": "best"}, "--matching is best"),
         ({"quirks": frozenset({"odd"})}, "--quirk odd"),
-        ({"quirks": frozenset({"last_owner"}), "matching": "maximum"}, "leave one out"),
+        ({"quirks": frozenset({"last_owner"}), "matching": "maximum"}, "leave one of the two options out"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
