@@ -82,7 +82,7 @@ def test_the_columns_of_a_table_are_read_and_chunks_may_be_missing(tmp_path: Pat
             SimpleNamespace(disk_usage=lambda _: SimpleNamespace(free=11_999_999)),
             r"joining 4 MB of rows needs 16 MB of disk space, and only 12 MB are free\. Set TMPDIR",
         ),
-        ("memory_bytes", lambda: 407_000_000, "takes 408 MB of memory, and this worker's machine has 407 MB"),
+        ("memory_bytes", lambda: 407_000_000, "needs 408 MB of memory, and this worker's machine has only 407 MB"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused_before_they_are_read(
