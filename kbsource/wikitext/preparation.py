@@ -226,7 +226,7 @@ class PagePreparation:
         return again._on_template(inner, depth)
 
     def _on_template(self, inner: str, depth: int) -> str:
-        is_listed = False
+        is_listed, whole = False, inner
         if inner[:1] == CUT:  # see _begins_item
             inner = inner[1:]
             is_listed = is_citation(normalise_template_name(inner.partition("|")[0], self._page.lang), self._page.lang)
@@ -245,7 +245,7 @@ class PagePreparation:
         template = split_template(inner, self._facts.code)
         if template is None:
             self.losses["broken_markup"] += 1
-            text = inner if inner.partition("|")[0].strip(_BLANK_NAME) else CUT
+            text = whole if inner.partition("|")[0].strip(_BLANK_NAME) else CUT
             return mark_separators(text) if depth else text
         if PIPE in inner or EQUALS in inner:
             template = unmarked(template)

@@ -113,7 +113,7 @@ def _check_done(options: MapOptions, release: PagesManifest, known: dict[str, li
     facts = orjson.loads(orjson.dumps(alignment_facts(options, release, input_facts(options, known))))
     if differing := [name for name in facts if manifest.facts.get(name) != facts[name]]:
         raise SetupError(
-            f"{options.output} is a finished alignment with a different {', '.join(differing)}; remove it, and run "
+            f"{options.output} is a finished alignment that differs in {', '.join(differing)}; remove it, and run "
             f"the command again."
         )
     for entry in manifest.entries():

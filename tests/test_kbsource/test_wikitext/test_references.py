@@ -280,6 +280,7 @@ def test_work_grows_with_the_page_alone(piece: str) -> None:
         "Start [[u|\n<references>\n]] end.",
         "[[ |>\n{{citnews}}<ref>\ny]]",
         "{{{{{{sfn|}}&<references>}}\ns}}",
+        "{{{{sfn|}}</h2><ref>=}}",
         "l {{r|a|s}})",
         "a {{r|b|c}}{{r|d|e}}.",
         "[http://<references><]]",

@@ -300,7 +300,7 @@ def test_released_templates_keep_their_slips() -> None:
         ({"types": {"five": ["P54"]}}, "expected the id of a Wikidata item; found 'five'"),
         ({"types": {"Q5": ["P54", "P99"]}}, "templates of P99"),
         ({"fc_templates": {"P54": ["$entity plays."]}}, "expected $object in it"),
-        ({"qa_templates": {"P54": {"Q1": ["$entity?"]}}}, "all among them"),
+        ({"qa_templates": {"P54": {"Q1": ["$entity?"]}}}, "by type, including all"),
         ({"more": {}}, "expected fc_templates, qa_templates, types"),
         ({"types": {"Q5": ["P" + "9" * 5000]}}, "expected the id of a Wikidata property; found 'P999"),
         ({"qa_templates": 7}, "own.qa_templates: expected entries by property; found '7'"),

@@ -116,7 +116,7 @@ def test_what_is_wrong_anywhere_is_found_before_anything_runs(release: Path, con
     with pytest.raises(SetupError) as caught:
         map_demo(release, tmp_path / "out", config=config)
 
-    assert "nothing was run" in str(caught.value)
+    assert "nothing was aligned" in str(caught.value)
     assert "datasets.yaml, line 4: " in str(caught.value)
     assert "b.jsonl: no such file" in str(caught.value)
     assert "datasets.yaml, line 5: " in str(caught.value)
@@ -126,8 +126,8 @@ def test_what_is_wrong_anywhere_is_found_before_anything_runs(release: Path, con
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("options", "with different options"),
-        ("input", "with different inputs"),
+        ("options", "differs in options"),
+        ("input", "differs in inputs"),
         ("damage", "is damaged or changed"),
         ("stray file", "not one of these datasets"),
         ("fewer datasets", "not one of these datasets"),

@@ -199,7 +199,7 @@ def test_too_few_records_stop_every_split_alike(
 ) -> None:
     assert _map_trex(release, tmp_path / "out", split, "--sample", "9") == 2
 
-    assert "16 records pass the filter of dev and test, but 18 must be drawn" in capsys.readouterr().err
+    assert "16 records pass the filter of dev and test, but 18 are needed" in capsys.readouterr().err
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 
