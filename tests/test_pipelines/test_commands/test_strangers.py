@@ -127,15 +127,15 @@ ATTACKS: dict[str, tuple[Callable[[Path, Path], Callable[[Path], None]], str]] =
     ),
     "path outside": (
         lambda loot, own: with_values(lambda values: first(values).update(file="../old/" + PAGES)),
-        "cannot be the path of a file in a release",
+        "is not a path in a release",
     ),
     "path from the root": (
         lambda loot, own: with_values(lambda values: first(values).update(file="/etc/passwd")),
-        "cannot be the path of a file in a release",
+        "is not a path in a release",
     ),
     "a NUL": (
         lambda loot, own: with_values(lambda values: first(values).update(file="pages/\0")),
-        "cannot be the path of a file in a release",
+        "is not a path in a release",
     ),
     "half a surrogate pair": (
         lambda loot, own: (
