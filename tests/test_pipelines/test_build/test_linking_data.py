@@ -114,7 +114,7 @@ def test_more_than_there_is_gives_all_that_there_is(
     assert main(["entity-linking", str(release), "--output", str(output), "--dev", "9000000"]) == 0
     counts = ENTITY_LINKING.read(str(output)).facts["counts"]
     assert counts["train"] + counts["dev"] == counts["taken"] - counts["duplicates"]
-    assert f"{counts['train']} of 9,000,000 wanted" in capsys.readouterr().out
+    assert f"{counts['train']} of 9,000,000 requested" in capsys.readouterr().out
 
 
 def test_excluded_pages_give_nothing_and_lines_that_name_none_are_counted(
