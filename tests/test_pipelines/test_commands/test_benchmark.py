@@ -194,8 +194,11 @@ def test_a_score_that_is_no_mean_of_its_values_or_missing_is_found(tmp_path: Pat
         ("datasets: {a: nq.jsonl}", "There is no system"),
         ("datasets: {../a: nq.jsonl}\nsystems: {bm25: {}}", "cannot be part of a file name"),
         ("datasets: {a: nq.jsonl}\nsystems: {x: {system: bm26}}", "line 2: system 'x'"),
-        ("datasets: {a: nq.jsonl}\nsystems: {bm25: {tops: 3}}", "line 2: system 'bm25': no 'tops'. Did you mean top?"),
-        ("sets: {}", "no 'sets'"),
+        (
+            "datasets: {a: nq.jsonl}\nsystems: {bm25: {tops: 3}}",
+            "'bm25': there is no key 'tops'. Did you mean top?",
+        ),
+        ("sets: {}", "there is no key 'sets'"),
     ],
 )
 def test_a_configuration_that_means_nothing_names_the_line(

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -186,15 +187,15 @@ def test_check_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     snapshot = str(write_lines(tmp_path / "a.ndjson", [ada, bo, record(3, "Cy", "<p>x</p>"), gone]))
 
     assert main(["check-text", snapshot]) == 0
-    said = capsys.readouterr().out
-    assert "1 record rejected. The first of them:\n  text_deleted: a.ndjson, Gone: the page, or the text" in said
-    assert "found in order               8 (80.00%)" in said
-    assert "without undefined templates  8 of 8 (100.00%)" in said
-    assert "  missing: unknown             2\n" in said
-    assert "not on the pages             1 (11.11%)" in said
-    assert "found with their targets     1 (100.00%)" in said
-    assert "      2          1      7              0  Ada   a Sunday\n" in said
-    assert "      2      1  unknown  Day       Ada: a Sunday\n" in said
+    said = re.sub(" +", " ", capsys.readouterr().out)
+    assert "1 record rejected. The first of them:\n text_deleted: a.ndjson, Gone: the page, or the text" in said
+    assert "found in order 8 (80.00%)" in said
+    assert "without undefined templates 8 of 8 (100.00%)" in said
+    assert " missing: unknown 2\n" in said
+    assert "not on the pages 1 (11.11%)" in said
+    assert "found with their targets 1 (100.00%)" in said
+    assert " 2 1 7 0 Ada a Sunday\n" in said
+    assert " 2 1 unknown Day Ada: a Sunday\n" in said
     assert "80.00% of the words on 2 pages are found in order; 11.11% of the words extracted" in said
 
     assert main(["check-text", snapshot, "--limit", "1", "--json"]) == 0
@@ -218,7 +219,7 @@ def test_check_text_writes_a_page_with_both_texts(tmp_path: Path, capsys: pytest
     snapshot = str(write_lines(tmp_path / "a.ndjson", [ada, bo]))
     page = tmp_path / "a.html"
     assert main(["check-text", snapshot, "--html", str(page)]) == 0
-    assert f"page                             {page}" in capsys.readouterr().out
+    assert f"page {page}" in re.sub(" +", " ", capsys.readouterr().out)
     said = page.read_text()
     assert "<h2>Ada</h2>" in said
     assert "<h2>Bo</h2>" not in said
