@@ -240,7 +240,7 @@ def test_ranges_suit_the_size_of_the_dump(n_bytes: int, expected: int) -> None:
 
 def test_ranges_are_not_so_small_that_there_is_no_end_of_them() -> None:
     assert range_size(50_000, 5) == 5
-    with pytest.raises(SetupError, match="into 50,000 ranges. Give at least 5, "):
+    with pytest.raises(SetupError, match=r"into 50,000 ranges\. Give at least 5, "):
         range_size(50_000, 1)
 
 

@@ -62,7 +62,7 @@ def test_steps_that_lack_an_extra_are_left_out_and_named(
 
     text = capsys.readouterr().out
     assert taken == ["wikidata", "verify", "build", "verify", "info", "show", "pageviews", "show", "export-kilt"]
-    assert "Passages for a retriever. spacy is not installed: pip install 'kbsource[align]'" in text
+    assert "Passages for a retriever: spacy is not installed: pip install 'kbsource[align]'" in text
     assert "the step that makes amber/ was skipped." in text
     assert text.splitlines()[-1].endswith(f"kbsource inspect {tmp_path}/out/release")
 
