@@ -146,7 +146,7 @@ _CONTEXTS = (
         "the manifest has no counts",
         manifest(put({}, "counts")),
         "manifest",
-        "options or counts do not match those of questions with passages",
+        "options and counts are not those of questions with passages",
     ),
     Tampered(
         "a file for readers is missing",
