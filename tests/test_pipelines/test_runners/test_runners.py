@@ -322,7 +322,7 @@ def test_beams_job_server_is_fetched_once_and_its_sum_compared_at_every_use(
     before = paths[0].stat()
     paths[0].write_bytes(b"prOgram")
     os.utime(paths[0], ns=(before.st_atime_ns, before.st_mtime_ns))
-    with pytest.raises(SetupError, match=rf"{SPARK_JAR} has the SHA-256 .*, not {PROGRAM_SUM}\. Remove it"):
+    with pytest.raises(SetupError, match=rf"{SPARK_JAR} has the SHA-256 .*, not {PROGRAM_SUM}\. Remove the file"):
         beam_jar(TARGET, flag="--x")
     assert len(central.asked) == 1
 
