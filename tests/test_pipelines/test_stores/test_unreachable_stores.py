@@ -139,7 +139,7 @@ def test_flags_of_stores_are_for_every_command_and_others_for_none(
             "--storage color: there is no such option. The name is that of an environment variable",
         ),
         (["--runner", "spark"], "there is no option --runner. See kbsource show --help."),
-        (["more"], "more: kbsource show takes RELEASE and PAGE only. "),
+        (["more"], "more: kbsource show accepts only RELEASE and PAGE. "),
     ):
         assert main(["show", str(tmp_path), "x", *wrong]) == 2
         assert capsys.readouterr().err.startswith(f"kbsource show: {said}")
