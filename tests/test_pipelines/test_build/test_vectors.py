@@ -239,7 +239,7 @@ def test_passages_and_queries_may_have_encoders_of_their_own(
 
     with pytest.raises(SetupError, match="was made for other, and"):
         VectorIndex(str(corpus), str(made), str(model))
-    for given, said in ((("--model", str(model)), "give --query-model in place of --model"), ((), "needs --model")):
+    for given, said in ((("--model", str(model)), "give --query-model instead of --model"), ((), "needs --model")):
         flags = ["search", str(corpus), "ada", "--system", "dense", "--vectors", str(made), *given]
         assert main(flags) == 2
         assert said in capsys.readouterr().err

@@ -189,7 +189,7 @@ def test_validate_says_where_nothing_could_be_compared(
 
     check = ["validate-kilt", str(release), str(file)]
     assert main([*check, "--alignments", str(tmp_path)]) == 2
-    assert f"{tmp_path} has no table alignments/" in capsys.readouterr().err
+    assert f"{tmp_path}: this folder has no table alignments/" in capsys.readouterr().err
 
     assert main([*check, "--alignments", str(tmp_path / "apart")]) == 0
     assert "It may belong to another file." in capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -90,7 +91,7 @@ def test_evidence_is_recalled_by_the_ids_of_passages(
     told = [str(corpus), "--retrieved", str(ranked), "--output", str(output)]
     assert main(["qampari-contexts", str(qampari), *told]) == 0
     out = capsys.readouterr().out
-    assert "questions without ranked passages    1\n" in out
+    assert re.search("^questions without ranked passages +1$", out, re.MULTILINE)
     gold = output / "qampari_contexts" / "dev_data_with_contexts.jsonl"
     flags = [str(gold), "--retrieved", str(ranked), "--evidence-match", "id", "--k", "1,2,3,100", "--json"]
     assert main(["evaluate", "qampari", *flags]) == 0

@@ -124,7 +124,7 @@ def test_without_a_query_the_tables_are_described(
         (["select 1", "--format", "parquet"], "--format parquet needs a file; name it with --output."),
         (["select 1", "--output", "x"], "give --format"),
         (["select 1", "--format", "csv", "--limit", "3"], "--limit works only for tables"),
-        (["select 1", "--with", "main=x"], "the name main is taken"),
+        (["select 1", "--with", "main=x"], "the name main is already in use"),
         (["select 1", "--with", "x"], "Write it like old=releases/enwiki-20190801"),
         (["select interval 1 day as i", "--output", "%/x.parquet"], "cast the column in the query"),
         (["select error('late') from range(9)", "--output", "%/x.csv"], "the query failed: late."),
