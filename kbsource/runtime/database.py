@@ -23,7 +23,7 @@ _BATCH_ROWS = 1 << 16
 MEMORY_MB = 1000
 """Default memory limit of a connection, in MB (10^6 bytes). Further data is spilled to disk."""
 ORDER_MB = 200
-"""Memory limit for sorting and joining the rows of an index, in MB; the process takes up to 250 MB more."""
+"""Memory limit for sorting and joining the rows of an index, in MB; the process takes up to 320 MB more."""
 _PROTOCOL = "kbsource"
 """Scheme under which DuckDB opens files of a store: ``kbsource://s3://bucket/release/…``."""
 
