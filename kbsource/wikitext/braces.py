@@ -27,7 +27,7 @@ def expand_braces(
     on_template: Callable[[str, int], str],
     on_parameter: Callable[[str], str],
     on_broken: Callable[[], None],
-    is_marked: Callable[[str, str], bool] | None = None,
+    is_marked: Callable[[str], bool] | None = None,
 ) -> str:
     """Returns the text with every balanced pair of braces replaced by the result of a callback.
 
@@ -35,8 +35,8 @@ def expand_braces(
     number of enclosing templates. ``on_parameter`` is called with the inside of ``{{{…}}}``, and ``on_broken`` once for
     every unmatched run of braces.
 
-    ``is_marked`` is called with the text before ``{{`` (since the previous braces; a newline stands for the beginning
-    of the text) and after it (up to the next braces). If it returns true, the inside begins with a cut.
+    ``is_marked`` is called with the text between the previous braces and ``{{``; a newline stands for the beginning of
+    the text. If it returns true, the inside begins with a cut.
     """
     if "{{" not in text and "}}" not in text:
         return text
@@ -48,7 +48,7 @@ def expand_braces(
         if openers:
             if len(stack) < MAX_DEPTH:
                 stack.append((len(openers), out))
-                out = [CUT] if is_marked is not None and openers == "{{" and is_marked(before, chunk) else []
+                out = [CUT] if is_marked is not None and openers == "{{" and is_marked(before) else []
             else:
                 on_broken()
         closed_by = _CLOSERS.split(chunk)

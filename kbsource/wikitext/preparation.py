@@ -73,7 +73,6 @@ _CUTS_IN_A_ROW = re.compile(f"{CUT}{CUT}+")
 _UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}{BLOCK}]")  # what _settle looks for
 _ITEM_ENDS = frozenset("*#: \t")
 _ITEM_START = re.compile(r"\n[*#:]+[ \t]*")
-_NAME_OF_WORK = re.compile(r"[ \t]*\w[^\[\]{}<>#:|\n]{1,60}[ \t\n]*\|")
 _MONEY_IN_BRACKETS = re.compile(rf"\((?:[^()\n{NUMBER}][{DIGIT}]*+){{0,200}}{NUMBER}(?:[^()\n][{DIGIT}]*+){{0,200}}\)")
 _MONEY_WITHOUT_NUMBER = re.compile(rf"[^(,;{NUMBER}]*{NUMBER}(?=[ ,;.)])(?! ?[0-9])[^,;)]*")
 _SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
@@ -406,15 +405,11 @@ class PagePreparation:
         return not names.isdisjoint(self._targets) or any(name in names for name, _ in self.templates)
 
 
-def _begins_item(before: str, inside: str) -> bool:
-    """Returns whether a template that may describe a work begins a list item, from the text before and after its
-    braces. There it is read; elsewhere it fills a reference.
+def _begins_item(before: str) -> bool:
+    """Returns whether a template begins a list item, from the text before its braces. There a citation is read, as it
+    describes a work; elsewhere it fills a reference.
     """
-    return (
-        before[-1:] in _ITEM_ENDS
-        and _ITEM_START.fullmatch(before, max(before.rfind("\n"), 0)) is not None
-        and _NAME_OF_WORK.match(inside) is not None
-    )
+    return before[-1:] in _ITEM_ENDS and _ITEM_START.fullmatch(before, max(before.rfind("\n"), 0)) is not None
 
 
 def _has_heading(inner: str) -> bool:

@@ -559,3 +559,12 @@ def test_a_citation_that_is_all_of_a_reference_says_what_all_steps_give(content:
     asked = Dependencies(Site())
     reader = ReferenceReader("en", PLAIN.plain, NoteKinds("en", None, asked), asked)
     assert reader.sole_citation(content) in (None, reader.by_steps(content))
+
+
+def test_only_definitions_of_one_name_that_differ_are_a_conflict() -> None:
+    alike = parse("a{{sfn|Lee|1901|p=7}} b{{Sfnp| Lee|1901 |page=7}}").references
+    assert alike is not None
+    assert "conflict" not in alike.counts
+    different = parse('a<ref name="n">x</ref> b<ref name="n">y</ref>').references
+    assert different is not None
+    assert different.counts["conflict"] == 1

@@ -120,6 +120,16 @@ def test_words_that_are_abbreviations_elsewhere_end_sentences() -> None:
     assert [text[start:end][-4:] for start, end in sentence_spans(text)] == ["wed.", "sat.", "sun.", "n d.", "was."]
 
 
+def test_several_stops_after_an_abbreviation_end_a_sentence() -> None:
+    text = "He met Dr. No. Then Mr... It rained?! Yes."
+    assert [text[start:end] for start, end in sentence_spans(text)] == [
+        "He met Dr. No.",
+        "Then Mr...",
+        "It rained?!",
+        "Yes.",
+    ]
+
+
 def test_a_sentence_may_end_within_a_formula() -> None:
     text = "Here $E = mc^2.$ Then $x_1, y. z$ is $A.$ It cost $5. $B$ is."
     assert [text[start:end] for start, end in sentence_spans(text)] == [
