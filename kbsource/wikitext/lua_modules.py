@@ -1,4 +1,4 @@
-"""Runs Lua modules, and answers their library's requests: frames, titles, languages, time."""
+"""Runs Lua modules, and answers what Scribunto's library asks of MediaWiki: about frames, titles, languages, time."""
 
 from __future__ import annotations
 

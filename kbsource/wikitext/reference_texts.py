@@ -367,7 +367,8 @@ def short_name(template: Template) -> str:
 
 
 def short_key(template: Template) -> Key | None:
-    """Returns the key for finding the source of a shortened note."""
+    """Returns the key that finds the full source of a shortened note, such as "Smith 2001, p. 5"; None if the note has
+    no author or year."""
     names, year = _short_parts(template)
     found = _YEAR.search(year)
     return (tuple(name.casefold() for name in names[:_MOST_NAMES]), found[0]) if names and found else None

@@ -146,7 +146,8 @@ class AmberEvaluation(Checked):
     ks: Ranks = (1,)
     """Ranks: numbers of pages that count as retrieved."""
     gap_on: Literal["log10", "views"] = "log10"
-    """The popularity used for the gap between head and tail."""
+    """Scale on which the popularities of head and tail are compared. log10: logarithms of the page views; views: the
+    views themselves."""
     resamples: Resamples = 0
     """Number of resamples for confidence intervals and the paired test, such as 10000; 0 for none."""
 

@@ -92,12 +92,13 @@ NOT_IN_PAPER = frozenset({"P54", "P61", "P306"})
 
 
 def listed_relations(relations: Relations, wanted: RelationList) -> Relations:
-    """Returns the relations of a list.
+    """Returns the relations of the list that questions are made from.
 
     Args:
         relations: the package's relations.
         wanted: ``corrected`` leaves out relations that are disabled in the file; ``released`` uses all, like the
-            released code; ``paper`` uses all except simple relations that are not in its table.
+            released code; ``paper`` uses all except the simple relations that the paper's table does not
+            name.
     """
     if wanted == "corrected":
         return relations
@@ -291,7 +292,7 @@ class CompositionQuery(NamedTuple):
 
     @property
     def property_ids(self) -> tuple[str, ...]:
-        """The relations that an answer depends on; the base's relation comes first."""
+        """The ids of the two relations that an answer depends on, first that of the inner question."""
         return (self.base.property_id, self.property_id)
 
 

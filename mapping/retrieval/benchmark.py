@@ -1,5 +1,6 @@
-"""Evaluates the predictions of systems for datasets: every single value, means with intervals, and a table with the
-papers' figures next to them."""
+"""Evaluates the predictions of systems for datasets. Writes the score of each question, means with intervals, and a
+table with the papers' figures next to the means.
+"""
 
 from __future__ import annotations
 

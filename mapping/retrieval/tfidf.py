@@ -250,7 +250,7 @@ def make_tfidf_index(passages: str, index: str, *, level: Level) -> int:
 
 
 def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Returns a batch of a database with the columns of a schema."""
+    """Returns a batch from the database, with its columns cast to the types of a schema."""
     return pa.RecordBatch.from_arrays([batch[field.name].cast(field.type) for field in schema], schema=schema)
 
 

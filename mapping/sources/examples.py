@@ -80,7 +80,7 @@ def leave_out(origin: Origin, error: ExclusionError | RecordError, tally: Tally)
 
 
 def read_references(raws: Iterable[RawRecord], keep: Callable[[RawRecord], None], tally: Tally) -> Iterator[BadRecord]:
-    """Reads references, counts them and yields those that cannot be used."""
+    """Reads and counts references. Yields each reference that cannot be used."""
     for raw in raws:
         tally.references += 1
         try:
@@ -115,7 +115,7 @@ class Labels(Scratch):
         self._form, self._id_of = form, id_of
 
     def read(self, paths: Sequence[str], tally: Tally) -> Iterator[BadRecord]:
-        """Reads files of labels and yields those that cannot be used; labels are counted as references."""
+        """Reads files of labels. Yields each label that cannot be used. Labels are counted under ``references``."""
         for number, path in enumerate(paths):
             raws = iter_records(path, key=self._form.array)
             yield from read_references(raws, partial(self._keep, number), tally)

@@ -131,7 +131,7 @@ def _names(answer: Json) -> list[str]:
             raise RecordError("wrong_type", f"'Aliases': expected a list of strings, found {repr(written)[:80]}")
     names = [name for name in dict.fromkeys(written) if name.strip()]
     if not names:
-        raise RecordError("missing_field", "an answer has at least one name")
+        raise RecordError("missing_field", "an answer has neither a name in 'Aliases' nor a 'Value'")
     return names
 
 

@@ -70,8 +70,8 @@ def qampari_contexts(
         retrieved: results of a retriever, as for kbsource evaluate: qid and ctxs, a list of passages with id, title,
             text and score, best first. Several files may be given. Without them, hard negatives and ranked passages are
             not written.
-        kb: release of pages that the passages were cut from, only for published files. The proofs are searched for in
-            its pages.
+        kb: release of pages that the passages were cut from. Only for a QAMPARI release in the form of the published
+            files, whose proofs must be searched for in these pages.
 
     Examples:
         kbsource qampari-contexts qampari/enwiki-20261001 passages/enwiki-20261001 --output contexts
@@ -339,8 +339,9 @@ def filter_report(
 ) -> Summary:
     """Report what the NLI filter removes from a sample that people judged.
 
-    Has a model judge the same proofs. Prints the shares of incorrect and of correct proofs that a threshold removes (70
-    % and 7.5 % in the paper), and the highest threshold that removes at most 7.5 % of the correct proofs.
+    Has a model judge the proofs that people labelled. Prints the share of the incorrect proofs and the share of the
+    correct proofs that the threshold removes (in the paper, 70 % and 7.5 %). Also prints the highest threshold that
+    removes at most 7.5 % of the correct proofs.
 
     Args:
         tasks: folder that kbsource qampari-tasks filter-sample wrote.

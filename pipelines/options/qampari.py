@@ -65,8 +65,8 @@ class QampariOptions:
     all rows, as in the paper.
     """
     key_rule: KeyRule = "any"
-    """Columns that can be a table's key if a rule chooses it. any: every column; not-last: every column but the last,
-    as in the released code.
+    """Columns from which the key of a table is chosen, if --key-columns does not name it. any: every column; not-last:
+    every column but the last, as in the released code.
     """
     key_columns: File | None = None
     """JSON Lines file with the key column of each table, {title, table, column}. By default, a rule chooses the column.

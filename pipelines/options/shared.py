@@ -76,8 +76,8 @@ class RunOptions(Checked):
     inputs.
     """
     dry_run: bool = False
-    """Check the inputs and the output location, construct the pipeline, print its size, and stop. For a local build,
-    also estimate its time and disk space.
+    """Check the inputs and the output location, construct the pipeline, print its size, and stop. For kbsource
+    build on this machine, also estimate time and disk space.
     """
     beam_args: Annotated[tuple[str, ...], Parameter(parse=False)] = ()
 

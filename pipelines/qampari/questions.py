@@ -89,7 +89,9 @@ def _question(query: Query, rows: Sequence[AnswerRow], plan: QampariPlan) -> Que
 
 
 def _values(rows: Iterable[AnswerRow], *, all_proofs: bool) -> Iterator[QuestionAnswer]:
-    """Yields each value once, with the proofs of the first subject that has it, or of all."""
+    """Yields each value once, with the proofs of the first subject that has it, or with ``all_proofs`` of all of
+    them.
+    """
     by_key: dict[str | None, list[AnswerRow]] = {}
     for row in rows:
         by_key.setdefault(row.key, []).append(row)
