@@ -153,11 +153,10 @@ def progress_line(name: str, done: Done, *, elapsed_s: float, start: Start = _AT
     n_new, n_pages = n_bytes - start.n_bytes, done.n_pages - start.n_pages
     left = f"{clock(step_s * (done.total_bytes - n_bytes) / n_new)} left" if n_new > 0 else "time left unknown"
     if done.unit:
-        come = f"{n_bytes:,} of {done.total_bytes:,} {done.unit}"
-        rate = f", {n_new / step_s:,.0f} {done.unit}/s" if n_new > 0 and step_s else ""
+        come, n_things, unit = f"{n_bytes:,} of {done.total_bytes:,} {done.unit}", n_new, done.unit
     else:
-        come = f"{size(n_bytes)} of {size(done.total_bytes)}"
-        rate = f", {n_pages / step_s:,.0f} pages/s" if n_pages > 0 and step_s else ""
+        come, n_things, unit = f"{size(n_bytes)} of {size(done.total_bytes)}", n_pages, "pages"
+    rate = f", {n_things / step_s:,.0f} {unit}/s" if 0 < step_s <= n_things else ""  # a rate below 1 says little
     return f"{name}: {come} ({n_bytes / done.total_bytes:.0%}){rate}, {left}".replace("%)", " %)")
 
 

@@ -107,6 +107,10 @@ def test_what_an_earlier_run_did_adds_nothing_to_the_pace() -> None:
     assert line == "links: 150 of 200 pages (75 %), 5 pages/s, 0:10 left"
 
 
+def test_a_rate_below_one_is_left_out() -> None:
+    assert progress_line("sets", Done(9, 10, unit="joins"), elapsed_s=27) == "sets: 9 of 10 joins (90 %), 0:03 left"
+
+
 def test_a_step_starts_with_what_is_done_when_it_is_first_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_REDRAW_S", 0.001)
     readings = [Done(9, 10, 9, step="reading"), Done(60, 100, 600, step="parsing"), Done(60, 100, 600, step="parsing")]
