@@ -22,7 +22,7 @@ _POLL_S = 5.0
 
 
 class Done(NamedTuple):
-    """Work done: bytes out of the total, and pages; or other things named by ``unit``.
+    """Work done: bytes out of the total, and pages. If ``unit`` is set, it names what is counted instead.
 
     A stage of several steps names the current one in ``step``. The amounts are those of the step.
     """
