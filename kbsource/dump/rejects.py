@@ -110,7 +110,7 @@ def check_fallbacks(statuses: Mapping[str, int], first: Iterable[tuple[int, str,
     share = n_fallbacks / n_articles
     reasons = ", ".join(f"{n} {status}" for status, n in statuses.items() if status != "ok")
     raise DataError(
-        f"{n_fallbacks} of {n_articles} articles were extracted in the simplest way because the parser failed "
+        f"{n_fallbacks} of {n_articles} articles were extracted by a simpler method because the parser failed "
         f"({reasons}): {share:.3%}; the ceiling is {max_share:.3%}. The first are {named_fallbacks(first)}. If this "
         f"is acceptable, raise "
         f"--max-fallbacks to at least {rounded_up(share)}."

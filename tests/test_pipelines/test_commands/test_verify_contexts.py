@@ -87,7 +87,7 @@ def test_questions_with_passages_are_compared_with_what_they_were_made_from(
             _verify(contexts, release, passages)
     with pytest.raises(
         SetupError,
-        match=r"and --passages can be used only for .*a folder of questions with passages.* not for this kind",
+        match=r"and --passages can be used only for .*a folder of questions with passages.* but this is",
     ):
         _verify(qampari, qampari, corpus)
     assert main(["verify", str(kb), "--qampari", str(qampari), "--passages", str(corpus)]) == 2
