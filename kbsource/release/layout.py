@@ -94,7 +94,7 @@ def no_release(output: str) -> str:
     if is_local(output) and os.path.exists(output) and not os.path.isdir(output):
         return "not a folder; name the folder of a release"
     if not stored_files(output):
-        return "no finished release: the folder is empty or does not exist; check the path"
+        return "no such folder, or an empty one, so there is no finished release; check the path"
     return f"no finished release: the folder has no {MANIFEST}; name another folder, or make the release"
 
 

@@ -57,7 +57,7 @@ def test_a_foreign_or_changed_manifest_is_refused(tmp_path: Path, spoil, fault: 
 
 def test_why_there_is_no_release_is_said(tmp_path: Path) -> None:
     for content, said in (
-        ("", "the folder is empty"),
+        ("", "an empty one"),
         ("notes.txt", "no manifest.json"),
         (BUILDING, "was interrupted"),
     ):

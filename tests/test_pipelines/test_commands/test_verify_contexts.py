@@ -80,8 +80,8 @@ def test_questions_with_passages_are_compared_with_what_they_were_made_from(
     for release, passages, message in (
         (qampari, tmp_path / "other", "was not made from the release"),
         (another, corpus, "was not made from the release"),
-        (qampari, None, "are the two sources of"),
-        (None, corpus, "are the two sources of"),
+        (qampari, None, "name the two sources of"),
+        (None, corpus, "name the two sources of"),
     ):
         with pytest.raises(SetupError, match=message):
             _verify(contexts, release, passages)
