@@ -98,7 +98,9 @@ from pages where qid is not null or is_disambiguation order by page_id
 
 @dataclass(frozen=True, slots=True)
 class PagePropsReport:
-    X_qids: int  #: number of values of ``wikibase_item`` that are not item ids
+    """Report on the reading of page_props."""
+
+    n_invalid_qids: int  #: number of values of ``wikibase_item`` that are not item ids
     n_not_articles: int  #: number of rows left out because their page is not an article
     conflicts: tuple[Conflict, ...]  #: sorted by item, then by refused page
     claims_path: str  #: file of the item that every page got, and its sources (``CLAIMS``)
