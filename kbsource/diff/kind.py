@@ -37,8 +37,8 @@ PAGE_OUTCOMES = {
     "disambiguation": "became a disambiguation page; if several outcomes apply, the first is given, in the order "
     "disambiguation, recreated, renamed, changed, unchanged",
     "merged": "its id, or else its title, now belongs to a redirect that resolves to a page",
-    "gone": "no page of the new release matches: the page was deleted, the build rejected it, or its title now resolves to "
-    "nothing or to an unrelated page",
+    "gone": "no page of the new release matches: the page was deleted, the build rejected it, or its title now "
+    "resolves to nothing or to an unrelated page",
     "split": "a new page whose id, or else whose title, belonged to a redirect to another page",
     "added": "any other new page",
 }
