@@ -243,8 +243,8 @@ def dbname_of_base(base_url: str) -> str:
     """Returns the database name of a Wikimedia wiki from its URL, because dumps up to schema 0.8 do not contain it.
     Empty for other wikis.
 
-    >>> dbname_of_base("http://it.wikipedia.org/wiki/Pagina_principale"),
-    dbname_of_base("https://mini.example.org/wiki/A") ('itwiki', '')
+    >>> dbname_of_base("http://it.wikipedia.org/wiki/Pagina_principale"), dbname_of_base("https://mini.example.org/wiki/A")
+    ('itwiki', '')
     """
     found = _BASE.match(base_url)
     if found is None:
