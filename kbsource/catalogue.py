@@ -1,4 +1,4 @@
-"""Lists the releases in a folder, finds what each was made from, and resolves names such as ``enwiki@20261001``."""
+"""Lists the releases in a folder with their sources, and finds releases by names such as ``enwiki@20261001``."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ _DEEPEST = 3
 class Entry:
     """A release in a folder, as its manifest describes it."""
 
-    path: str  #: in the folder
-    form: str  #: its format without the prefix ``kbsource-`` and the version: ``release`` (of pages), ``passages``
+    path: str  #: path in the folder
+    #: format of the release without the prefix ``kbsource-`` and the version: ``release`` (of pages), ``passages``, …
+    form: str
     wiki: str | None  #: database name; None, like ``date``, if the manifest does not contain it
     date: str | None  #: date of the snapshot, ``20261001``
-    sha256: str  #: checksum that the manifest records of itself
-    made_from: tuple[tuple[str, str], ...]  #: role -> sha256 of the manifests of the releases it was made from
+    sha256: str  #: checksum of the manifest, as recorded in it
+    made_from: tuple[tuple[str, str], ...]  #: role and manifest checksum of each release from which it was made
     rows: int
     bytes: int
 
@@ -44,7 +45,7 @@ class Entry:
 
 
 def entries_in(folder: str | Folder) -> Iterator[Entry]:
-    """Lists the releases below a folder, sorted by path; releases inside other releases are not listed.
+    """Lists the releases below a folder, sorted by path. Releases inside other releases are not listed.
 
     Raises:
         DataError: a manifest is damaged.
@@ -92,7 +93,9 @@ def _manifest(root: Folder, place: str) -> dict[str, Any]:
 
 
 def _entry(path: str, values: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> Entry:
-    """Returns the entry of a manifest and of the manifests of the releases inside its release."""
+    """Returns the entry of a release from the values of its manifest, and of the manifests of the releases inside
+    it.
+    """
     wiki, date = snapshot_of(values)
     files: list[dict[str, Any]] = []
     indexes: list[dict[str, Any]] = []
@@ -139,6 +142,6 @@ def find_release(path: str) -> str:
         raise SetupError(f"{path}: there is no such release in {root}. It contains: {names}.")
     if len(found) > 1:
         raise SetupError(
-            f"{path}: several releases in {root} match: {', '.join(found)}. Give the folder of one of them."
+            f"{path}: several releases in {root} match: {', '.join(found)}. Name the folder of one of them."
         )
     return join(root, found[0])

@@ -1,5 +1,5 @@
-"""Converts rows to Arrow columns and back, leaf by leaf; many times faster than through dictionaries. See
-``kbsource.rows``.
+"""Converts rows of ``kbsource.rows`` to Arrow columns and back. It works leaf by leaf, which is many times as fast as
+through dictionaries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kbsource.rows import ArrowType, Columns, Numbered, Row
 
 R = TypeVar("R", bound=Row)
 _NUMBERED = b"numbered"
-"""Metadata key of a column that the rows do not have, see ``Numbered``."""
+"""Metadata key that marks a column without a field in the row class, see ``Numbered``."""
 _TYPES = {
     int: pa.int64(),
     float: pa.float64(),
@@ -29,8 +29,8 @@ _TYPES = {
     bytes: pa.binary(),
     datetime: pa.timestamp("ms", tz="UTC"),
 }
-# Format characters of ``struct`` for the types of mapped columns. numpy, which ``to_numpy`` needs, is not installed
-# where releases are only read.
+# Format characters of ``struct`` for the types of mapped columns. ``to_numpy`` cannot be used, because numpy is not
+# installed where releases are only read.
 _FORMATS: dict[Any, Literal["b", "B", "i", "I", "q", "Q"]] = {
     pa.int8(): "b",
     pa.uint8(): "B",
@@ -43,7 +43,7 @@ _FORMATS: dict[Any, Literal["b", "B", "i", "I", "q", "Q"]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The Arrow type of values, and the row class that a struct is read as."""
+    """The Arrow type of values and, for structs, the row class."""
 
     type: pa.DataType
     item: _Form | None = None
@@ -52,7 +52,7 @@ class _Form:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A field of a row that is one column."""
+    """A field of a row that is stored in one column."""
 
     name: str
     field: pa.Field
@@ -61,7 +61,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A field of a row that is several columns."""
+    """A field of a row that is stored in several columns."""
 
     name: str
     row: type[Row]
@@ -74,15 +74,15 @@ _Fields = tuple[_Column | _Group, ...]
 
 @cache
 def schema_of(row: type[Row]) -> pa.Schema:
-    """Returns the Arrow schema of a table of such rows. The meanings of the table and of its columns are in the
-    metadata ``description``.
+    """Returns the Arrow schema of a table of these rows. The metadata ``description`` contains the meaning of the table
+    and of each column.
     """
     return pa.schema(_arrow_fields(_fields(row)), {"description": " ".join((row.__doc__ or "").split())})
 
 
 @cache
 def struct_of(row: type[Row]) -> pa.StructType:
-    """Returns the Arrow type of such rows as values of a column."""
+    """Returns the Arrow type of a column whose values are these rows."""
     return pa.struct(_arrow_fields(_fields(row)))
 
 
@@ -95,10 +95,10 @@ def batch_of(rows: Iterable[R], row: type[R]) -> pa.RecordBatch:
 
 
 def rows_of(batch: pa.RecordBatch | pa.Table, row: type[R]) -> list[R]:
-    """Returns the rows of a batch or table. Its schema is ``schema_of(row)``, or some of the columns of that schema.
+    """Returns the rows of a batch or table, which has all or some of the columns of ``schema_of(row)``.
 
-    If columns are missing, the rows belong to a new class. It has the methods of ``row`` and the fields whose columns
-    are present; a field that consists of several columns needs all of them. Such rows cannot be pickled.
+    If columns are missing, the rows belong to a new class, which has the methods of ``row`` and the fields whose
+    columns are all present. Such rows cannot be pickled.
 
     Raises:
         ValueError: a column has another type.
@@ -132,11 +132,12 @@ def encode(values: Sequence[Any], type_: pa.DataType, *, is_nullable: bool = Fal
             next((value for value in values if value is not None), None) if is_nullable else next(iter(values), None)
         )
         if first is None and values:
-            return pa.array(values, type_)  # with empty fields, where pa.nulls would have null fields
+            return pa.array(values, type_)  # pa.nulls would make null fields, which non-nullable fields must not be
         mask = None
         if is_nullable and None in values:
             mask = pa.array([value is None for value in values])
-            values = [first if value is None else value for value in values]  # non-nullable fields need a value
+            # any value, because non-nullable fields need one
+            values = [first if value is None else value for value in values]
         columns = zip(
             _transposed(values, type(first) if isinstance(first, Row) else type_.num_fields), type_, strict=True
         )
@@ -159,9 +160,7 @@ def numbers(array: pa.Array) -> memoryview:
 
 
 def rebatched(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.RecordBatch]:
-    """Regroups batches with the same schema into batches of exactly ``n_rows`` rows; the last one may be
-    shorter.
-    """
+    """Regroups batches with the same schema into batches of exactly ``n_rows`` rows. The last batch may be shorter."""
     pending: list[pa.RecordBatch] = []
     room = n_rows
     for batch in batches:
@@ -177,7 +176,7 @@ def rebatched(batches: Iterable[pa.RecordBatch], n_rows: int) -> Iterator[pa.Rec
 
 
 def required(*names: str, of: pa.DataType | None = None) -> list[pa.Field]:
-    """Returns columns without nulls; their type is integer if no type is given."""
+    """Returns columns without nulls, from the types by name. A name without a type is an integer column."""
     return [pa.field(name, of or pa.int64(), nullable=False) for name in names]
 
 
@@ -188,7 +187,7 @@ def value_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
 
 
 def _transposed(values: Sequence[Any], of: type[Row] | int, *, is_optional: bool = False) -> list[Sequence[Any]]:
-    """Returns the columns of rows, or of tuples of ``of`` values. If the row is optional, None is null in all
+    """Returns the columns of rows, or of tuples of ``of`` values. If rows are optional, None becomes null in all
     columns.
     """
     fields = () if isinstance(of, int) else _fields(of)
@@ -210,7 +209,7 @@ def _transposed(values: Sequence[Any], of: type[Row] | int, *, is_optional: bool
 
 
 def _decode(array: pa.Array, form: _Form) -> list[Any]:
-    """Returns the values that ``encode`` received, with tuples for lists and rows for structs."""
+    """Returns the values of an array that ``encode`` made: lists become tuples, and structs become rows."""
     if form.item is not None:
         lengths = array.value_lengths().to_pylist() if array.null_count else ()
         offsets = list(accumulate((n or 0 for n in lengths), initial=0)) if lengths else array.offsets.to_pylist()
@@ -229,9 +228,7 @@ def _decode(array: pa.Array, form: _Form) -> list[Any]:
 
 
 def _rows_from(arrays: Iterator[pa.Array], row: type[R], fields: _Fields, *, is_optional: bool = False) -> list[Any]:
-    """Returns rows built from one array per column. If the row is optional, a row becomes None if all its columns are
-    null.
-    """
+    """Returns rows from one array per column. If rows are optional, a row whose columns are all null becomes None."""
     columns = [
         _rows_from(arrays, field.row, field.fields, is_optional=is_optional or field.is_optional)
         if isinstance(field, _Group)
@@ -246,7 +243,9 @@ def _rows_from(arrays: Iterator[pa.Array], row: type[R], fields: _Fields, *, is_
 
 @cache
 def _part_of(row: type[R], names: frozenset[str]) -> tuple[type[R], _Fields]:
-    """Returns a class with a row's methods and with its fields whose columns are all present, and these fields."""
+    """Returns a class with the methods of a row class and with those of its fields whose columns are all present, and
+    these fields.
+    """
     fields = tuple(
         field for field in _fields(row) if names >= {arrow_field.name for arrow_field in _arrow_fields((field,))}
     )
@@ -284,7 +283,7 @@ def _field(name: str, hint: Any) -> _Column | _Group:
 
 
 def _within(fields: _Fields, group: Columns, *, is_optional: bool) -> _Fields:
-    """Returns the fields of a row as they appear among the columns of another row."""
+    """Returns the fields of a row that is a field of another row, as columns of the other row."""
     found: list[_Column | _Group] = []
     for member in fields:
         if isinstance(member, _Group):

@@ -1,4 +1,4 @@
-"""Reads JSON, TOML and YAML from outside, with limits on size and depth, into a declared shape. Errors name the
+"""Reads JSON, TOML and YAML files from outside into declared types, with limits on size and depth. Errors name the
 path.
 """
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_BYTES = 32 << 20
-"""The largest file that is read into memory. The manifest of a release of the English Wikipedia has about 1 MB."""
+"""Maximum size of a file in bytes. The manifest of a release of the English Wikipedia has about 1 MB."""
 _DEEPEST = 16
 """Maximum nesting depth of the values in a file."""
 _UNPAIRED = re.compile("[\ud800-\udfff]")
 _GZIP = b"\x1f\x8b"
 _MOST_CHARS = 300
-"""Maximum length of a parser's message; some parsers repeat the text at which they failed."""
+"""Maximum length of a parser's message. Some parsers repeat the text at which they failed."""
 
 
 def read_document(path: str, shape: type[T], *, remedy: str) -> T:
     """Returns the values of a JSON file, plain or gzipped, supplied by a user or a server.
 
     Args:
-        shape: type of the values; unknown fields are ignored. A key may be a number written as a text.
-        remedy: what to do if the file is not as expected.
+        shape: type of the values. Unknown fields are ignored. Keys may be numbers written as text.
+        remedy: the advice in the message if the file has another form.
 
     Raises:
         SetupError: the file is missing, is not JSON, is too large, or has a value of another type.
@@ -52,12 +52,12 @@ def read_document(path: str, shape: type[T], *, remedy: str) -> T:
 
 
 def read_json(path: str, *, remedy: str) -> Any:
-    """Returns the values of a JSON file supplied by a user, in any shape; otherwise as ``read_document``."""
+    """Returns the values of a JSON file supplied by a user, like ``read_document``, but of any type."""
     return parsed_json(_content(path, remedy), path, remedy=remedy, fault=SetupError)
 
 
 def read_toml(path: str, *, remedy: str) -> dict[str, Any]:
-    """Returns the values of a TOML file supplied by a user, in any shape.
+    """Returns the values of a TOML file supplied by a user, of any type.
 
     Raises:
         SetupError: the file is missing, is not TOML, or is too large.
@@ -147,7 +147,7 @@ def parsed_json(content: bytes, where: str, *, remedy: str, fault: type[SetupErr
     """Parses JSON text, and returns its values. ``where`` names the text in errors.
 
     Raises:
-        SetupError: it is not JSON, is nested too deeply, or has half a surrogate pair in a text.
+        SetupError: the text is not JSON, is nested too deeply, or contains half of a surrogate pair.
     """
     try:
         value = json.loads(content, parse_constant=_no_number)
@@ -175,7 +175,7 @@ def _no_number(name: str) -> None:
 
 
 def _is_odd(value: Any, depth: int = _DEEPEST) -> bool:
-    """Returns whether values are nested more deeply than ``depth``, or a text has half a surrogate pair."""
+    """Returns whether values are nested more deeply than ``depth``, or contain half of a surrogate pair."""
     if isinstance(value, str):
         return not value.isascii() and _UNPAIRED.search(value) is not None
     if isinstance(value, dict):

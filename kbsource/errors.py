@@ -1,4 +1,4 @@
-"""The kinds of errors: a wrong set-up stops the job; a bad record becomes a BadRecord."""
+"""The kinds of errors. A wrong set-up stops the job. A record that cannot be used becomes a BadRecord."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ REASONS: dict[str, str] = {
     "damaged_gzip": "a gzip file that cannot be decoded from this point on",
     "damaged_zstd": "a Zstandard file that cannot be decoded from this point on",
     "damaged_xz": "an xz file that cannot be decoded from this point on",
-    "duplicate_entity": "another line has the same entity and is kept: its revision is newer, or it comes first",
-    "duplicate_page_id": "another page has the same id; the newest revision is kept",
+    "duplicate_entity": "another line has the same entity and is used, because its revision is newer or it comes first",
+    "duplicate_page_id": "another page with the same id is used, because its revision is newer or it comes first",
     "entity_crash": "the process crashed or reached its memory limit while reading the entity",
     "entity_error": "the process ended with an error while reading the entity",
     "entity_redirect": "a merged entity, which only redirects to another",
     "html_empty": "a record without HTML, or whose HTML shows nothing",
     "html_too_deep": "HTML whose elements are nested too deeply; reported if the fallback fails too",
     "html_too_large": "HTML that exceeds the size limit; reported if the fallback fails too",
-    "ids_disagree": "a record whose HTML is of another page or revision than the record",
+    "ids_disagree": "a record whose HTML belongs to another page or revision",
     "invalid_characters": "characters that XML forbids",
-    "invalid_field": "an invalid id, namespace or time, or a field of an entity in another form",
+    "invalid_field": "an invalid id, namespace or time, or a field of an entity that has another form than Wikidata's",
     "invalid_title": "a page whose title is empty in normal form, or contains control characters",
     "line_cut": "a line (of a Wikidata dump, page views or a snapshot of HTML) that is cut off by damage to the file",
     "line_too_large": "a line (of a Wikidata dump, page views or a snapshot of HTML) that exceeds the size limit",
@@ -50,15 +50,17 @@ REASONS: dict[str, str] = {
     "truncated_dump": "the file ends before the end of the dump",
     "xml_entity": "the page uses an entity or a document type, which are never expanded",
 }
-"""Reason -> meaning. Damage to a file counts as one page read and one rejected."""
+"""Reasons of rejected records, with their meanings. Each damage to a file counts as one page read and one page
+rejected.
+"""
 
 FALLBACKS: dict[str, str] = {
     "ok": "parsed",
     "fallback_error": "the parser raised an error; a simpler method extracted the page",
     "fallback_timeout": "the parser took longer than --page-timeout; a simpler method extracted the page",
-    "fallback_crash": "the parser's process crashed or met its memory limit; a simpler method extracted the page",
+    "fallback_crash": "the parser's process crashed or reached its memory limit; a simpler method extracted the page",
 }
-"""Value of ``parse_status`` -> meaning."""
+"""Values of ``parse_status``, with their meanings."""
 
 
 _AGAIN = "and run the same command again: the remains of this run are removed first."
@@ -78,22 +80,23 @@ _REMEDIES = {
     errno.ENOENT: "Correct the name. If the file existed when the work began, put it back, make sure that all machines "
     f"have it under this name, {_AGAIN}",
 }
-# As worded by the C library and by SQLite: https://sqlite.org/rescode.html#full.
+# The messages of the C library and of SQLite: https://sqlite.org/rescode.html#full.
 _SAID_OF: dict[int, tuple[str, ...]] = {code: (os.strerror(code),) for code in (errno.EDQUOT, errno.EFBIG, errno.EROFS)}
 _SAID_OF[errno.ENOSPC] = (os.strerror(errno.ENOSPC), "database or disk is full")
-# As worded by DuckDB, which spills rows to the disk: https://duckdb.org/docs/current/guides/performance/how_to_tune_workloads.
+# As worded by DuckDB, which spills rows to the disk:
+# https://duckdb.org/docs/current/guides/performance/how_to_tune_workloads.
 _OUT_OF_MEMORY = "Out of Memory Error: "
 _OF_DATA, _OF_SETUP = "data", "set-up"
-# Arrow's functions that read, such as Reader.open and read_table.
+# Arrow's functions for reading, such as Reader.open and read_table.
 _READS = re.compile(r"Reader|Dataset|Fragment|\bread|\bopen_")
-# Functions of kbsource that only read with Arrow; mapped files are accessed when they are used.
+# Functions of kbsource in which Arrow only reads. Mapped files are read when they are accessed.
 _READERS = re.compile(r"(title_index|locations|pages/reading)\.py |kbsource/columns\.py (rows_of|_decode)")
 
 
 class SetupError(Exception):
-    """Something about the whole job is wrong, so it stops at once.
+    """The job cannot run as requested, so it stops at once.
 
-    The message names the offending value (file, option, line or byte) and the remedy.
+    The message names the wrong value (file, option, line or byte) and the remedy.
     """
 
 
@@ -110,8 +113,8 @@ class RecordError(Exception):
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
-        self.reason = reason  #: slug from a closed set (lower case, underscores); rejects are counted by it
-        self.detail = detail  #: description of what was found, for people
+        self.reason = reason  #: slug from a fixed set (lower case, underscores), by which rejected records are counted
+        self.detail = detail  #: description for people
 
 
 def shown_value(value: object) -> str:
@@ -132,7 +135,7 @@ def shown_name(name: str) -> str:
 
 
 def counted(n: int, things: str) -> str:
-    """Returns a number with the name of the things counted, which is passed in the plural.
+    """Returns a number and the name of the counted things. The name is passed in the plural.
 
     >>> counted(1, "pairs of classes"), counted(1, "entries"), counted(1200, "files")
     ('1 pair of classes', '1 entry', '1,200 files')
@@ -159,10 +162,10 @@ def told_fault(values: Mapping[str, str]) -> SetupError:
 
 @contextmanager
 def named_faults() -> Iterator[None]:
-    """Converts faults of the machine and damaged tables into errors that name the remedy.
+    """A context that converts faults of the machine and of damaged tables into errors that name the remedy.
 
     Raises:
-        SetupError: for an error that has a ``lasting_fault``. Other errors propagate unchanged.
+        SetupError: in place of an error for which ``lasting_fault`` returns one. Other errors propagate unchanged.
     """
     try:
         yield
@@ -176,21 +179,21 @@ def named_faults() -> Iterator[None]:
 
 
 def lasting_fault(error: Exception) -> SetupError | None:
-    """Returns an error that describes a fault of the machine, or of a table (a DataError), and its remedy.
+    """Returns an error with the remedy for a fault of the machine (a SetupError) or of a table (a DataError).
 
-    Returns None for other faults, including faults that may disappear after a retry.
+    Returns None for other faults, including those that may disappear after a retry.
     """
     if isinstance(error, StoreError):
         return SetupError(f"{error}. Make sure that the store answers {_AGAIN}")
     if getattr(error, "errno", None) is None and (fault := disk_fault(str(error))) is not None:
-        return fault  # also if it was met while reading, as DuckDB sorts when its rows are read
+        return fault  # also while reading: DuckDB may sort, and write to the disk, when its rows are read
     if _is_damage(error):
         return DataError(
             f"A table has changed since it was written ({error}). Check the inputs: kbsource verify reports the file."
         )
     if _is_of_values(error):
         return DataError(
-            f"A table contains a value that cannot be computed with ({value_fault(error)}). kbsource verify reports "
+            f"A table contains a value with which a query fails ({value_fault(error)}). kbsource verify reports "
             "the damaged tables; get that release again."
         )
     remedy = _REMEDIES.get(error.errno or 0) if isinstance(error, OSError) else None
@@ -198,19 +201,19 @@ def lasting_fault(error: Exception) -> SetupError | None:
 
 
 def value_fault(error: Exception) -> str:
-    """Returns what DuckDB reports about a value of a table, without the query."""
+    """Returns DuckDB's message about a value of a table, without the query."""
     return str(error).partition("\n")[0]
 
 
 def _is_of_values(error: Exception) -> bool:
     """Returns whether DuckDB failed on a value of a table, for example because a sum is too large for its type."""
-    duckdb = sys.modules.get("duckdb")  # a slow import
+    duckdb = sys.modules.get("duckdb")  # only if already imported, because the import is slow
     return duckdb is not None and isinstance(error, duckdb.DataError)
 
 
 def disk_fault(report: str) -> SetupError | None:
-    """Returns the error for a full or unwritable disk, from the report of a library or another process; None if the
-    report is about something else.
+    """Returns the error for a full or unwritable disk, from the message of a library or another process; None if the
+    message is about something else.
     """
     for line in report.split("\n"):
         if _OUT_OF_MEMORY in line:
@@ -222,7 +225,7 @@ def disk_fault(report: str) -> SetupError | None:
 
 
 def _is_damage(error: Exception) -> bool:
-    """Returns whether Arrow failed to read a file, whatever error it raised; failures to write do not count."""
+    """Returns whether an error of any type means that Arrow failed to read a file. Failures to write do not count."""
     if isinstance(error, OSError) and error.errno is not None:
         return False
     codes = [frame.f_code for frame, _ in walk_tb(error.__traceback__)]

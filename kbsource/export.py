@@ -29,7 +29,7 @@ By = Literal["page", "section"]
 COMPRESSIONS = {"gz": "gzip", "zst": "zstd", "bz2": "bz2"}
 _BLOCK_BYTES = 1 << 20
 _EVERY = 1_000
-# One token per character in scripts without spaces; otherwise one per word and per other sign.
+# A token is a word or another sign or, in scripts without spaces between words, a character.
 _UNSPACED = "\u0e00-\u0eff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _HEADS = ("title", "heading")
 _FURTHER_FACTS = ("qid", "revision_id", "timestamp")
@@ -42,11 +42,13 @@ class ExportOptions:
     """Options for writing each page."""
 
     format: Format = "text"
-    text: TextForm | None = None  #: None means plain for text, Markdown for JSON Lines; other formats ignore it
+    #: form of the text; None for the default: plain in text files, Markdown in JSON Lines. Other formats ignore it
+    text: TextForm | None = None
     without: tuple[str, ...] = ()  #: parts to leave out, see ``kbsource.parts.Without``
-    has_links: bool = False  #: write links; for Markdown and HTML, and JSON Lines with Markdown
+    has_links: bool = False  #: true if links are written; for Markdown, HTML, and JSON Lines with Markdown
     by: By = "page"  #: content of a line of JSON Lines
-    max_tokens: int | None = None  #: largest chunk of a page or section in JSON Lines; words and signs are tokens
+    #: maximum size of a chunk of a page or section in JSON Lines, in tokens as counted by ``n_tokens``
+    max_tokens: int | None = None
 
     def __post_init__(self) -> None:
         """Raises SetupError for an option that the format does not support."""
@@ -81,10 +83,10 @@ class Exported(NamedTuple):
     """Counts of the pages and files written."""
 
     n_pages: int
-    n_records: int  #: lines of JSON Lines, otherwise pages
-    n_bytes: int  #: before compression
+    n_records: int  #: number of lines of JSON Lines; in other formats, of pages
+    n_bytes: int  #: number of bytes before compression
     files: tuple[str, ...]
-    n_sections: dict[str, int]  #: number of sections left out, by name as passed in
+    n_sections: dict[str, int]  #: number of sections left out, by the name in the options
 
 
 def n_tokens(text: str) -> int:
@@ -100,7 +102,7 @@ class PageWriter:
     """Writes pages according to the options.
 
     Args:
-        options: which parts of each page are written, and in what format.
+        options: the parts of each page to write, and the format.
     """
 
     def __init__(self, options: ExportOptions) -> None:
@@ -113,7 +115,7 @@ class PageWriter:
         return self._form.without
 
     def records(self, page: Page) -> Iterator[dict[str, Any]]:
-        """Iterates over the lines of JSON Lines of a page.
+        """Yields the lines of JSON Lines for a page.
 
         Sections and chunks that contain only headings are skipped, unless the page contains nothing else.
         """
@@ -137,7 +139,7 @@ class PageWriter:
             yield {"id": f"{page.page_id}-{number}", **facts, "section": section, "text": join_blocks(run)}
 
     def encoded(self, page: Page) -> tuple[bytes, int]:
-        """Returns the bytes to write for a page, and the number of records in them. Each text ends with empty lines."""
+        """Returns the bytes to write for a page, and the number of records in them. A text ends with empty lines."""
         if self.options.format == "jsonl":
             lines = [orjson.dumps(record) + b"\n" for record in self.records(page)]
             return b"".join(lines), len(lines)
@@ -148,10 +150,10 @@ class PageWriter:
 
 
 def cut_blocks(blocks: Iterable[Block], max_tokens: int) -> Iterator[list[Block]]:
-    """Groups blocks into runs of at most ``max_tokens`` tokens.
+    """Groups consecutive blocks into chunks of at most ``max_tokens`` tokens.
 
-    A block that is too long is cut after a line or a sentence if possible, otherwise between two words. A heading stays
-    with the text below it.
+    A block that is too long is divided after a line or a sentence if possible, or else between two words. A heading is
+    in the same chunk as the text below it.
     """
     run: list[Block] = []
     sizes: list[int] = []
@@ -199,7 +201,7 @@ def export_pages(
     titles: Sequence[str] = (),
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Exported:
-    """Writes the pages of a release in its order, or the named pages in the order of their names.
+    """Writes the pages of a release in its order, or only the pages in ``titles``, in the order of this argument.
 
     Memory: one row group of pages.
 
@@ -207,10 +209,10 @@ def export_pages(
         output: file, or ``-`` for the standard output. The ending ``.gz``, ``.zst`` or ``.bz2`` of the name selects the
             compression. If the name contains a ``*``, one file is written for each file of pages, with its number
             instead of the ``*``.
-        titles: titles, page ids, addresses or items of the pages; all pages if empty.
+        titles: titles, page ids, URLs or items of the pages to write; all pages if empty.
 
     Raises:
-        SetupError: a page does not exist, or named pages were to be written to several files.
+        SetupError: a page does not exist, or ``titles`` is used with several output files.
     """
     columns, writer = options.columns, PageWriter(options)
     n_files = len(source.manifest.tables["pages"])
@@ -260,8 +262,8 @@ def _head(source: KnowledgeSource) -> bytes:
 
 @contextmanager
 def opened_output(path: str) -> Iterator[Any]:
-    """Opens a file for writing, compressed according to its name; it appears once it is complete. ``-`` is the standard
-    output.
+    """Opens a file for writing, compressed according to its name. It gets its name when it is complete. ``-`` is the
+    standard output.
     """
     if path in ("-", "/dev/stdout"):
         yield sys.stdout.buffer

@@ -54,7 +54,7 @@ def options_in_use() -> dict[str, str]:
 @dataclass(frozen=True, order=True)
 class Folder:
     """A folder or a file: a local path or a URL of ``s3``, ``gs``, ``az``, ``http(s)``, ``hdfs`` or ``memory``, with
-    the options for reaching it. It can be pickled, because it holds no connection.
+    its storage options. It can be pickled, because it holds no connection.
 
     Every method accepts a name below the folder. Without a name, the method applies to the folder's path, which is then
     the path of a file:
@@ -63,15 +63,15 @@ class Folder:
     Folder(url='/releases/kb/pages')
 
     ``(kb / "manifest.json").read()`` is the same as ``kb.read("manifest.json")``. ``Folder.of`` accepts a string or a
-    Folder, so that functions users call accept either. A store is connected to, and probed, on first use; a failure
-    then is a SetupError that names the remedy. Temporary faults are retried by the store's client. A missing file is a
+    Folder, so that public functions can accept both. A store is connected and tested on first use; if this fails, a
+    SetupError names the remedy. The store's client retries after temporary faults. A missing file raises a
     FileNotFoundError, any other fault an OSError.
     """
 
     url: str
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    #: memory-map local tables that are read at random positions, which is fastest; otherwise, the data read does not
-    #: stay in this process's memory
+    #: true if local tables that are read at random positions are memory-mapped, which is fastest; false if the data
+    #: that was read must not stay in this process's memory
     is_mapped: bool = field(default=True, repr=False)
 
     @classmethod
@@ -100,12 +100,12 @@ class Folder:
 
     @property
     def parent(self) -> Folder:
-        """The folder that contains it."""
+        """The folder that contains this file or folder."""
         return replace(self, url=posixpath.dirname(self.url))
 
     @property
     def is_local(self) -> bool:
-        """True if it is in the local file system."""
+        """True if the path is in the local file system."""
         return is_local(self.url)
 
     def absolute(self) -> Folder:
@@ -132,7 +132,8 @@ class Folder:
         """Opens the stored bytes as a seekable file for sequential reading; nothing is decompressed.
 
         Raises:
-            FileNotFoundError: there is no such file; a SetupError for a folder or a pipe.
+            FileNotFoundError: there is no such file.
+            SetupError: the path is a folder or a pipe.
         """
         if not self.is_local:
             store, key = self._store(name)
@@ -142,7 +143,7 @@ class Folder:
         return open(path, "rb")
 
     def open_ranges(self, name: str = "") -> BinaryIO:
-        """Opens a file as ``open`` does, but for random access: it reads only a little ahead."""
+        """Opens a file like ``open``, but for random access, so it reads only a little ahead."""
         if self.is_local:
             return self.open(name)
         store, key = self._store(name)
@@ -264,7 +265,7 @@ class Folder:
 
     def write_json(self, value: object, name: str = "") -> None:
         """Writes JSON with sorted keys."""
-        import orjson  # importing it is slow, and few readers need it
+        import orjson  # a slow import, which few readers need
 
         self.write(orjson.dumps(value, option=orjson.OPT_SORT_KEYS), name)
 
@@ -276,9 +277,7 @@ class Folder:
 
 
 Files = Callable[[str], Folder]
-"""A function that returns the file at a path: ``Folder.of``, or a function that returns files with checks of their
-hashes.
-"""
+"""A function that returns the file at a path: ``Folder.of``, or one whose files are compared with their hashes."""
 
 
 @contextmanager
@@ -327,8 +326,8 @@ def _pattern(pattern: str) -> re.Pattern[str]:
 
 
 def is_special(path: str) -> bool:
-    """Returns whether a local path is a pipe, a device or the like, or an open file of a process, which a new file
-    cannot replace.
+    """Returns whether a local path is something that a new file cannot replace: a pipe, a device, or an open file of a
+    process.
     """
     folder = os.path.realpath(os.path.dirname(path) or ".")
     if folder == "/dev" or folder.startswith("/proc/"):

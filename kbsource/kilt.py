@@ -1,5 +1,5 @@
-"""Writes the knowledge source in KILT's own format: one JSON object per page, readable by KILT's code, MongoDB and
-``datasets``.
+"""Writes pages in the format of KILT's knowledge source: one JSON object per page, which KILT's code, MongoDB and
+``datasets`` can read.
 
 Source: section 3 of the KILT paper (https://arxiv.org/abs/2009.02252) and the released kilt_knowledgesource.json.
 """
@@ -29,8 +29,8 @@ def section_name(path: Sequence[str]) -> str:
     Args:
         path: headings, outermost first, as in ``Element.section``; empty for the lead.
 
-    Source: elements of kilt_knowledgesource.json. They have a full stop after every heading that ends in neither ``!``
-    nor ``?``, and colons between the headings.
+    Source: elements of kilt_knowledgesource.json. There is a full stop after every heading, unless it ends in ``!`` or
+    ``?``, and a colon between two headings.
 
     >>> section_name(["Use in writing systems", "English"])
     'Section::::Use in writing systems.:English.'
@@ -47,11 +47,11 @@ _ONLY_MARKS = re.compile(r"[.\-\s]*")
 
 
 def kilt_texts(page: Page) -> tuple[list[str], dict[int, tuple[int, int]]]:
-    """Returns KILT's paragraphs, and the paragraph of each element of the page.
+    """Converts the elements of a page to KILT's paragraphs.
 
-    The paragraphs are the title, ``Section::::`` headings with their whole path, ``BULLET::::`` items and body text,
-    each ending in a newline. As in KILT, some elements are skipped: headings with nothing below them, items indented by
-    ``:``, lines wholly in parentheses, lines of dots and dashes, and lines that begin with a brace or pipe.
+    The paragraphs are the title, ``Section::::`` headings with their whole path, ``BULLET::::`` items and body text.
+    Each ends in a newline. As in KILT, some elements are skipped: headings without content, items indented by ``:``,
+    lines entirely in parentheses, lines of dots and dashes, and lines that begin with a brace or pipe.
 
     Returns:
         The paragraphs, and for each retained element its paragraph and the number of code points before its text there.
@@ -89,9 +89,11 @@ def is_in_kilt(text: str, marker: str) -> bool:
 
 
 def _drop_empty_sections(elements: tuple[Element, ...], kept: list[bool]) -> None:
-    """Removes headings with no retained element before the next heading of the same or a higher level."""
-    # Going backwards: the level of the heading above the nearest content, _NO_HEADING for content since the last
-    # heading, 0 for none. A heading has content if that level is lower in rank than its own.
+    """Removes headings without content: those with no retained element before the next heading of the same or a higher
+    level.
+    """
+    # The elements are read backwards. This is the level of the heading above the nearest content, _NO_HEADING for
+    # content directly below, or 0 for none. A heading has content if this level is greater than its own.
     below = 0
     for index in range(len(elements) - 1, 0, -1):
         element = elements[index]
@@ -106,11 +108,12 @@ def _drop_empty_sections(elements: tuple[Element, ...], kept: list[bool]) -> Non
 
 @dataclass(frozen=True, slots=True)
 class KiltForm:
-    """The form of records, where KILT's published files, their documentation and their copies differ."""
+    """Options for the details in which KILT's published files, their documentation and their copies differ."""
 
-    has_pre_dump: bool = False  #: write ``pre_dump`` in ``history``, as documented; the published records lack it
-    resolves_redirects: bool = True  #: write the article of links to redirects; most published anchors lack it
-    is_hub: bool = False  #: the rows of ``kilt_wikipedia``, the copy on the Hugging Face hub
+    #: write ``pre_dump`` in ``history``, which is documented but not in the published records
+    has_pre_dump: bool = False
+    resolves_redirects: bool = True  #: write the final article of links to redirects, which most published anchors lack
+    is_hub: bool = False  #: write the rows of ``kilt_wikipedia``, the copy on the Hugging Face hub
 
 
 def kilt_record(page: Page, terms: ItemTerms | None = None, form: KiltForm = KiltForm()) -> dict[str, Any]:
@@ -213,7 +216,7 @@ def _wikidata_info(page: Page, qid: str, terms: ItemTerms | None) -> dict[str, A
     if terms.description is not None:
         info["description"] = terms.description
     if terms.has_sitelink or len(info) > 1 or terms.aliases:
-        # The item exists in Wikidata: the published records then also record that it has no aliases.
+        # If the item exists in Wikidata, the published records contain a value even if it has no aliases.
         info["aliases"] = list(terms.aliases) or None
     if terms.has_sitelink:
         info["wikipedia_title"] = page.title

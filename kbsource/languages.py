@@ -15,35 +15,35 @@ from typing import Any
 class Language:
     """Facts about one content language, as used by the Wikipedia edition in that language."""
 
-    #: the edition's code as in its host name, ``no`` for the content language ``nb``; if no edition is known, the code
-    #: passed in
+    #: code of the edition, as in its host name (``no`` for the content language ``nb``); for an unknown edition, the
+    #: code as passed
     code: str
-    #: inside of a regex character class of the letters that a link swallows after ``]]``; empty for languages without a
-    #: trail (zh)
+    #: letters directly after ``]]`` that belong to the link (the link trail), written as the inside of a regex
+    #: character class; empty for languages without a link trail (zh)
     link_trail: str
-    #: regexes of longer sequences that belong to the trail in addition to those letters (ca: an apostrophe that opens
-    #: no italics)
+    #: regexes of longer sequences that also belong to the link trail (ca: an apostrophe that does not begin italics)
     link_trail_sequences: tuple[str, ...]
-    #: words that start a redirect page, lower case, with ``#``; always includes ``#redirect``
+    #: words at the beginning of redirect pages, in lower case with ``#``, ``#redirect`` included
     redirect_words: tuple[str, ...]
-    #: (name, number) pairs in addition to the canonical names: the language's own names of the namespaces, their
-    #: aliases and shortcuts
+    #: pairs of name and number: the language's names of the namespaces, aliases and shortcuts, in addition to the
+    #: canonical names
     namespace_aliases: tuple[tuple[str, int], ...]
     #: normalised names (first letter upper, spaces) of disambiguation templates
     disambiguation_templates: frozenset[str]
-    disambiguation_words: frozenset[str]  #: behaviour switches that mark a disambiguation page, ``__DISAMBIG__`` always
+    #: behaviour switches that mark a disambiguation page, ``__DISAMBIG__`` included
+    disambiguation_words: frozenset[str]
     infobox_prefixes: tuple[str, ...]  #: lower-case prefixes of the names of infobox templates
     infobox_suffixes: tuple[str, ...]  #: lower-case suffixes of the names of infobox templates
-    #: inside of a regex character class of the characters before ``[[`` that belong to the link; empty for languages
-    #: without a link prefix
+    #: characters directly before ``[[`` that belong to the link (the link prefix), written as the inside of a regex
+    #: character class; empty for languages without a link prefix
     link_prefix: str
     behaviour_switches: tuple[str, ...]  #: case-sensitive behaviour switches, with their underscores
     behaviour_switches_any_case: tuple[str, ...]  #: case-insensitive behaviour switches
 
     def link_trail_pattern(self) -> re.Pattern[str]:
-        """Returns a regex for ``match(text, position)`` at the end of a link; it matches the link trail.
+        """Returns a regex that matches the link trail, for ``match(text, position)`` at the end of a link.
 
-        It never matches if the language has no trail.
+        If the language has no link trail, it never matches.
         """
         return _trail_pattern(self.link_trail, self.link_trail_sequences)
 
@@ -73,7 +73,7 @@ def _switch_pattern(code: str) -> re.Pattern[str]:
     exact = {*facts.behaviour_switches, *facts.disambiguation_words}
     words = sorted([*exact, *facts.behaviour_switches_any_case], key=lambda word: (-len(word), word))
     start = "__" if all(word.startswith("__") for word in words) else ""
-    # Words that begin with other characters than __ are found by their first character.
+    # Switches that do not begin with __ are found by their first character.
     first = start or f"[{''.join(sorted({word[0] for word in words}))}]"
     rest = [re.escape(word[len(start) or 1 :]) for word in words]
     if not start:
@@ -91,7 +91,7 @@ _SECTION = re.compile(r"^\[([^\]\n]+)\]\n", re.MULTILINE)
 @cache
 def _sections() -> dict[str, str]:
     """Returns the source of every section. Parsing all of them would cost each process a tenth of a second."""
-    from importlib import resources  # importing it is slow, as for ``tomllib``
+    from importlib import resources  # a slow import, like ``tomllib``
 
     pieces = _SECTION.split(resources.files("kbsource").joinpath("languages.toml").read_text("utf-8"))
     return dict(zip(pieces[1::2], pieces[2::2], strict=True))
@@ -106,7 +106,7 @@ def _section(name: str) -> dict[str, Any]:
 
 
 def edition_code(code: str) -> str:
-    """Returns the code of the Wikipedia edition that a language code means, in any spelling.
+    """Returns the code of a Wikipedia edition from a language code in any spelling.
 
     Accepts content language codes (``nb``, ``yue``), old codes (``be-x-old``) and database spellings (``zh_yue``). An
     unknown code is returned in lower case with hyphens.
@@ -155,8 +155,8 @@ def language(code: str) -> Language:
 def interwiki_prefixes() -> frozenset[str]:
     """Returns the lower-case prefixes that point to sister projects and other sites (``wikt``, ``commons``).
 
-    Some words of Wikimedia's interwiki map also begin article titles, and were added late or point nowhere; they are
-    left out (``discord``, ``github``, ``quality``).
+    Leaves out words in Wikimedia's interwiki map with which article titles begin too, if they were added late or point
+    nowhere (``discord``, ``github``, ``quality``).
     """
     return frozenset(_section("interwiki")["prefixes"])
 

@@ -1,6 +1,6 @@
 """Copies of remote files on this machine: one copy for all processes, removed by the last process that uses it.
 
-A copy is a folder next to other temporary folders (``TMPDIR``), named by user and by what it is a copy of::
+A copy is a folder beside other temporary folders (``TMPDIR``). Its name consists of the user and a hash of the source::
 
     kbsource-1000-copy-3f2a.../    lock        locked (shared) by all processes that use the copy
                                    copying     locked (exclusive) by the process that copies
@@ -27,9 +27,9 @@ _COPYING = "copying"
 
 
 def local_copy(folder: Folder, names: Sequence[str], *, version: str = "") -> str:
-    """Returns a local folder that contains these files of a folder, for memory-mapping; do not write to it.
+    """Returns a local folder that contains these files of a folder, for memory-mapping. Do not write to it.
 
-    A local folder is returned itself, and a remote one is copied by ``shared_copy``.
+    A local folder is returned unchanged. A remote folder is copied by ``shared_copy``.
     """
     return folder.url if folder.is_local else shared_copy(folder, names, version=version)
 
@@ -68,7 +68,7 @@ def release_copies() -> None:
 
 @cache
 def _held_folder(pid: int, local: str) -> HeldFolder:
-    """Returns the folder that a process holds; a forked process holds it separately."""
+    """Returns the folder as held by a process. A forked process holds the folder separately."""
     return HeldFolder(local)
 
 
@@ -87,6 +87,6 @@ def _copy(source: Folder, target: str) -> None:
             shutil.copyfileobj(file, sink, CHUNK_BYTES)
         if (n_copied := os.path.getsize(temporary)) != n_bytes:
             raise DataError(
-                f"{source} had {n_bytes} bytes, but {n_copied} bytes were copied; wait until nothing "
+                f"{source} had {n_bytes} bytes, but {n_copied} bytes were copied; wait until no program "
                 f"writes to it, and run the command again."
             )

@@ -30,16 +30,17 @@ if TYPE_CHECKING:
 
 
 class Found(NamedTuple):
-    """How a page was found, or why it was not."""
+    """The result of ``KnowledgeSource.resolve``: how a page was found, or why it was not."""
 
     by: str  #: ``id``, ``title`` or ``url``
-    asked: str  #: the request: the id, or the title in normal form
-    title: str | None  #: title of the page; None, like its id, if there is no page
+    asked: str  #: the requested id, or the requested title in normal form
+    title: str | None  #: title of the page; None if there is no page, and so is its id
     page_id: int | None
-    fragment: str | None  #: section, from the address or from redirects followed
+    fragment: str | None  #: section, from the URL or from a redirect
     hops: int  #: number of redirects followed
-    #: ``article``; ``ok`` or ``double`` through redirects; ``loop``, ``missing_target`` or ``cross_namespace`` for
-    #: redirects that reach no article; ``unknown``; ``not_released`` for an article of the dump that was rejected
+    #: ``article`` without redirects; ``ok`` for one redirect, ``double`` for several; ``loop``, ``missing_target`` or
+    #: ``cross_namespace`` for redirects that reach no article; ``unknown`` if the dump has no such title;
+    #: ``not_released`` if the article was rejected
     status: str
 
 
@@ -86,7 +87,7 @@ class KnowledgeSource:
         self.close()
 
     def close(self) -> None:
-        """Closes the files. You can still use the source afterwards; it opens them again."""
+        """Closes the files. The source can still be used afterwards, and then opens them again."""
         self._reader.close()
         with self._turn:
             if self._inlinks is not None:
@@ -94,8 +95,8 @@ class KnowledgeSource:
                 self._inlinks = None
 
     def linking(self, page_id: int) -> list[int]:
-        """Returns the ids of the pages that link to a page, in ascending order. A page that the release does not
-        contain has none.
+        """Returns the ids of the pages that link to a page, in ascending order; empty if the release does not contain
+        the page.
 
         The first call reads all links and writes an index to the cache folder (``XDG_CACHE_HOME``). Later calls and the
         inspector use this index. Needs pip install 'kbsource[verify]'.
@@ -103,7 +104,7 @@ class KnowledgeSource:
         Raises:
             SetupError: the index cannot be written, or a file of the release is damaged.
         """
-        from kbsource.release.pages.inlinks import inlinks_index, linking_ids  # bring DuckDB
+        from kbsource.release.pages.inlinks import inlinks_index, linking_ids  # slow imports, because of DuckDB
 
         with self._turn:
             if self._inlinks is None:
@@ -132,7 +133,7 @@ class KnowledgeSource:
         where: Expression | None = None,
         files: Sequence[int] | None = None,
     ) -> Iterator[Page]:
-        """Iterates over pages in the order of the release, all or some of them, with all or some of their columns.
+        """Iterates over all or some of the pages in the order of the release, with all or some of their columns.
 
         Args:
             columns: columns of the table ``pages``; a page then has no other fields.
@@ -220,7 +221,7 @@ class KnowledgeSource:
         """Returns the page that ``get`` returns.
 
         Raises:
-            KeyError: there is no such page; the message says why.
+            KeyError: there is no such page; the message contains the reason.
         """
         found = self.resolve(wanted)
         page = self._page(found)
@@ -261,12 +262,12 @@ class KnowledgeSource:
             return page_references(self._folder, self.manifest, shard, page_id)
 
     def by_title(self, title: str) -> Page | None:
-        """Returns the page that a title resolves to, after normalisation and redirects, or None."""
+        """Returns the page that a title resolves to, after normalisation and redirects; None if there is none."""
         with self._turn:
             return self._page(self._resolve_title(title, "title"))
 
     def by_url(self, url: str) -> Page | None:
-        """Returns the page that an address of the wiki resolves to, or None."""
+        """Returns the page that a URL of the wiki resolves to; None if there is none."""
         with self._turn:
             return self._page(self._resolve_url(url))
 

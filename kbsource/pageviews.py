@@ -1,4 +1,4 @@
-"""The release of page views: its manifest, its kind and its invariants, and how the files are read."""
+"""The release of page views: its manifest, kind and invariants. Reads the files of page views."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class TitleViews(Row):
     """
 
     title: Annotated[str, "title as visited, in normal form, with spaces; may be the title of a redirect"]
-    page_id: Annotated[int | None, "page that was visited; null if the files do not name it"]
-    views: Annotated[int, "views in all files, over every kind of access"]
+    page_id: Annotated[int | None, "id of the visited page; null if the files do not state it"]
+    views: Annotated[int, "number of views in all files, summed over the kinds of access"]
 
     @property
     def key(self) -> tuple[str, int]:
@@ -54,7 +54,7 @@ class LineCounts(Counted):
     lines_read: Count = 0
     used: Count = 0
     other_namespaces: Count = 0
-    no_page: Count = 0  #: lines whose title no page can have, or whose page is unknown
+    no_page: Count = 0  #: lines whose title is not allowed, or whose page is unknown
     rejected: dict[str, Count] = field(default_factory=dict)
 
 
@@ -62,7 +62,7 @@ class LineCounts(Counted):
 class PageviewsManifest(TypedManifest):
     """The manifest of a release of page views, which consists of tables only."""
 
-    #: ``counts``, ``totals``: by base name of the input file, and their sum
+    #: ``counts``: by base name of the input file; ``totals``: their sum
     counts: dict[str, LineCounts]
     totals: LineCounts
     views: Count  #: views of the lines used
@@ -80,7 +80,7 @@ def line_counts(report: Report) -> LineCounts:
 
 
 def _count_faults(manifest: PageviewsManifest) -> list[str]:
-    """Returns every disagreement among the counts, or between counts and numbers of rows."""
+    """Returns a message for each contradiction among the counts, or between counts and numbers of rows."""
     faults = sum_faults(manifest.counts, manifest.totals, LineCounts())
     return faults + row_faults(manifest, {"rejected": manifest.totals.n_rejected})
 
@@ -125,18 +125,18 @@ PAGEVIEWS_RELEASE: Kind[PageviewsManifest] = Kind(
 ACCESS = frozenset({b"desktop", b"mobile-web", b"mobile-app"})
 _MAX_LINE_BYTES = 1 << 20
 _MAX_DIGITS = 15
-"""Larger numbers of views are not plausible in any file; sums of numbers this long fit 64 bits."""
+"""Maximum number of views in a line. A larger number is not plausible, and sums of smaller ones fit into 64 bits."""
 _MAX_PAGE_ID = (1 << 32) - 1
 _NO_ID = b"null"
 UNKNOWN_TITLE = "-"
-"""Title of views whose page is unknown. If the page id is known, it is the page with that title."""
+"""The title in lines whose page is unknown. If the line has a page id, it belongs to the page with this title."""
 _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
 
 
 class PageViews(NamedTuple):
     """Views of a page with one kind of access, in the period of the file."""
 
-    title: str  #: with spaces, percent escapes decoded; as visited, so it may be the title of a redirect
+    title: str  #: title as visited, which may be that of a redirect; with spaces, and with percent escapes decoded
     page_id: int | None  #: None if the file does not name it
     views: int
 
@@ -213,14 +213,14 @@ TOTALS = """
 select title, page_id, sum(views)::bigint as views from sums group by title, page_id
 order by title, page_id nulls first
 """
-"""Sums the rows of all ranges, the table ``sums``, in the order of the release."""
+"""Query that adds up the rows of all ranges (the table ``sums``), in the order of the release."""
 
 
 def sum_range(
     line_range: LineRange, projects: frozenset[str], site: Site, report: Report, *, files: Files = Folder.of
 ) -> Iterator[pa.RecordBatch]:
-    """Sums the views of the articles of a wiki in a range as rows ``TitleViews``. The same title may occur in several
-    rows, which ``TOTALS`` sums.
+    """Adds up the views of the articles of a wiki in a range of a file, and yields rows of ``TitleViews``. A title may
+    occur in several rows, which ``TOTALS`` adds up.
 
     Args:
         projects: names that the files use for the wiki.

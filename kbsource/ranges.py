@@ -1,4 +1,4 @@
-"""A file that is read by ranges of bytes."""
+"""A file of which ranges of bytes can be read."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ RANGE_BYTES = 1 << 16
 
 
 class RangesFile(io.RawIOBase):
-    """A file of ``n_bytes`` bytes that is read by ranges.
+    """A file of ``n_bytes`` bytes, of which ranges are requested when they are read.
 
     Args:
-        read_range: returns the bytes from a start to an end, or only the first of them.
-        n_kept: number of recently read short ranges that are kept in memory. Readers often read the headers of a file's
-            parts before the parts.
+        read_range: a function that returns the bytes from a start to an end, or only the first of them.
+        n_kept: number of recently read short ranges in the cache. It helps readers that first read the headers of a
+            file's parts and then the parts.
     """
 
     def __init__(self, n_bytes: int, read_range: Callable[[int, int], Buffer], n_kept: int = 0) -> None:

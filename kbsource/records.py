@@ -38,32 +38,32 @@ class BadRecord(Row):
     file: Annotated[str, "base name of the input file"]
     #: For bzip2, the offset of the compressed block where the record starts; otherwise the offset in the
     #: decompressed bytes.
-    offset: Annotated[int, "byte offset (bzip2: of the compressed block), -1 when unknown"]
+    offset: Annotated[int, "byte offset of the record (in bzip2: of the compressed block); -1 when unknown"]
 
 
 class RawPage(Row):
-    """A page as the dump contains it, newest revision only."""
+    """The newest revision of a page, as in the dump."""
 
     page_id: int
-    namespace: int  #: from ``<ns>``, or from the title's prefix if that is missing
+    namespace: int  #: from ``<ns>``, or if this is missing, from the title's prefix
     title: str  #: with spaces, as written in the dump (prefix included)
     redirect_title: str | None  #: ``<redirect title=…>`` as written, without its fragment
     revision_id: int
     parent_revision_id: int | None
     timestamp: str  #: ISO 8601 in UTC, ``2019-07-19T20:25:53Z``
-    model: str  #: content model; ``wikitext`` if the dump names none
+    model: str  #: content model; ``wikitext`` if the dump does not state it
     text: str  #: wikitext of the main slot; empty when the page is empty
     file: str  #: base name of the dump file
-    offset: int  #: as in BadRecord
-    qid: str | None = None  #: Wikidata item as the file names it; dumps of wikitext name none
+    offset: int  #: as ``offset`` of BadRecord
+    qid: str | None = None  #: Wikidata item, if the file states it; dumps of wikitext do not
 
 
 class TemplateUse(Row, order=True):
     """How often a template had a given outcome on the page.
 
-    A rule of the parser makes it ``rendered`` or ``dropped``. Its own definition makes it ``expanded``, or ``invoked``
-    if a Lua module took part. A use with the outcome ``bound`` went over a limit, and one with the outcome ``unknown``
-    has no definition; both are skipped.
+    A use is ``rendered`` or ``dropped`` by a rule of the parser. It is ``expanded`` from the template's definition, or
+    ``invoked`` if the definition calls a Lua module. It is ``bound`` if it exceeds a limit, and ``unknown`` if there is
+    neither a rule nor a definition; in both cases it shows nothing.
     """
 
     name: Annotated[str, "normalised template name"]
@@ -72,7 +72,7 @@ class TemplateUse(Row, order=True):
 
 
 class Loss(Row, order=True):
-    """How many items of a kind (``comment``, ``ref``, ``gallery``, ``file``, …) were not carried over."""
+    """The number of items of a kind (``comment``, ``ref``, ``gallery``, ``file``, …) that were not carried over."""
 
     kind: Annotated[str, "kind of content"]
     pieces: Annotated[Int32, "number of occurrences that were not carried over"]
@@ -90,14 +90,16 @@ class Page(Row):
         bool,
         "true if page_props, __DISAMBIG__ or a template marks a disambiguation page",
     ]
-    revision_id: Annotated[int, "id of the revision from which the text was taken"]
-    parent_revision_id: Annotated[int | None, "id of the revision before it"]
+    revision_id: Annotated[int, "id of the revision"]
+    parent_revision_id: Annotated[int | None, "id of the previous revision; null if the dump does not state it"]
     timestamp: Annotated[datetime, "time when the revision was saved"]
     url: Annotated[str, "permanent link to the revision"]
     elements: Annotated[tuple[Element, ...], "title, headings, paragraphs and list items in order", Numbered()]
     anchors: Annotated[tuple[Anchor, ...], "internal links, ordered by element and start", Numbered()]
     categories: Annotated[tuple[str, ...], "category names without prefix, in order of first use"]
-    template_categories: Annotated[tuple[str, ...], "the categories that only templates add, in the same order"]
+    template_categories: Annotated[
+        tuple[str, ...], "the categories that only templates add, in the order of `categories`"
+    ]
     category_sort_keys: Annotated[
         tuple[str, ...],
         "the sort key of each category; empty for a category without a sort key",
@@ -160,13 +162,16 @@ class Page(Row):
 class RedirectRow(Row):
     """One row per redirect page of the main namespace, sorted by title in code-point order."""
 
-    page_id: Annotated[int | None, "page id of the redirect; null for a redirect that a snapshot of HTML only lists"]
+    page_id: Annotated[
+        int | None,
+        "page id of the redirect; null if a snapshot of HTML states only its title",
+    ]
     title: Annotated[str, "title of the redirect"]
-    target_title: Annotated[str, "target as written, normalised"]
+    target_title: Annotated[str, "title of the target in normal form, before further redirects"]
     fragment: Annotated[str | None, "section of the target; null if the redirect names no section"]
     final_title: Annotated[str | None, "title of the article at the end of the chain"]
-    final_page_id: Annotated[int | None, "page id of this article"]
-    hops: Annotated[Int32, "number of redirects followed, this one included"]
+    final_page_id: Annotated[int | None, "page id of the article at the end of the chain"]
+    hops: Annotated[Int32, "length of the chain: number of redirects, this one included"]
     status: Annotated[str, "ok | double | loop | missing_target | cross_namespace"]
 
 
@@ -182,10 +187,10 @@ class TemplateRow(Row):
     pages: Annotated[int, "number of articles that use the template"]
     shown_chars: Annotated[int, "visible characters shown by its uses outside other templates"]
     lost_chars: Annotated[
-        int, "visible characters of its arguments, or in HTML of its output, that were not carried over"
+        int, "visible characters that were not carried over: in its arguments, or with HTML in its output"
     ]
-    example_title: Annotated[str | None, "first article that loses characters"]
-    example: Annotated[str | None, "the use in this article, shortened"]
+    example_title: Annotated[str | None, "title of the first article in which characters were lost"]
+    example: Annotated[str | None, "the first use in this article that loses characters, shortened"]
 
 
 class ShownUse(Row):
@@ -193,7 +198,7 @@ class ShownUse(Row):
 
     shown_chars: Annotated[int, "visible characters shown by its uses outside other templates"]
     lost_chars: Annotated[
-        int, "visible characters of its arguments, or in HTML of its output, that were not carried over"
+        int, "visible characters that were not carried over: in its arguments, or with HTML in its output"
     ]
     example: Annotated[str | None, "first use that loses characters, shortened"]
 

@@ -23,12 +23,12 @@ _LEFT_OUT: dict[TextForm, tuple[str, ...]] = {
     "markdown": (),
 }
 _DEEPEST = 8
-"""Maximum depth for indenting lists."""
+"""Maximum depth to which list items are indented."""
 _STYLES = {";": ' class="terms"', ":": ' class="indented"'}
 _MOST_COLUMNS = 1_000
 _MOST_FILLED = 100
-"""Largest table width, in columns, for filling the columns that a cell spans with empty cells, so that the time stays
-linear in the text.
+"""Maximum number of columns of a table in which the columns that a cell spans are filled with empty cells. The limit
+keeps the time linear in the length of the text.
 """
 
 
@@ -41,7 +41,7 @@ class Block(NamedTuple):
 
 
 def join_blocks(blocks: Iterable[Block]) -> str:
-    """Returns the blocks as one text, separated by empty lines; items of a list are separated by a newline."""
+    """Returns the blocks as one text. They are separated by empty lines, and items of a list by a newline."""
     parts: list[str] = []
     before = ""
     for kind, _, text in blocks:
@@ -78,7 +78,7 @@ def _quoted(text: str) -> str:
 
 
 class PlainText:
-    """Writes pages without their titles as plain text: the only markup is list markers and bars between table cells."""
+    """Writes pages as plain text without titles. The only markup is list markers, and bars between table cells."""
 
     has_links = False
     _has_title = False
@@ -93,9 +93,7 @@ class PlainText:
         return join_blocks(self.blocks(page))
 
     def blocks(self, page: PageContent) -> Iterator[Block]:
-        """Iterates over the blocks of a page in order, without empty ones. A table comes after the element it
-        follows.
-        """
+        """Yields the non-empty blocks of a page in order. A table comes after the element that it follows."""
         numbers, boxes = self.without.parts(page)
         links: dict[int, Links] = {}
         base = ""
@@ -111,7 +109,7 @@ class PlainText:
                 if kind == "list_item":
                     before, depth = depth, max(min(element.level, depth + 1, _DEEPEST), 1)
                     text = self._item(element, text, depth, is_first=depth > before)
-                    if element.marker[-1:] in (";", ":"):  # cannot contain other items
+                    if element.marker[-1:] in (";", ":"):  # such an item cannot contain others
                         kind, depth = "paragraph", depth - 1
                 else:
                     depth = 0
@@ -137,14 +135,14 @@ class PlainText:
         return text
 
     def _item(self, element: Element, text: str, depth: int, *, is_first: bool) -> str:
-        """Returns an item at a depth from 1, which may be the first there. Terms and indented lines have no marker."""
+        """Returns the text of a list item at a depth from 1. Terms and indented lines have no marker."""
         mark = f"{element.ordinal}. " if element.ordinal is not None else "- "
         if element.marker[-1:] in (";", ":"):
             mark = ""
         return self._indent * (depth - 1) + mark + self._paragraph(text)
 
     def _cell(self, text: str, links: Links, base: str) -> str:
-        """Returns the text of a cell or field on one line; lines are joined by a separator."""
+        """Returns the text of a cell or field on one line, with a separator between its lines."""
         return self._inline(text, links, base).replace("\n", self._line_end)
 
     def _rows(self, table: Table, base: str) -> Iterator[list[str]]:
@@ -178,7 +176,7 @@ def text_form(form: TextForm, without: str | Iterable[str], *, has_links: bool =
 # Matches a formula, whose dollar signs touch its text and whose second dollar sign is not followed by a digit (Pandoc's
 # rule), or else a character that CommonMark or HTML would read as markup.
 _MARKS = re.compile(r"(\$(?! )[^$\n]+(?<! )\$(?!\d))|[\\`*\[\]<]|(?<!\w)_|_(?!\w)|&(?=#?\w{1,32};)")
-_MAYBE_MARK = re.compile(r"[\\`*_\[\]<&$|]")  # most texts contain none, and one character set is searched quickly
+_MAYBE_MARK = re.compile(r"[\\`*_\[\]<&$|]")  # a fast search, because most texts contain none of these
 _MARKS_IN_CELL = re.compile(_MARKS.pattern + r"|\|")
 _LINE_START = re.compile(r"[#>+\-~=]|\d{1,9}(?=[.)](?:\s|$))")
 _IN_FORMULA = re.compile(r"<(?=[A-Za-z/!?])")
@@ -259,7 +257,7 @@ def _pipes(header: list[str], rows: Sequence[list[str]]) -> Iterator[str]:
 
 
 def _grid(table: Table) -> Iterator[list[Cell | None]]:
-    """Iterates over the rows of a table by columns, with None where another cell spans the column."""
+    """Yields the cells of each row by column, with None where a cell from another column or row covers it."""
     reaching: dict[int, int] = {}  # remaining rows that a cell above still spans, by column
     for row in table.rows:
         cells: list[Cell | None] = []

@@ -11,7 +11,7 @@ import msgspec
 from kbsource.languages import Language, edition_code, language, language_codes, own_prefixes
 from kbsource.web_addresses import base_address
 
-# Canonical names, which every wiki understands in addition to its own. Source:
+# Canonical names, which every wiki accepts in addition to its own. Source:
 # https://www.mediawiki.org/wiki/Help:Namespaces
 CANONICAL_NAMESPACES: dict[int, tuple[str, ...]] = {
     -2: ("Media",),
@@ -51,7 +51,7 @@ class Site:
     lang: str = "en"  #: language code, from the dump's ``xml:lang`` or from dbname
     dbname: str = ""  #: ``enwiki``; empty when unknown
     name: str = ""  #: site name, ``Wikipedia``
-    #: address of the main page, ``https://en.wikipedia.org/wiki/Main_Page``, possibly without scheme; empty if unknown
+    #: URL of the main page, ``https://en.wikipedia.org/wiki/Main_Page``, possibly without scheme; empty if unknown
     base_url: str = ""
     generator: str = ""  #: MediaWiki version that wrote the dump
     case: str = "first-letter"  #: ``first-letter`` or ``case-sensitive``
@@ -64,9 +64,9 @@ class Site:
 
     @cached_property
     def edition(self) -> str:
-        """Code of the wiki's language edition in addresses and links: ``en``, ``simple``, ``no``, ``zh-yue``.
+        """Code of the wiki's language edition in URLs and links: ``en``, ``simple``, ``no``, ``zh-yue``.
 
-        It is taken from the host, else from the database name, else from the language.
+        It is taken from the host, or else from the database name, or else from the language.
         """
         labels = self.host.split(".")
         if self.base_url and len(labels) > 2 and labels[0] not in ("www", "m"):
@@ -84,9 +84,9 @@ class Site:
     def namespace_by_name(self) -> dict[str, int]:
         """The number of every namespace by its case-folded names: local, canonical, and the language's aliases.
 
-        If a name belongs to several namespaces, the canonical name has precedence, then the dump, then the language's
-        data. If siteinfo lists the namespaces, names of other namespaces are ignored. Source: Language::getNsIndex and
-        getNamespaceAliases of MediaWiki.
+        If a name belongs to several namespaces, canonical names have precedence, then those in the dump, then those in
+        the language's data. If siteinfo lists the namespaces, names of other namespaces are ignored. Source:
+        Language::getNsIndex and getNamespaceAliases of MediaWiki.
         """
         names: dict[str, int] = {}
 

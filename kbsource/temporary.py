@@ -1,8 +1,8 @@
-"""Temporary folders that can be recognised as abandoned when their process has ended, in whatever way it ended.
+"""Temporary folders that are removed even if their process was killed.
 
-Each folder contains a file ``lock``; its users hold a shared lock on it; the system releases the locks of a process
-that ends. A process that gets an exclusive lock may remove the folder. Creating a temporary folder removes the folders
-that killed processes left.
+Each folder contains a file ``lock``, on which the processes that use the folder hold a shared lock. The system releases
+the locks of a process when it ends. So a process that gets an exclusive lock may remove the folder. Whenever a
+temporary folder is created, the folders that killed processes left are removed.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class HeldFolder:
 
 
 class TemporaryFolder(HeldFolder):
-    """A new temporary folder of this process. As a context manager, it is removed at the end of the block; otherwise
-    when the object or the process ends.
+    """A new temporary folder of this process. If used as a context manager, it is removed at the end of the block, or
+    else when the object or the process ends.
 
     Args:
         place: parent folder; None for the folder that ``SCRATCH_VARIABLE`` names, or else the system's (``TMPDIR``).
@@ -60,7 +60,7 @@ class TemporaryFolder(HeldFolder):
 
 
 def _end(path: str, lock: int, owner: int) -> None:
-    if os.getpid() == owner:  # otherwise this process is a fork of the owner
+    if os.getpid() == owner:  # not in a fork of the owner
         remove_unused(path, lock)
 
 
@@ -93,7 +93,7 @@ def open_lock(path: str, name: str) -> int:
 
 
 def remove_left_behind(place: str | None = None) -> None:
-    """Removes the temporary folders of this user that no process holds; ``place`` is their parent, None for the
+    """Removes the temporary folders of this user that no process holds. ``place`` is their parent folder; None for the
     system's.
     """
     for path in glob.glob(f"{glob.escape(path_prefix(place))}*"):
@@ -111,7 +111,7 @@ def remove_unused(path: str, lock: int) -> None:
                 shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.remove(entry.path)
             os.rmdir(path)
     except OSError:
-        pass  # another process uses it, or creates it again
+        pass  # another process uses the folder, or has created it again
     finally:
         os.close(lock)
 
@@ -124,7 +124,7 @@ def _check_owner(path: str) -> None:
 
 
 def _is_there(path: str, lock: int) -> bool:
-    """Returns whether a lock still belongs to the folder, which may have been removed and created again."""
+    """Returns whether a lock file is still that of the folder. The folder may have been removed and created again."""
     try:
         return os.path.samestat(os.fstat(lock), os.stat(os.path.join(path, _LOCK)))
     except FileNotFoundError:

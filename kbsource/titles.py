@@ -24,8 +24,8 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f]")  # may result from decoded es
 _WORD = r"[A-Za-z0-9'(),.!*;$@+\-]"
 _PLAIN = re.compile(rf"[A-Za-z0-9]{_WORD}*+(?:(?: |/(?!\.)){_WORD}++)*+")
 
-# Not allowed in titles: these characters, percent escapes, character references, and parts that browsers read as
-# relative paths or editors as signatures.
+# Not allowed in titles: these characters, percent escapes, character references, relative paths (./ and ../) and
+# signatures (~~~).
 _INVALID = re.compile(
     r"[\x00-\x1f\x7f#<>\[\]{|}\ufffd\ud800-\udfff]|%[0-9A-Fa-f]{2}|&[A-Za-z0-9\x80-\U0010ffff]+;|~~~"
     r"|\A\.\.?(?:/|\Z)|/\.\.?(?:/|\Z)"
@@ -37,11 +37,11 @@ _PROTOCOL = re.compile(
     r"| *(?:bitcoin|geo|magnet|mailto|matrix|news|sips?|sms|tel|urn|xmpp):",
     re.IGNORECASE,
 )
-_LONGEST_COMPOSED = 4096  # characters; longer texts are not titles, and sorting long runs of combining marks takes long
+_LONGEST_COMPOSED = 4096  # in characters; a longer text is no title, and long runs of combining marks are sorted slowly
 _MAX_BYTES = 255
 _MAX_BYTES_SPECIAL = 512
 
-# Languages whose i has a dotted capital. Source: LanguageTr, LanguageAz, LanguageKaa of MediaWiki 1.39, and the
+# Languages in which the capital of i has a dot. Source: LanguageTr, LanguageAz, LanguageKaa of MediaWiki 1.39, and the
 # languages that use their class as a fallback.
 _DOTTED_I_LANGS = frozenset({"tr", "az", "kaa", "gag", "lez"})
 # Namespaces whose titles begin with a capital even on case-sensitive wikis, as do the titles of their talk pages.
@@ -56,12 +56,12 @@ class Target(NamedTuple):
     #: ``interlanguage``, ``interwiki`` or ``invalid``
     kind: str
     namespace: int  #: number; 0 for the main namespace and for targets outside this wiki
-    #: normal form with prefix; empty for a bare fragment (``[[#History]]``), which means the page itself. Targets
-    #: outside this wiki keep their letter case and begin with the interwiki prefix as written.
+    #: title in normal form with prefix; empty for a fragment only (``[[#History]]``), which means the page itself.
+    #: Targets outside this wiki keep their letter case and begin with the interwiki prefix as written
     title: str
     fragment: str | None  #: section; None if absent or empty
-    #: the target began with a colon (``[[:Category:X]]``) or with this wiki's own prefix (``[[en:Category:X]]`` on the
-    #: English Wikipedia), so the link is shown and has no other effect
+    #: true if the target begins with a colon (``[[:Category:X]]``) or with this wiki's own prefix
+    #: (``[[en:Category:X]]`` on the English Wikipedia). Such a link is shown and has no other effect
     is_escaped: bool
 
 
@@ -88,7 +88,9 @@ def upper_first(title: str, lang: str) -> str:
 
 
 def clean_title(written: str) -> str:
-    """Returns a title with underscores as spaces, runs of spaces collapsed, and invisible marks removed, in NFC."""
+    """Returns a title in NFC, with single spaces in place of underscores and runs of spaces, and without invisible
+    marks.
+    """
     if not written.isascii():
         written = _INVISIBLE.sub("", written)
         if len(written) <= _LONGEST_COMPOSED:
@@ -102,8 +104,8 @@ def clean_title(written: str) -> str:
 
 
 def normalise_title(written: str, site: Site) -> str:
-    """Returns the title in the form for looking up a page: cleaned, with the local form of the prefix, and with the
-    first letter in the case that the site requires.
+    """Returns the title in normal form, by which pages are looked up: cleaned, with the local name of the namespace,
+    and with the first letter in the case that the site requires.
     """
     title = clean_title(written).lstrip(": ")
     namespace = 0
@@ -146,10 +148,7 @@ def _with_prefix(namespace: int, rest: str, site: Site) -> str:
 
 
 class TargetParser:
-    """Parses a site's link targets, and caches the most frequent ones.
-
-    It is a class and not a function because the cache belongs to a site.
-    """
+    """Parses a site's link targets, and caches the most frequent ones."""
 
     def __init__(self, site: Site, *, cache_size: int = 1 << 16) -> None:
         self._site = site
@@ -182,7 +181,7 @@ class TargetParser:
         title = clean_title(before)
         is_escaped = title.startswith(":")
         if is_escaped:
-            # MediaWiki's parser removes one colon, and its title splitter another.
+            # MediaWiki removes two colons: one in its parser, and one when it splits the title.
             title = title[1:].lstrip(" ")
             title = title[1:].lstrip(" ") if title.startswith(":") else title
         if not title:
@@ -204,7 +203,7 @@ class TargetParser:
             prefix = prefix.strip(" ").lower()
             behind = behind.lstrip(" ")
             if prefix in site.own_prefixes:
-                if not behind:  # the main page, whose title is unknown here
+                if not behind:  # an empty title means the main page, whose title is unknown
                     return Target("interwiki", 0, rest, fragment, True)
                 rest = behind
                 is_escaped = True
@@ -230,7 +229,7 @@ class TargetParser:
         return Target(kind, namespace, _with_prefix(namespace, rest, site), fragment, is_escaped)
 
     def _has_prefix(self, title: str) -> bool:
-        """Returns whether a title after ``Talk:`` has a prefix, which is not allowed."""
+        """Returns whether a title after ``Talk:`` has a further prefix, which is not allowed."""
         if ":" not in title:
             return False
         prefix = title.partition(":")[0].strip(" ").lower()
@@ -277,8 +276,8 @@ class UrlParser:
         self._host = _plain_host(site.host)
 
     def parse(self, url: str) -> PageAddress | None:
-        """Returns the page that an address names; None for another host, an address that is not a page of this wiki, or
-        bytes that are not UTF-8.
+        """Returns the page that a URL names; None for a URL of another host, one that does not name a page of this
+        wiki, or one with bytes that are not UTF-8.
 
         Supported are ``/wiki/Title``, ``index.php/Title``, ``index.php?title=``, ``?curid=``, ``?oldid=``, ``?diff=``,
         ``Special:PermanentLink/1``, ``Special:Redirect/page/1``, paths of language variants (``/zh-tw/Title``), mobile
@@ -310,8 +309,9 @@ class UrlParser:
         title = None
         written = values.get("title") or self._title_in_path(path)
         if written:
-            # The colon keeps files and categories from being treated as such; escapes that are already decoded must not
-            # be decoded again.
+            # With a colon, a file or category is treated as a page. The escapes are already decoded, and must not be
+            # decoded
+            # again.
             escaped = written.replace("%", "%25").replace("&", "&amp;")
             target = self._parse_target(f":{escaped}")
             if target.kind == "page" and target.title:
@@ -338,7 +338,7 @@ class UrlParser:
 
 
 def _plain_host(host: str) -> str:
-    """Returns the host in lower case without the parts for mobile versions; for Wikipedia, with the edition's
+    """Returns the host in lower case, without the parts for mobile versions. The host of a Wikipedia has the edition's
     current code.
     """
     labels = [label for label in host.lower().rstrip(".").split(".") if label not in _MOBILE]

@@ -1,4 +1,4 @@
-"""Opens a diff together with its two releases, to move spans of old pages to their positions in the new release."""
+"""Opens a diff with its two releases, to find the positions of old spans in the new release."""
 
 from __future__ import annotations
 
@@ -64,8 +64,7 @@ class ReleaseDiff:
     def move_span(self, page_id: int, element: int, start: int, end: int) -> MovedSpan:
         """Returns the position of a span of an old page in the new release.
 
-        If the span covers several segments that moved differently, the position of the segment with the largest part of
-        it is used.
+        If parts of the span have moved to different positions, the position of its largest part is returned.
 
         Args:
             start, end: the span, half-open, in code points of that element's text.

@@ -34,25 +34,26 @@ PAGE_OUTCOMES = {
     "changed": "same id and title, different text",
     "renamed": "same id, different title",
     "recreated": "the id is gone; a new page has the same item, or else the same title",
-    "disambiguation": "became a disambiguation page; the first outcome that holds is given, in this order: "
+    "disambiguation": "became a disambiguation page; if several outcomes apply, the first is given, in the order "
     "disambiguation, recreated, renamed, changed, unchanged",
     "merged": "its id, or else its title, now belongs to a redirect that resolves to a page",
-    "gone": "none of these: deleted, rejected by the build, or its title resolves to nothing or to an unrelated page",
-    "split": "a new page whose id, or else whose title, belonged to a redirect that resolved to a page",
+    "gone": "no page of the new release matches: the page was deleted, the build rejected it, or its title now "
+    "resolves to nothing or to an unrelated page",
+    "split": "a new page whose id, or else whose title, belonged to a redirect to another page",
     "added": "any other new page",
 }
-"""Outcomes of a page. If a page is in both releases, its text may have changed whatever the outcome."""
+"""Outcomes of a page. With every outcome except ``unchanged``, the text of a page in both releases may have changed."""
 
 SPAN_OUTCOMES = {
-    "same": "the same text in its order",
-    "moved": "the same text, elsewhere in the page",
-    "part": "the same text as part of a longer element, or part of it as an element of its own",
+    "same": "the same text, in the same order on the page",
+    "moved": "the same text, in another place on the page",
+    "part": "the same text, which became part of a longer element, or part of which became a separate element",
     "edited": "a similar element, with at least half of its words",
-    "other_page": "the same text in another page that did not have it before",
+    "other_page": "the same text, in another page that did not have it before",
     "gone": "none of these",
 }
-"""Outcomes of a segment of an element. Every outcome but the last has a new segment, which equals the old one unless
-the outcome is ``edited``.
+"""Outcomes of a segment of an element. With every outcome except the last there is a new segment. It has the same text
+as the old one, except if the outcome is ``edited``.
 """
 
 SECTION_OUTCOMES = {
@@ -66,7 +67,7 @@ SECTION_OUTCOMES = {
 """Outcomes of a section. The texts of a moved or renamed section may have changed too."""
 
 REDIRECT_OUTCOMES = {
-    "retargeted": "does not resolve to what its old target is now",
+    "retargeted": "resolves to another page than its old target, or the page that this has become",
     "added": "the title did not exist",
     "gone": "the title no longer exists",
     "now_article": "the title now belongs to an article",
@@ -84,10 +85,10 @@ class PageChange(Row):
     page id.
     """
 
-    old_page_id: Annotated[int | None, "page of the old release, each with one row; null for new pages"]
+    old_page_id: Annotated[int | None, "page of the old release, unique; null for new pages"]
     new_page_id: Annotated[
         int | None,
-        "page of the new release that the old page is now, or into which it was merged; unique except for merged",
+        "page of the new release that the old page has become or was merged into; unique except for merged",
     ]
     origin_page_id: Annotated[int | None, "for split: the old page to which the redirect pointed"]
     old_title: Annotated[str | None, "title of the old page"]
@@ -100,7 +101,7 @@ class PageChange(Row):
     new_chars: Annotated[int | None, "code points in all elements but the title of the new page"]
     outcome: Annotated[str, _values(PAGE_OUTCOMES)]
     matched_by: Annotated[str | None, "page_id | qid | title | redirect; null for gone and added"]
-    kept: Annotated[float | None, "share of old_chars that is found in the new page; null for new pages"]
+    kept: Annotated[float | None, "share of old_chars that is also in the new page; null for new pages"]
     text_changed: Annotated[
         bool | None, "true if the texts of the elements after the title differ; null if either page is missing"
     ]
@@ -110,27 +111,27 @@ class PageChange(Row):
 
 
 class SectionChange(Row):
-    """One row per section of pages that are in both releases and whose text changed, sorted by old page and section
+    """One row per section of pages that are in both releases with different texts, sorted by old page and section
     number. The added sections of a page come last.
     """
 
-    old_page_id: Annotated[int, "page of the old release that is also in the new one, with another text"]
+    old_page_id: Annotated[int, "page id in the old release"]
     old_number: Annotated[Int32 | None, "number of the section in the old page, 0 for the lead"]
     old_section: Annotated[tuple[str, ...] | None, "headings above the section, then its own heading, outermost first"]
-    new_page_id: Annotated[int, "the same page in the new release"]
+    new_page_id: Annotated[int, "page id in the new release"]
     new_number: Annotated[Int32 | None, "number of the section in the new page"]
     new_section: Annotated[tuple[str, ...] | None, "headings of the section in the new page"]
     outcome: Annotated[str, _values(SECTION_OUTCOMES)]
-    kept: Annotated[float | None, "share of its code points that are found in the new section; null for added"]
+    kept: Annotated[float | None, "share of the old section that is also in the new one; null for added"]
 
 
 class SpanChange(Row):
-    """One row per segment of the elements of old pages that were changed, gone or merged, and of titles that
-    changed; sorted by page, element and start. All other elements are at the same position in the new page.
+    """One row per segment of an element, for elements of old pages that were changed, gone or merged, and for titles
+    that changed; sorted by page, element and start. All other elements have the same position in the new page.
     """
 
     old_page_id: Annotated[int, "page of the old release"]
-    old_element: Annotated[Int32, "element of that page; the segments of an element cover it in order"]
+    old_element: Annotated[Int32, "index of the element; its segments cover it in order"]
     old_start: Annotated[Int32, "first code point of the segment"]
     old_end: Annotated[Int32, "end of the span, one past its last code point"]
     new_page_id: Annotated[int | None, "page of the new release; null for gone"]
@@ -153,29 +154,31 @@ class RedirectChange(Row):
 
 
 _LIMITS = ("limit_pages", "only_titles")
-"""Options of a build that exclude pages."""
+"""Options of a build that leave out pages."""
 
 
 def side_facts(manifest: PagesManifest) -> dict[str, Any]:
-    """Returns the facts about one of the two releases for the diff's manifest: its names, and what its dump or options
-    exclude.
+    """Returns the facts about one of the two releases for the diff's manifest: its identity, and the pages that it
+    lacks because of its dump or its options.
     """
     given = {name: manifest.options[name] for name in _LIMITS if manifest.options.get(name)}
     return {**manifest.facts(), "rejected": dict(sorted(manifest.totals.rejected.items())), "limits": given}
 
 
 def doubts(values: Mapping[str, Any]) -> Iterator[str]:
-    """Lists the facts in a diff's manifest because of which pages may look gone or added although they are not."""
+    """Yields warnings from the facts in a diff's manifest: reasons why pages may appear to be gone or added although
+    they are not.
+    """
     for side, taken_for in (("new", "gone or merged"), ("old", "added or split")):
         facts = values.get(side) or {}
         snapshot = f"{facts.get('wiki')} of {facts.get('dump_date') or 'unknown date'}"
         name = f"The {'newer' if side == 'new' else 'older'} release, {snapshot},"
         rejected = dict(facts.get("rejected") or {})
         if rejected.pop(TRUNCATED, 0):
-            yield f"{name} was made of a dump that breaks off: pages after the break count as {taken_for}."
+            yield f"{name} was made from a truncated dump: the missing pages count as {taken_for}."
         if n_lost := sum(rejected.values()):
             pages = "1 record was rejected" if n_lost == 1 else f"{n_lost:,} records were rejected"
-            yield f"{name} lacks pages: {pages}, and what they were counts as {taken_for}."
+            yield f"{name} lacks pages: {pages}, and their pages count as {taken_for}."
         if limits := facts.get("limits"):
             said = ", ".join(f"{option}={value}" for option, value in limits.items())
             yield f"{name} was limited ({said}): pages that were left out count as {taken_for}."
@@ -205,7 +208,7 @@ _OLD_TEXT = """count(*) as pages, count_if(outcome = 'gone') as gone, count_if(t
 
 
 def _became(table: str) -> str:
-    """Returns SQL for all outcomes of a table with their numbers."""
+    """Returns a query for all outcomes of a table, each with its number of rows."""
     counts = f"(select outcome as name, count(*) as n from {table} group by all)"
     return f"""select name as outcome, coalesce(n, 0) as number, number / nullif(sum(number) over (), 0) as share,
             meaning, place as _place
@@ -259,7 +262,7 @@ MEASURES = (
         ) using (place) order by place""",
         section=_OF_PAGES,
         chart="columns",
-        about="In an edited paragraph, the words that both versions have count as kept.",
+        about="In an edited paragraph, the words that are in both versions count as kept.",
         needs=("page_changes",),
     ),
     _outcomes("page_changes", "Pages", _OF_PAGES),

@@ -1,7 +1,7 @@
 """Makes a diff of two releases of pages: the outcome of every page, section and span, and a report.
 
-Pages are joined by queries over the hashes of their texts. Every relation that is read has a total order, so the rows
-are the same with any number of threads.
+Pages are joined by queries over the hashes of their texts. The queries determine the order of all rows that are read,
+so the rows are the same with any number of threads.
 """
 
 from __future__ import annotations
@@ -62,14 +62,15 @@ create table {side}_redirects as
 """The file and row of each page of a release, the number of code points in its elements after the title, and the hash
 of their texts.
 """
-# Pages that have no partner yet.
+# Pages that are not yet matched.
 _LEFT = """
 create or replace table left_old as
     select page_id, title, qid from old_pages anti join pairs on page_id = old_id;
 create or replace table left_new as
     select page_id, title, qid from new_pages anti join pairs on page_id = new_id;
 """
-# The page that a redirect resolves to if a page became a redirect, or came from one: by its id, else by its title.
+# For a page that became a redirect, or was one: the page to which the redirect resolves. The redirect is found by its
+# id, else by its title.
 _LED = """
 create table {name} as
     select page.page_id, coalesce(by_id.final_page_id, by_title.final_page_id) as target
@@ -96,7 +97,7 @@ insert into pairs
     select old.page_id, new.page_id, 'qid' from left_old old join left_new new on old.qid = new.qid;
 """,
     _LEFT,
-    # Two pages may have the same title; it then belongs to the page with the higher id.
+    # If two pages have the same title, it belongs to the page with the higher id.
     """
 insert into pairs
     select max(old.page_id), max(new.page_id), 'title' from left_old old join left_new new on old.title = new.title
@@ -210,7 +211,7 @@ left join (
 where title_changed and coalesce(article.page_id, redirect.page_id) is distinct from new_page_id
 group by old_title order by old_title
 """
-"""Titles of old pages that no longer resolve to the page, each with a title that does."""
+"""Titles of old pages that no longer resolve to the same page, each with the page's new title."""
 
 
 MOST_CHANGED = 20
@@ -222,8 +223,8 @@ select count_if(text_changed), count_if(title_changed), count_if(qid_moved),
     )::bigint
 from pages left join kept on kept.old_page_id = pages.old_page_id where pages.old_page_id is not null
 """
-"""Number of pages with a changed text, with a changed title, and with an item that now belongs to another page; code
-points of all old pages, and the number of them that are kept.
+"""The number of pages with a changed text, with a changed title, and with an item that now belongs to another page; the
+number of code points in all old pages, and how many of them are kept.
 """
 MOST_CHANGED_PAGES = f"""
 select new_title, pages.old_page_id, outcome, pages.old_chars, new_chars, n_kept
@@ -234,7 +235,7 @@ order by pages.old_chars - n_kept desc, pages.old_page_id limit {MOST_CHANGED}
 
 
 LONG_CHARS = 80
-"""Minimum length, in code points, of a text that is searched for in other pages. Shorter texts may be equal by chance.
+"""Minimum length of a text, in code points, to search for it in other pages. Shorter texts may be equal by chance.
 """
 _HASH = pa.field("text_hash", pa.binary())
 STAGED: dict[str, pa.Schema] = {
@@ -243,8 +244,8 @@ STAGED: dict[str, pa.Schema] = {
     "kept": pa.schema([("old_page_id", pa.int64()), ("n_kept", pa.int64())]),
     "sections": schema_of(SectionChange),
 }
-"""Tables that comparing pages fills: segments of old elements (with the hash of the text if the element is gone and
-long), new elements that no segment points to, the number of code points kept of each page, and sections.
+"""Tables that ``compare_pages`` fills: segments of old elements (with the hash of the text if the element is gone and
+long enough), new elements to which no segment points, the number of code points kept of each page, and sections.
 """
 
 
@@ -354,7 +355,8 @@ def make_diff(
     reverse: bool = False,
     on_step: Callable[[str, int, int], None] = lambda unit, done, total: None,
 ) -> dict[str, Any]:
-    """Compares two releases of the same wiki, and returns the JSON values of the report. No option changes the output.
+    """Compares two releases of the same wiki, writes the diff, and returns the JSON values of the report. ``memory_mb``
+    and ``threads`` do not change the output.
 
     Memory: a few row groups, and ``memory_mb`` for the joins. The staging folder takes 100 bytes per page, and the
     positions of the texts of changed pages.
@@ -362,7 +364,7 @@ def make_diff(
     Args:
         old, new: folders of the releases, whose files are hashed first.
         output: local folder, which is created.
-        reverse: the old release is the one with the later date.
+        reverse: true if ``old`` has the later date.
         on_step: receives the unit of work, the number done, and the total.
 
     Raises:

@@ -22,14 +22,14 @@ Form = Literal["xml", "lines", "tar"]
 """The format of a dump file's content: MediaWiki's XML, JSON Lines, or a tar archive of JSON Lines files."""
 TAR_HEAD_BYTES = 512
 MAX_RECORD_BYTES = 128 << 20
-"""Length of the longest line that is read. A line contains the HTML and the wikitext of a page."""
+"""Maximum length of a line in bytes. A line contains both the HTML and the wikitext of a page."""
 
 _BOM = b"\xef\xbb\xbf"
 _FILE_TYPES = frozenset(b"07\x00")  # regular files
-_LONGEST_FACTS = 1 << 20  # bytes of a header that describes the next file
+_LONGEST_FACTS = 1 << 20  # maximum size of a header with facts about the next file, in bytes
 _SIZE = re.compile(rb"\A\d+ size=(\d{1,18})\n")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,9})?(?:Z|\+00:00)", re.ASCII)
-_SHORT_PAGE = 8_000  # characters; redirect pages are shorter
+_SHORT_PAGE = 8_000  # in characters of HTML; the HTML of a redirect page is shorter
 _HEAD = 20_000
 _PAGE_ID = re.compile(r"<meta property=\"mw:pageId\" content=\"(\d{1,18})\"")
 _REVISION = re.compile(r" about=\"[^\"]{0,300}/revision/(\d{1,18})\"")
@@ -67,8 +67,8 @@ class _Event(msgspec.Struct, frozen=True):
 
 
 class ArticleRecord(msgspec.Struct, frozen=True):
-    """The fields of a record that are read. A missing value has the zero value of its type. Source: the Go schema of
-    the records, which leaves out zero values.
+    """The fields of a record that kbsource reads. A missing field has the zero value of its type, because the Go
+    program that writes the records leaves out zero values.
     """
 
     name: str = ""  #: title with spaces
@@ -87,10 +87,10 @@ class ArticleRecord(msgspec.Struct, frozen=True):
 
     @property
     def timestamp(self) -> str:
-        """When the revision was saved, as in ``records.RawPage``.
+        """The time at which the revision was saved, in the form of ``records.RawPage``.
 
         Raises:
-            RecordError: ``invalid_field`` if it is not such a time.
+            RecordError: ``invalid_field`` if the time has another form.
         """
         found = _TIME.fullmatch(self.date_modified)
         if found is None:
@@ -122,7 +122,7 @@ def read_article_record(line: bytes) -> ArticleRecord:
 
 
 def _without_nulls(record: Any) -> Any:
-    """Returns a record without the values that are null, among its own and those of the objects in it."""
+    """Returns a record without null values, also in the objects that it contains."""
     if not isinstance(record, dict):
         return record
     return {
@@ -157,12 +157,12 @@ def check_article_record(record: ArticleRecord) -> None:
 
 
 def redirect_of(record: ArticleRecord) -> tuple[str | None, str | None]:
-    """Returns the target of a redirect page if its HTML names the target, else the words of the redirect as written,
-    such as ``#REDIRECT [[Ada]]``. The other value is None. Both values are None if the page is not a redirect.
+    """Returns a pair for a redirect page: its target, or else its text as written, such as ``#REDIRECT [[Ada]]``. The
+    other value of the pair is None. Both are None if the page is not a redirect.
 
     The HTML of a redirect page is an element that names the target. If MediaWiki did not recognise the wiki's word for
-    a redirect, the HTML contains the words as written. Some pages have no HTML, and only the wikitext shows that they
-    are redirects.
+    a redirect, the HTML contains the text as written. Some pages have no HTML, so that only the wikitext shows that
+    they are redirects.
 
     Raises:
         RecordError: ``html_empty`` if the page shows nothing and is not a redirect.
@@ -197,19 +197,19 @@ def content_form(head: bytes) -> Form:
 
 
 def unpacked(items: Iterable[Piece | Damage]) -> Iterator[Piece | Damage]:
-    """Iterates over the contents of the files in a tar archive, with a newline after each file. ``items`` are the
-    archive's segments in order.
+    """Yields the contents of the files in a tar archive, with a newline after each file. ``items`` contains the
+    segments of the archive in order.
 
-    Sizes above 8 GiB are read from the headers that describe the next file. Other kinds of members are skipped. Damage
-    is passed on; nothing after it can be read.
+    The size of a file of more than 8 GiB is in a separate header before it. Members that are not files are skipped.
+    Damage to the archive is yielded too, and ends the iteration.
 
     Source: POSIX.1-2017, pax, "ustar Interchange Format" and "pax Extended Header".
     """
     waiting = b""  # bytes of an unfinished header
-    left = padding = 0  # bytes of the current member that follow
+    left = padding = 0  # bytes of the current member, and of its padding, that are still to come
     is_file = False
-    facts: bytes | None = None  # the header that describes the next file, while it is read
-    size: int | None = None  # from that header
+    facts: bytes | None = None  # the part read so far of a header with facts about the next file
+    size: int | None = None  # size of the next file, from this header
     for item in items:
         if isinstance(item, Damage):
             yield item
@@ -259,7 +259,7 @@ def unpacked(items: Iterable[Piece | Damage]) -> Iterator[Piece | Damage]:
 
 def _member_size(header: bytes) -> int:
     field = header[124:136]
-    if field[0] & 0x80:  # written in binary by GNU tar
+    if field[0] & 0x80:  # GNU tar writes large numbers in binary
         return int.from_bytes(field[4:], "big")
     digits = field.strip(b" \0")
     return int(digits, 8) if digits and all(48 <= digit < 56 for digit in digits) else 0 if not digits else -1

@@ -1,6 +1,6 @@
-"""Checks whether a dump is complete and undamaged. Every finding explains what it means and what to do.
+"""Checks whether a dump is complete and undamaged. Every finding states its meaning and the remedy.
 
-The names of dump files identify index files, the kind of dump, and the page ids in each part.
+The names of dump files show which files are indexes, what kind of dump it is, and which page ids are in each part.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kbsource.records import BadRecord, RawPage
 
 Severity = Literal["error", "warning", "info"]
 
-# Enough to tell a stubs dump from a dump that happens to begin with a hidden page.
+# Enough pages to distinguish a stubs dump from a dump that begins with a hidden page.
 _SAMPLE_PAGES = 50
 _ABSENT = frozenset(("text_missing", "text_deleted"))
 _AGAIN = "Download it again."
@@ -47,8 +47,8 @@ _STREAM_START = re.compile(rb"BZh[1-9]1AY&SY")
 class DumpFinding:
     """One result of a check."""
 
-    #: ``error``: a release built from the dump would be wrong or incomplete; ``warning``: it may be; ``info``: good to
-    #: know
+    #: ``error``: a release built from the dump would be wrong or incomplete; ``warning``: it might be wrong or
+    #: incomplete; ``info``: a fact for users
     severity: Severity
     file: str  #: base name of the file; empty for the dump as a whole
     code: str  #: slug
@@ -86,7 +86,7 @@ def dump_findings(
     allow_unknown_schema: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> CheckReport:
-    """Returns the findings about a dump's files, which ``ranges.expand_inputs`` lists.
+    """Checks the files of a dump, as listed by ``ranges.expand_inputs``, and returns the findings.
 
     Each file is hashed, and its beginning and end are read. With ``deep``, the whole content is read: it is decoded and
     compared with the index, its pages are counted, and damage is reported. ``on_progress`` receives the number of
@@ -124,11 +124,11 @@ def dump_findings(
             of_index = list(_check_index(name, path, index_path))
             findings += of_index
             if any(finding.severity == "error" for finding in of_index):
-                index_path = None  # there is nothing sound to compare the content with
+                index_path = None  # the index has errors, so the content is not compared with it
         if deep:
             findings += _check_content(dump_range, header, index_path, on_progress)
     findings += _check_agreement(headers)
-    with suppress(SetupError):  # an invalid dumpstatus.json already has a finding for each file
+    with suppress(SetupError):  # each file already has a finding about the invalid dumpstatus.json
         if said := two_days(paths):
             message = f"{said}, so the files do not belong to one dump."
             findings.append(DumpFinding("error", "", "mixed_dates", message, "Give files that have the same date."))
@@ -137,7 +137,7 @@ def dump_findings(
 
 
 def _finding_text(error: SetupError, path: str) -> str:
-    """Returns the message of an error, without the path of the file that the finding names anyway."""
+    """Returns the message of an error without the path of the file, which the finding names."""
     message = str(error)
     return f"It {message.removeprefix(path).lstrip()}" if message.startswith(f"{path} ") else message
 
@@ -160,12 +160,12 @@ def _check_sums(
             )
             found.append(DumpFinding("error", name, "checksum_mismatch", message, _AGAIN))
     if published.unfinished_job:
-        message = f"According to dumpstatus.json, the job that writes it is not finished ({published.unfinished_job})."
+        message = f"dumpstatus.json says that the job that writes it is not finished ({published.unfinished_job})."
         found.append(DumpFinding("warning", name, "job_not_done", message, "Wait until the dump is complete."))
     if not published.digests:
         remedy = "To check the file, put the md5sums, sha1sums or SHA256SUMS of the dump into its folder."
         found.append(
-            DumpFinding("info", name, "no_checksum", "No list of checksums in its folder contains it.", remedy)
+            DumpFinding("info", name, "no_checksum", "The lists of checksums in its folder do not contain it.", remedy)
         )
     elif not found:
         lists = ", ".join(sorted({list_name for _, _, list_name in published.digests}))
@@ -183,7 +183,7 @@ def _check_sums(
 
 def _check_head(name: str, header: DumpHeader, dump_range: DumpRange) -> Iterator[DumpFinding]:
     if not header.has_root:
-        message = "It has no <mediawiki> root. It is a bare sequence of pages, or its beginning is missing."
+        message = "It has no <mediawiki> root. It is a sequence of pages without a root, or its beginning is missing."
         yield DumpFinding("warning", name, "no_root", message, "Use the file as published.")
     if not header.has_siteinfo:
         site = header.site
@@ -210,7 +210,7 @@ def _check_records(name: str, header: DumpHeader) -> Iterator[DumpFinding]:
 def _check_end(name: str, dump_range: DumpRange) -> Iterator[DumpFinding]:
     read_tail = CODECS[dump_range.compression].tail
     if read_tail is None or dump_range.encoding != UTF8:
-        message = "Only reading all of it shows if it is complete."
+        message = "It must be read completely to see whether it is complete."
         yield DumpFinding("info", name, "end_not_checked", message, "Use the deep check.")
         return
     with Folder.of(dump_range.path).open() as file:
@@ -224,7 +224,7 @@ def _check_end(name: str, dump_range: DumpRange) -> Iterator[DumpFinding]:
 
 
 def _check_index(name: str, path: str, index_path: str) -> Iterator[DumpFinding]:
-    """Checks that a stream begins at every offset of the index, and that its page ids are ascending."""
+    """Checks that a bzip2 stream begins at every offset in the index, and that the index's page ids are ascending."""
     n_bytes = Folder.of(path).size()
     offset, page_id, n_entries = -1, 0, 0
     index_name = base_name(index_path)
@@ -267,7 +267,7 @@ def _check_index(name: str, path: str, index_path: str) -> Iterator[DumpFinding]
 def _check_content(
     dump_range: DumpRange, header: DumpHeader, index_path: str | None, on_progress: Callable[[int], None] | None
 ) -> Iterator[DumpFinding]:
-    """Reads all pages, counts them, reports what cannot be read, and compares them with the index."""
+    """Reads and counts all pages, compares them with the index, and reports what cannot be read."""
     name = base_name(dump_range.path)
     n_pages: Counter[str] = Counter()
     rejects: dict[str, tuple[int, BadRecord]] = {}
@@ -306,7 +306,7 @@ def _check_content(
 
 
 def _check_newest(name: str, path: str, newest: str) -> Iterator[DumpFinding]:
-    """Checks that the newest revision is not later than the dump itself."""
+    """Checks that the newest revision is not later than the date of the dump allows."""
     found = None
     with suppress(SetupError):  # as in ``dump_findings``
         found = day_of(path)
@@ -321,7 +321,7 @@ def _check_newest(name: str, path: str, newest: str) -> Iterator[DumpFinding]:
 
 
 class _IndexComparison:
-    """Compares pages with index entries while both are read; both are ordered by page id."""
+    """Compares pages with index entries while both are being read. Both must be in the order of page ids."""
 
     def __init__(self, entries: Iterator[IndexEntry]) -> None:
         self._entries = entries
@@ -330,7 +330,7 @@ class _IndexComparison:
         self._waiting: IndexEntry | None = None
 
     def add(self, page_id: int, title: str | None) -> None:
-        """Adds the next page; an unreadable page has the title None."""
+        """Adds the next page. ``title`` is None if the page is unreadable."""
         entry = self._waiting or next(self._entries, None)
         while entry is not None and entry.page_id < page_id:
             self._note("not_read", entry.page_id)
@@ -370,7 +370,7 @@ class _IndexComparison:
 
 
 def _check_agreement(headers: dict[str, DumpHeader]) -> Iterator[DumpFinding]:
-    """Checks that all parts are of the same wiki and were written by the same program."""
+    """Checks that all parts belong to the same wiki and were written by the same version of MediaWiki."""
     dumps = headers.values()
     remedy = "Give parts of the same dump."
     facts: tuple[tuple[Severity, str, str, set[str]], ...] = (
@@ -411,20 +411,20 @@ def _check_parts(paths: Sequence[str]) -> Iterator[DumpFinding]:
 
 @dataclass(frozen=True, slots=True)
 class DumpPart:
-    """The pages in a part, according to its name."""
+    """A part of a dump, with the range of its pages according to its name."""
 
     name: str  #: file name
     #: ``first_id``, ``last_id``: page ids, both inclusive
     first_id: int
     last_id: int
-    #: ``first_revision``, ``last_revision``: revisions in this file, if one page is split over several files; otherwise
-    #: None
+    #: ``first_revision``, ``last_revision``: ids of the revisions in the file, if a page is split over several files;
+    #: otherwise None
     first_revision: int | None = None
     last_revision: int | None = None
 
 
 def part_of(path: str) -> DumpPart | None:
-    """Returns the part that a file name describes, or None."""
+    """Returns the part that a file name describes; None if the name describes none."""
     name = base_name(path)
     if found := _REVISIONS.search(name):
         page, first, last = map(int, found.groups())
@@ -435,7 +435,7 @@ def part_of(path: str) -> DumpPart | None:
 
 
 def is_content_export(path: str) -> bool:
-    """Returns whether the file name belongs to a MediaWiki Content File Export."""
+    """Returns whether a file name has the form of a MediaWiki Content File Export."""
     return _CONTENT_EXPORT.match(base_name(path)) is not None
 
 
@@ -447,7 +447,7 @@ def index_names(path: str) -> tuple[str, ...]:
 
 
 def gaps_and_overlaps(parts: Iterable[DumpPart]) -> tuple[list[str], list[str]]:
-    """Returns descriptions of the gaps between parts, and of parts that overlap."""
+    """Returns two lists of descriptions: of the gaps between parts, and of the parts that overlap."""
     ordered = sorted(parts, key=lambda part: (part.first_id, part.last_id, part.first_revision or 0))
     gaps: list[str] = []
     overlaps: list[str] = []
@@ -465,8 +465,8 @@ def gaps_and_overlaps(parts: Iterable[DumpPart]) -> tuple[list[str], list[str]]:
 
 
 class IndexEntry(NamedTuple):
-    """One line of an index: the byte offset of the stream that contains the page, the page id, and the title as
-    written in XML.
+    """A line of the index of a multistream dump: the byte offset of the stream that contains the page, the page id, and
+    the title as written in XML.
     """
 
     offset: int
@@ -480,7 +480,7 @@ def read_index(path: str) -> Iterator[IndexEntry]:
     Source: https://meta.wikimedia.org/wiki/Data_dumps/Dump_format#Multistream_dumps
 
     Raises:
-        RecordError: ``malformed_index`` (a line has another form) or ``damaged_index`` (it cannot be decoded
+        RecordError: ``malformed_index`` (a line has another form) or ``damaged_index`` (the file cannot be decoded
             completely).
     """
     rest = b""

@@ -1,10 +1,10 @@
-"""Finds the date of each dump file from its name, its folder or the ``dumpstatus.json`` in its folder. Checks that all
-files have the same date, and compares files without a date by their revisions.
+"""Checks that all files belong to a dump of the same date. The date of a file is in its name, in the name of its
+folder, or in the ``dumpstatus.json`` of its folder. Files without a date are compared by their revisions.
 
-Files from different dates are not one dump: pages that were moved, merged or deleted in between occur twice or not at
-all.
+Files of different dates must not be combined: pages that were moved, merged or deleted between the dates would occur
+twice or not at all.
 
-Source: https://dumps.wikimedia.org/<wiki>/<date>/ as of 2026: a dump is named by its starting day.
+Source: https://dumps.wikimedia.org/<wiki>/<date>/ as of 2026. The date of a dump is the day on which it was started.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from kbsource.errors import SetupError
 from kbsource.files import base_name
 
 MOST_DAYS_LATER = timedelta(days=14)
-"""How long after its date a dump may still contain new revisions, because the next dump starts then."""
+"""Maximum time between the date of a dump and its newest revision. The next dump starts after this time."""
 _IN_NAME = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)(?=[-.])")
 _OF_FOLDER = re.compile(r"(?:\A|[/_-])(\d{4})-?(\d\d)-?(\d\d)\Z")
 
 
 class DumpDay(NamedTuple):
-    """The date of a file, and its source."""
+    """The date of a file, and where it was found."""
 
     day: date
     source: str  #: ``its name``, ``its folder`` or ``dumpstatus.json``
 
 
 def written_date(path: str) -> str | None:
-    """Returns the date in the name of a dump file, as written there, or None.
+    """Returns the date in the name of a dump file, as written there; None if there is none.
 
     >>> written_date("dumps/enwiki-20261001-pages-articles1.xml.bz2"), written_date("20261001-all.json.bz2")
     ('20261001', '20261001')
@@ -45,9 +45,10 @@ def written_date(path: str) -> str | None:
 
 
 def day_of(path: str) -> DumpDay | None:
-    """Returns the date of a dump file; None if no source has one.
+    """Returns the date of a dump file; None if it is not known.
 
-    The file's own name is used first, then the names of the files in ``dumpstatus.json``, then the name of its folder.
+    The date is looked for in the file's name, then in the names of files in ``dumpstatus.json``, then in the name of
+    the folder.
 
     Raises:
         SetupError: the ``dumpstatus.json`` in its folder does not have the published form.
@@ -70,8 +71,8 @@ def _day(written: str) -> date | None:
 
 
 def _status_day(folder: str) -> date | None:
-    """Returns the date in the file names of a ``dumpstatus.json``; None if that is not exactly one date, or the file is
-    missing.
+    """Returns the date in the file names of a ``dumpstatus.json``; None if there is no such file, or if it contains no
+    date or several.
     """
     if (status := read_status(folder)) is None:
         return None
@@ -101,7 +102,7 @@ def check_one_day(paths: Iterable[str]) -> None:
     """Checks that all files have the same date.
 
     Raises:
-        SetupError: two files have different dates; the message names them.
+        SetupError: two files have different dates.
     """
     if said := two_days(paths):
         raise SetupError(f"{said}, so the files do not belong to one dump. Give files that have the same date.")
@@ -109,20 +110,23 @@ def check_one_day(paths: Iterable[str]) -> None:
 
 _LEAST_CHANCE = 1e-6
 _LEAST_SHARE = 0.25
-"""Minimum share of the other files' pages that changed later. Parts of the same dump differ too: in a wiki of 2,004
-pages, a third by page id was unchanged in the last two months, while 3 % of the other pages changed."""
+"""A file counts as older than the others only if at least this share of their pages changed later. Parts of the same
+dump may differ by less: in a wiki of 2,004 pages, one part with a third of the page ids was unchanged in the last two
+months, in which 3 % of the other pages changed.
+"""
 
 
 def check_revision_days(days: Mapping[str, Mapping[str, int]], undated: Collection[str]) -> None:
     """Checks that files belong to the same dump, by the days of their revisions.
 
     Args:
-        days: number of pages by the day of their newest revision, for every file.
-        undated: files without any other date; all other files are known to have the same date.
+        days: for every file, the number of pages by the day of their newest revision.
+        undated: files whose date is unknown. All other files must have the same date.
 
-    All parts of a dump are written at about the same time, and each contains recently changed pages. A file is from an
-    earlier dump if none of its pages changed after some day, although at least a quarter of the other files' did, and
-    the probability is below one in a million that this many pages are all unchanged. A few pages prove nothing.
+    All parts of a dump are written at about the same time, and each contains recently changed pages. A file counts as
+    part of an earlier dump if none of its pages changed after some day, at least a quarter of the pages in the other
+    files did, and the probability that this happens by chance is below one in a million. A few unchanged pages are not
+    sufficient.
 
     Raises:
         SetupError: a file belongs to an earlier dump than others.

@@ -1,11 +1,12 @@
-"""Hashes input files once, and verifies them whenever they are read, so that a release records exactly which bytes it
-was made from.
+"""Hashes input files once, and verifies them whenever they are read, so that a manifest lists exactly the bytes from
+which a release was made.
 
-A file is hashed as a whole, for the manifest, and in blocks. Any later reader, on any machine, reads whole blocks and
-compares them. The bytes read are therefore the bytes hashed, wherever a range begins and however far it looks ahead.
+A file is hashed as a whole, for the manifest, and in blocks. Every later reader, on any machine, reads whole blocks and
+compares their hashes. So only bytes that were hashed are used, wherever a range begins and however far it is read.
 
-Sizes and checksums are published in the same folder as the files. Source: https://dumps.wikimedia.org/<wiki>/<date>/
-(md5sums, sha1sums, dumpstatus.json) and the Content File Exports (SHA256SUMS), as published in 2026.
+This module also reads the lists of sizes and checksums that are published in the same folder as the files. Source:
+https://dumps.wikimedia.org/<wiki>/<date>/ (md5sums, sha1sums, dumpstatus.json) and the Content File Exports
+(SHA256SUMS), as published in 2026.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _OWN_LISTS = (".md5", ".sha1", ".sha256")
 
 @dataclass(frozen=True, slots=True)
 class HashedFile:
-    """The size and hashes of a file at the time it was hashed."""
+    """The size and hashes of a file."""
 
     n_bytes: int  #: size in bytes
     sha256: str  #: of the whole file, in hex
@@ -76,12 +77,14 @@ def read_hashes(path: str) -> dict[str, HashedFile]:
 
 @dataclass(frozen=True)
 class CheckedFiles:
-    """Hashed files by path. Reading a block that has changed since it was hashed raises a DataError."""
+    """Opens files by path. If a block of a file has changed since the file was hashed, reading it raises a
+    DataError.
+    """
 
-    hashed: Mapping[str, HashedFile]  #: other files cannot be read
+    hashed: Mapping[str, HashedFile]  #: the files that can be opened, by path
 
     def __call__(self, path: str) -> Folder:
-        """Returns the file, with the size it had when it was hashed."""
+        """Opens a file. Its size is the size that was hashed."""
         given = Folder.of(path)
         return _CheckedFile(given.url, given.options, hashed=self.hashed[path])
 
@@ -98,7 +101,7 @@ class _CheckedFile(Folder):
 
 
 class _CheckedBytes(RangesFile):
-    """A file whose blocks are verified as they are read. Memory: one block."""
+    """A file whose blocks are verified when they are read. Memory: one block."""
 
     def __init__(self, file: BinaryIO, hashed: HashedFile, path: str) -> None:
         super().__init__(hashed.n_bytes, self._range)
@@ -116,8 +119,8 @@ class _CheckedBytes(RangesFile):
             start = number * _DIGEST_BYTES
             if _digest(block) != self._hashed.blocks[start : start + _DIGEST_BYTES]:
                 raise DataError(
-                    f"{self._path} changed while it was read, so no release was made. Run the command again when "
-                    f"nothing writes to the file."
+                    f"{self._path} changed while it was being read, so no release was made. Run the command again when "
+                    f"no other program writes to the file."
                 )
             self._held = number, memoryview(block)
         return self._held[1]
@@ -138,11 +141,11 @@ class PublishedFile:
     n_bytes: int | None = None  #: size; None if not published
     #: (algorithm, hex digest, name of the list that contains it)
     digests: list[tuple[str, str, str]] = field(default_factory=list)
-    unfinished_job: str = ""  #: the job of dumpstatus.json that writes the file, if it is not done; otherwise empty
+    unfinished_job: str = ""  #: the job of dumpstatus.json that writes the file, if it is not finished; otherwise empty
 
 
 def find_published(path: str) -> PublishedFile:
-    """Returns the facts about a file from the lists in its folder.
+    """Returns the published facts about a file, from the lists in its folder.
 
     Raises:
         SetupError: a list cannot be read.

@@ -1,7 +1,7 @@
 """Reads the lines of byte ranges of line-based files.
 
-A line belongs to the range that contains the newline before it. A reader that starts in the middle therefore needs no
-information about the text before its range.
+A line belongs to the range that contains the newline before it. So a reader needs no information about the text before
+its range.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from kbsource.files import Files, Folder, base_name
 from kbsource.records import BadRecord
 
 AROUND = b" \t\r\n," + codecs.BOM_UTF8
-"""Characters that may surround a value of an array."""
+"""Characters that may be before and after a value of an array."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineRange(FileRange):
     """A range of a line-based file."""
 
-    is_array: bool = False  #: the file is a JSON array with one value per line, so it must end with ``]``
+    is_array: bool = False  #: true if the file is a JSON array with one value per line, which must end with ``]``
 
 
 class Line(NamedTuple):
-    """The bytes of a line without its newline; ``offset`` is as in ``records.BadRecord``."""
+    """The bytes of a line without its newline. ``offset`` is defined as in ``records.BadRecord``."""
 
     offset: int
     data: bytes
 
 
 def compression_alone(path: str, files: Files) -> tuple[Compression, bool]:
-    """Returns the compression of a file that is not an array. Use it as ``form`` of ``plan_lines``.
+    """Returns the compression of a file, and that it is not an array. Used as the argument ``form`` of ``plan_lines``.
 
     Raises:
         SetupError: the file is empty, or has an unsupported format.
@@ -66,7 +66,7 @@ def plan_lines(
     whether the file is an array.
 
     Raises:
-        SetupError: ``form`` raised it.
+        SetupError: raised by ``form``.
     """
     ranges: list[LineRange] = []
     for path in paths:
@@ -91,16 +91,16 @@ def read_lines(
     key_of: Callable[[bytes], str] = _no_key,
     unpack: Callable[[Iterable[Piece | Damage]], Iterator[Piece | Damage]] = iter,
 ) -> Iterator[Line | BadRecord]:
-    """Reads the non-empty lines of a range, and a BadRecord for everything that cannot be read, in order.
+    """Yields the non-empty lines of a range in order, and a BadRecord for everything that cannot be read.
 
-    Concatenating the lines of all ranges of a file gives the same lines as a single range over the whole file, wherever
-    the file is cut. A line longer than ``max_bytes`` is rejected. ``key_of`` returns the key of a line that damage cuts
-    off, from the beginning of the line. ``on_progress`` receives the number of stored bytes of the range read since its
-    last call; the sum is the size of the range. ``on_damage`` receives, for each damage, the number of stored bytes
-    that cannot be read. ``unpack`` extracts the content from an archive that is a single range.
+    The ranges of a file together yield the same lines as a single range over the whole file, wherever the file is
+    divided. A line longer than ``max_bytes`` is rejected. ``key_of`` returns the key of a line from its beginning,
+    because damage may cut off the rest. ``on_progress`` receives the number of stored bytes of the range that were read
+    since its last call; the sum is the size of the range. ``on_damage`` receives, for each damage, the number of stored
+    bytes that cannot be read. ``unpack`` extracts the content of an archive, which must be a single range.
 
-    Reasons of the BadRecords (stage ``read``): ``line_cut``, ``line_too_large``, and for the file: those of
-    ``DAMAGES``, ``trailing_garbage``, ``truncated_dump``.
+    Reasons of the BadRecords (stage ``read``): for lines, ``line_cut`` and ``line_too_large``; for the file, those of
+    ``DAMAGES``, ``trailing_garbage`` and ``truncated_dump``.
     """
     file_name = base_name(line_range.path)
     reading = RangeReading(line_range, on_progress)
@@ -117,7 +117,7 @@ def read_lines(
 
 
 class _Splitter:
-    """Splits a range into its lines; used for one range."""
+    """Splits a range into its lines. Each object is for one range."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class _Splitter:
         self._end = line_range.content_end
         self._file_name = file_name
         self._max_bytes, self._key_of, self._on_damage = max_bytes, key_of, on_damage
-        # Parts of the current line; None while there is no line of this range to add to.
+        # Parts of the current line; None if the current line does not belong to this range.
         self._parts: list[bytes] | None = [] if line_range.start == 0 else None
         self._n_bytes = 0
         self._offset = 0
@@ -174,7 +174,7 @@ class _Splitter:
             start = end + 1
 
     def _extend(self, part: bytes, offset: int) -> Iterator[BadRecord]:
-        """Adds bytes to the current line; the line begins where its first byte does."""
+        """Adds bytes to the current line. The offset of the first bytes is that of the line."""
         assert self._parts is not None
         if not part:
             return

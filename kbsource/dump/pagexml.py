@@ -1,4 +1,4 @@
-"""Reads a page's XML into a RawPage.
+"""Converts the XML of a page to a RawPage.
 
 Source: https://www.mediawiki.org/xml/export-0.11.xsd and its predecessors down to 0.3.
 """
@@ -29,9 +29,9 @@ class Revision(NamedTuple):
     """One revision of a page.
 
     Attributes:
-        text: wikitext; None if it is missing, and ``absence`` then says why.
-        absence: reason slug, ``text_deleted``, ``text_missing`` or, without a ``<text>``, ``missing_field``; empty if
-            the text is there.
+        text: wikitext; None if there is no text. absence: the reason slug if there is no text: ``text_deleted``,
+        ``text_missing`` or, without a ``<text>`` element,
+            ``missing_field``. Otherwise empty.
     """
 
     revision_id: int
@@ -43,7 +43,7 @@ class Revision(NamedTuple):
 
 
 class PageHead(NamedTuple):
-    """The data of a page outside its revisions; a page without ``<ns>`` has the ``namespace`` None."""
+    """The data of a page except its revisions. ``namespace`` is None if there is no ``<ns>`` element."""
 
     page_id: int
     namespace: int | None
@@ -68,8 +68,8 @@ def check_characters(data: bytes) -> None:
 
 
 def page_key(data: bytes) -> str:
-    """Returns the page id found at the start of a page's XML, even if the XML is broken. Without an id, returns the
-    title; without a title, an empty string.
+    """Returns the page id at the start of a page's XML, which may be malformed. If there is no id, returns the title,
+    or else an empty string.
     """
     end = _KEY_END.search(data)
     head = data[: end.start()] if end else data
@@ -80,7 +80,7 @@ def page_key(data: bytes) -> str:
 
 
 class XmlPageReader:
-    """Reads pages with lxml, without external resources and without expanding entities."""
+    """Reads pages with lxml. External resources are not loaded, and entities are not expanded."""
 
     def __init__(self, prefix: str = "") -> None:
         """Prepares to read elements with this namespace prefix."""
@@ -99,7 +99,7 @@ class XmlPageReader:
         )
 
     def read_page(self, data: bytes) -> tuple[PageHead, list[Revision]]:
-        """Returns the head of a whole page, and its revisions in order.
+        """Returns the head and the revisions of a complete page, in order.
 
         Raises:
             RecordError: ``invalid_characters``, ``xml_entity``, ``malformed_xml``, ``missing_field`` or
@@ -109,11 +109,11 @@ class XmlPageReader:
         return _head(fields), [_revision(element) for element in fields.get("revision", ())]
 
     def read_outer(self, data: bytes) -> PageHead:
-        """Returns the head of a page whose revisions were removed; raises as ``read_page`` does."""
+        """Returns the head of a page from its XML without the revisions. Raises the same errors as ``read_page``."""
         return _head(_fields(self._parse(data)))
 
     def read_revision(self, data: bytes) -> Revision:
-        """Returns the revision in a ``<revision>`` element; raises as ``read_page`` does."""
+        """Returns the revision in a ``<revision>`` element. Raises the same errors as ``read_page``."""
         return _revision(self._parse(data))
 
     def _parse(self, data: bytes) -> etree._Element:
@@ -121,7 +121,8 @@ class XmlPageReader:
             return etree.fromstring(self._opening + data + b"</wrap>", self._parser)[0]
         except etree.XMLSyntaxError as error:
             check_characters(data)  # lxml refuses the same characters, but with another error
-            # The first error of this run is the cause; the exception reports the last error, or one of another run.
+            # The first error of this run is the cause. The exception may report the last error, or one of an earlier
+            # run.
             log = list(self._parser.error_log)
             first = next((entry for entry in log if entry.level >= etree.ErrorLevels.ERROR), None)
             reason = _XML_REASONS.get(first.type, "malformed_xml") if first else "malformed_xml"
@@ -151,13 +152,13 @@ def _text(fields: _Fields, name: str) -> str | None:
     elements = fields.get(name)
     if elements is None:
         return None
-    if len(elements) > 1:  # data of two pages, or revisions, with missing tags between them
+    if len(elements) > 1:  # two pages or revisions, because tags between them are missing
         raise RecordError("malformed_xml", f"more than one <{name}>")
     (element,) = elements
     if len(element):
         raise RecordError("malformed_xml", f"an element inside <{name}>")
     text = element.text or ""
-    if "\r" in text:  # from character references: the parser has already converted the others to newlines
+    if "\r" in text:  # these are from character references; the parser has converted the others to newlines
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text
 
@@ -209,11 +210,11 @@ def _revision(element: etree._Element) -> Revision:
 
 
 def _text_absence(attributes: dict[str, str], *, is_empty: bool) -> str:
-    """Returns why a ``<text>`` element does not contain the text, as a reason slug; "" if it does.
+    """Returns the reason slug of a ``<text>`` element that does not contain the text; empty if it does.
 
-    ``deleted`` marks a text hidden by RevisionDelete. Stub dumps write empty elements with the length (``bytes``) and
-    address (``id``) of a text that is stored elsewhere. An empty page is written with ``bytes="0"`` or, up to 0.10,
-    without either attribute.
+    The attribute ``deleted`` marks a text that was hidden by RevisionDelete. In stub dumps, the element is empty and
+    has the length (``bytes``) and address (``id``) of the text. The element of an empty page has ``bytes="0"`` or, up
+    to schema version 0.10, neither attribute.
     """
     if "deleted" in attributes:
         return "text_deleted"
@@ -223,12 +224,12 @@ def _text_absence(attributes: dict[str, str], *, is_empty: bool) -> str:
 
 
 class PageAssembler:
-    """Builds a RawPage from the parts that were read: selects the revision, determines the namespace, and checks the
-    text.
+    """Builds a RawPage from the head and the revisions of a page: selects the revision, determines the namespace, and
+    checks that there is a text.
     """
 
     def __init__(self, site: Site, *, file: str, as_of: str | None, text_namespaces: frozenset[int] | None) -> None:
-        """Prepares for one file; see ``reader.read_range`` for the arguments."""
+        """Prepares for a file. The arguments are described in ``reader.read_range``."""
         self._site = site
         self._file = file
         self._as_of = as_of
@@ -239,7 +240,7 @@ class PageAssembler:
         return self._as_of is not None and revision.timestamp > self._as_of
 
     def newer(self, best: Revision | None, revision: Revision) -> Revision | None:
-        """Returns which of two revisions to use: the newest that is not later than ``as_of``."""
+        """Returns the one of two revisions to use: the newer one, unless it is later than ``as_of``."""
         if self.is_later(revision):
             return best
         if best is None or (revision.timestamp, revision.revision_id) > (best.timestamp, best.revision_id):
@@ -247,16 +248,16 @@ class PageAssembler:
         return best
 
     def namespace(self, head: PageHead) -> int:
-        """Returns the namespace number; taken from the title's prefix if the dump lacks it."""
+        """Returns the namespace number. If the dump does not state it, it follows from the title's prefix."""
         return split_namespace(head.title, self._site)[0] if head.namespace is None else head.namespace
 
     def wants_text(self, namespace: int) -> bool:
-        """Returns whether the texts of pages of that namespace are requested."""
+        """Returns whether the texts of pages in a namespace are requested."""
         return self._text_namespaces is None or namespace in self._text_namespaces
 
     def assemble(self, head: PageHead, best: Revision | None, *, has_later: bool, offset: int) -> RawPage:
-        """Returns the page as of its selected revision. ``<redirect>`` describes the newest revision, so it is ignored
-        for older ones.
+        """Returns the page with the selected revision. If this is not the newest, ``<redirect>`` is ignored, because it
+        describes the newest revision.
 
         Raises:
             RecordError: ``missing_field`` (revision), ``no_revision_as_of``, ``text_deleted`` or ``text_missing``.

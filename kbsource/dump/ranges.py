@@ -1,4 +1,4 @@
-"""Plans the byte ranges of files for reading, and how far each range is read."""
+"""Divides files into byte ranges for reading, and observes how far each range has been read."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kbsource.errors import SetupError
 from kbsource.files import Folder, absolute, base_name, glob
 
 MAX_RANGE_BYTES = 32 << 20
-"""Largest default range: 32 MiB of bzip2 are about 400 MB of Wikidata's JSON."""
+"""Size of the largest range by default. 32 MiB of bzip2 are about 400 MB of Wikidata's JSON."""
 MIN_RANGE_BYTES = 1 << 20
 RANGES_WANTED = 32
 MOST_RANGES = 10_000
-"""Number of ranges for a dump of medium size, so that a handful of workers finish at about the same time."""
+"""Number of ranges for a dump of medium size. It is enough for a few workers to finish at about the same time."""
 
-# Several times the size of a file's ending: its end tag or bracket and the white space around it.
+# Number of bytes at the end of a file that are searched for its end tag or bracket.
 TAIL_BYTES = 1 << 14
 BROKEN_ENDS = {
     "truncated": "the compressed file ends in the middle",
@@ -32,11 +32,11 @@ BROKEN_ENDS = {
         if codec.damage
     },
 }
-"""How content that ends too early ends, by the damage at its very end; an empty string if the damage is reported
-separately.
+"""Descriptions of how truncated content ends, by the damage at its end. An empty string means that the damage is
+reported separately.
 """
 _NUMBERS = re.compile(r"(\d+)")
-# Files that are published with dumps and match the same patterns.
+# Files that are published beside dumps and match the same patterns.
 _COMPANION = re.compile(
     r"-multistream-index\d*\.txt|sums\.txt\Z|\A(?:SHA\d+SUMS|_SUCCESS)\Z|\.(?:txt|json|html|sql|md5|sha1|sha256|asc|sig)"
     r"(?:\.(?:gz|bz2|zst|xz))?\Z|\.tmp\Z|\.part\Z",
@@ -48,12 +48,12 @@ _COMPANION = re.compile(
 class FileRange:
     """A range of a file that one worker reads."""
 
-    index: int  #: position in the order of all ranges of all files
+    index: int  #: index among the ranges of all files
     path: str
     start: int  #: stored bytes [start, end)
     end: int
     compression: Compression
-    n_bytes: int  #: size of the file; the range that reaches it is the last one
+    n_bytes: int  #: size of the file
 
     @property
     def is_last(self) -> bool:
@@ -62,16 +62,16 @@ class FileRange:
 
     @property
     def content_end(self) -> int:
-        """The offset at which content starts to belong to the next range; unlimited for the last range."""
+        """The offset from which content belongs to the next range; infinite for the last range."""
         return 1 << 62 if self.is_last else self.end
 
 
 @dataclass(frozen=True, slots=True)
 class DumpRange(FileRange):
-    """A range of a dump of pages; the pages that begin in it belong to it."""
+    """A range of a dump of pages. The pages that begin in the range belong to it."""
 
     encoding: str = UTF8  #: character encoding of the XML
-    has_root: bool = True  #: the file has a ``<mediawiki>`` root, which must be closed at its end
+    has_root: bool = True  #: true if the file has a ``<mediawiki>`` root, which must be closed at its end
     prefix: str = ""  #: namespace prefix of the elements
     form: Form = "xml"  #: how the content is written
 
@@ -79,8 +79,7 @@ class DumpRange(FileRange):
 def plan_ranges(paths: Sequence[str], *, range_bytes: int, allow_unknown_schema: bool = False) -> list[DumpRange]:
     """Returns the ranges of dump files, in the given order of the files and from start to end.
 
-    A file whose compression is not splittable, in an encoding other than UTF-8, or that is an archive, is a single
-    range.
+    A file is a single range if its compression is not splittable, its encoding is not UTF-8, or it is an archive.
 
     Raises:
         SetupError: a file cannot be read as a dump, or ``range_bytes`` is below 1.
@@ -135,7 +134,7 @@ def expand_paths(
 
 
 def from_root(paths: Sequence[str]) -> list[str]:
-    """Returns the files with absolute paths, for workers that run in other folders. The names must differ, because
+    """Returns the files with absolute paths, for workers that run in other folders. File names must be unique, because
     counts are listed by file name.
 
     Raises:
@@ -144,17 +143,17 @@ def from_root(paths: Sequence[str]) -> list[str]:
     repeated = [name for name, count in Counter(map(base_name, paths)).items() if count > 1]
     if repeated:
         raise SetupError(
-            f"two files are called {repeated[0]}, and the counts of inputs are listed by file name; "
-            f"rename one of the files."
+            f"two files are called {repeated[0]}, but inputs are listed by file name; rename one of the files."
         )
     return [absolute(path) for path in paths]
 
 
 def range_size(n_bytes: int, wanted: int | None = None) -> int:
-    """Returns the number of bytes per range: ``wanted``, or else a size that depends only on the size of the dump.
+    """Returns the number of bytes per range: ``wanted``, or if it is None a size that depends only on the size of the
+    dump.
 
     Raises:
-        SetupError: the ranges would be so small that planning and finishing them takes longer than reading them.
+        SetupError: with ``wanted``, there would be so many ranges that their overhead exceeds the time for reading.
     """
     if wanted is not None:
         if (n_ranges := -(-n_bytes // wanted)) > MOST_RANGES:
@@ -177,7 +176,7 @@ def natural_key(path: str) -> tuple[tuple[int, int | str], ...]:
 
 
 class RangeReading:
-    """Observes how much of a range has been read, and how its content ends."""
+    """Reports how much of a range has been read, and records how its content ends."""
 
     def __init__(self, of: FileRange, on_progress: Callable[[int], None] | None, *, encoding: str = UTF8) -> None:
         self._of, self._on_progress = of, on_progress
@@ -188,7 +187,7 @@ class RangeReading:
         self._damage: str | None = None
 
     def watch(self, items: Iterable[Piece | Damage]) -> Iterator[Piece | Damage]:
-        """Passes the items on unchanged."""
+        """Yields the items unchanged, and observes them."""
         for item in items:
             if isinstance(item, Damage):
                 self._damage = item.reason
@@ -205,7 +204,9 @@ class RangeReading:
         self._reach(self._of.end)
 
     def end(self, file: BinaryIO) -> tuple[bytes, str | None, int]:
-        """Returns the last bytes of the file's content, the reason of a damage at its very end, and its offset."""
+        """Returns the last bytes of the file's content, the reason of damage at its end (or None), and the offset of
+        the end.
+        """
         of = self._of
         if self._is_streamed or self._codec.tail is None:
             return self._tail, self._damage, of.n_bytes if self._codec.is_splittable else self._offset

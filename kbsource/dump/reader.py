@@ -19,7 +19,9 @@ from kbsource.site import Site
 
 _DETAIL_CHARS = 1000
 _BEFORE = 1 << 20
-"""Number of bytes before a range that are read; a whole bzip2 block begins in them."""
+"""Number of bytes read before a range to see whether a page is open there. At least one whole bzip2 block begins in
+them.
+"""
 
 
 def read_range(
@@ -34,15 +36,14 @@ def read_range(
     whole_bytes: int = WHOLE_PAGE_BYTES,
     max_bytes: int = MAX_PAGE_BYTES,
 ) -> Iterator[RawPage | BadRecord]:
-    """Reads the pages that begin in a range, and a BadRecord for everything that cannot be read, in order.
+    """Yields the pages that begin in a range, and a BadRecord for everything that cannot be read, in order.
 
-    Concatenating the output of all ranges of a file gives the same output as a single range over the whole file,
-    wherever the file is cut. ``text_namespaces`` does not change the pages and rejects, only which texts are empty.
+    The ranges of a file together yield the same as a single range over the whole file, wherever the file is divided.
 
-    ``as_of`` is a time such as ``2019-08-01T00:00:00Z``; the newest revision of each page up to this time is selected.
-    None selects the newest revision. Pages outside ``text_namespaces`` get an empty text; None reads all texts.
-    ``on_progress`` and ``on_damage`` are as for ``lines.read_lines``. Pages of more than ``whole_bytes`` are read
-    revision by revision, and a revision of more than ``max_bytes`` is rejected.
+    The newest revision of each page is selected or, if ``as_of`` is a time such as ``2019-08-01T00:00:00Z``, the newest
+    up to this time. Pages outside ``text_namespaces`` get an empty text, which changes nothing else in the output; None
+    reads all texts. ``on_progress`` and ``on_damage`` are described in ``lines.read_lines``. Pages of more than
+    ``whole_bytes`` are read revision by revision, and a revision of more than ``max_bytes`` is rejected.
 
     Reasons of the BadRecords (stage ``read``): ``page_cut``, ``page_too_large``, ``malformed_xml``, ``xml_entity``,
     ``invalid_characters``, ``missing_field``, ``invalid_field``, ``text_deleted``, ``text_missing`` (the last two only
@@ -87,7 +88,7 @@ def read_range(
         for item in splitter.split(reading.watch(pieces)):
             if not isinstance(item, Damage):
                 yield from pages.read(item)
-            elif item.reason != "truncated":  # the last range reports it
+            elif item.reason != "truncated":  # a truncated file is reported by the last range
                 if on_damage is not None:
                     on_damage(item.n_bytes)
                 yield BadRecord("read", "", item.reason, item.detail[:_DETAIL_CHARS], file_name, item.offset)
@@ -99,8 +100,8 @@ def read_range(
 
 
 def _is_open(of: DumpRange, files: Files, first: bytes) -> bool:
-    """Returns whether the bytes before a range, followed by its ``first`` bytes, end inside a page, as far as can be
-    known.
+    """Returns whether a page is open after the bytes before a range and its ``first`` bytes. Only the last bytes before
+    the range are read.
     """
     name = f"{of.prefix}:" if of.prefix else ""
     tags = re.compile(rf"<(?:(/){name}page|{name}(?:page|title|revision))[ >/\t\r\n]".encode("ascii"))
@@ -119,7 +120,7 @@ def _is_open(of: DumpRange, files: Files, first: bytes) -> bool:
 
 
 def describe_missing_end(tail: bytes, damage: str | None, of: DumpRange) -> str:
-    """Returns how a dump that is truncated ends, from its last bytes and the damage there; an empty string if the dump
+    """Returns a description of how a truncated dump ends, from its last bytes and the damage there; empty if the dump
     is complete.
     """
     name = f"{of.prefix}:" if of.prefix else ""
@@ -144,8 +145,8 @@ class _PageReader:
         self._error: RecordError | None = None
 
     def read(self, part: PagePart) -> Iterator[RawPage | BadRecord]:
-        """Returns the page that the part completes, or the reason for its rejection; nothing for a part in the
-        middle.
+        """Yields the page that a part completes, or the record of its rejection. A part in the middle of a page yields
+        nothing.
         """
         if part.kind == "page":
             try:
@@ -157,7 +158,7 @@ class _PageReader:
         elif part.kind == "revision":
             self._add_revision(part.data)
         elif part.kind == "headless":
-            yield self._reject("", RecordError("page_cut", "the page has no <page>"), part.offset)
+            yield self._reject("", RecordError("page_cut", "the page has no beginning (<page>)"), part.offset)
         else:
             key = page_key(self._outer[0] if self._outer else part.data)
             try:
@@ -190,7 +191,7 @@ class _PageReader:
 
     def _end_large(self, part: PagePart) -> RawPage:
         if part.kind == "cut":
-            raise RecordError("page_cut", "the page has no </page>")
+            raise RecordError("page_cut", "the page has no end (</page>)")
         if part.kind == "too_large":
             raise RecordError("page_too_large", "a revision is too long, or a tag in the page is not closed")
         if self._error is not None:

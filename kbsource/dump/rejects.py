@@ -10,8 +10,8 @@ from kbsource.errors import DataError
 from kbsource.records import BadRecord
 
 LEAST_FALLBACKS = 10
-"""Number of articles that may always be extracted by the fallback, because a thousandth of a small wiki is less than
-one article.
+"""Number of articles that the fallback may always extract. A thousandth of the articles of a small wiki would be less
+than one.
 """
 TRUNCATED = "truncated_dump"
 SHOWN = 3
@@ -20,7 +20,9 @@ _DETAIL_CHARS = 300
 _CUT = ("page_cut", "line_cut")
 DUPLICATE = "duplicate_page_id"
 DAMAGED_BYTES, ESTIMATED_LOST = "damaged_bytes", "estimated_lost"
-"""Findings: stored bytes of a dump that cannot be read, and an estimate of the number of records in them."""
+"""Names of two findings: the number of stored bytes that cannot be read, and an estimate of the number of records in
+them.
+"""
 
 
 def loss_findings(n_read: int, *, n_bytes: int, damaged_bytes: int) -> dict[str, int]:
@@ -47,13 +49,13 @@ def check_rejects(
 ) -> None:
     """Checks that the rejected share of a dump is not too large.
 
-    ``n_rejected`` counts pages and damaged parts, by reason. ``max_share`` is the highest share of the ``n_pages`` read
-    that may be rejected. With ``allow_truncated``, a truncated dump is accepted, and so is what each truncation cuts:
-    one page, or line, per file. ``loss`` is the result of ``loss_findings``. ``first`` are rejected records; three of
-    them are shown.
+    ``n_rejected`` is the number of pages and damaged parts by reason. ``max_share`` is the maximum share of the
+    ``n_pages`` read that may be rejected. With ``allow_truncated``, a truncated dump is accepted, with one rejected
+    page or line per file, which the truncation cuts. ``loss`` is the result of ``loss_findings``. ``first`` contains
+    rejected records, of which three are shown.
 
     Raises:
-        DataError: names the reasons, and the option that accepts them.
+        DataError: the share is too large. The message contains the reasons, and the option that accepts them.
     """
     if n_rejected[TRUNCATED] and not allow_truncated:
         raise DataError(
@@ -86,7 +88,7 @@ def first_text(rejected: Iterable[BadRecord]) -> str:
     """
     lines = []
     for bad in islice(rejected, SHOWN):
-        # A detail often begins with the key.
+        # The key is not repeated if the detail begins with it.
         key = "" if not bad.key or bad.detail.startswith(f"{bad.key}: ") else f", {bad.key}"
         lines.append(f"\n  {bad.reason}: {bad.file}{key}: {bad.detail[:_DETAIL_CHARS]}")
     return f" The first of them:{''.join(lines)}" if lines else ""
@@ -101,7 +103,7 @@ def check_fallbacks(statuses: Mapping[str, int], first: Iterable[tuple[int, str,
         max_share: highest share of the articles; ``LEAST_FALLBACKS`` articles are always allowed.
 
     Raises:
-        DataError: names the first ones, and the option that accepts them.
+        DataError: there are too many. The message contains the first ones, and the option that accepts them.
     """
     n_articles = sum(statuses.values())
     n_fallbacks = n_articles - statuses.get("ok", 0)
@@ -110,7 +112,7 @@ def check_fallbacks(statuses: Mapping[str, int], first: Iterable[tuple[int, str,
     share = n_fallbacks / n_articles
     reasons = ", ".join(f"{n} {status}" for status, n in statuses.items() if status != "ok")
     raise DataError(
-        f"{n_fallbacks} of {n_articles} articles were extracted in the simplest way because the parser failed "
+        f"{n_fallbacks} of {n_articles} articles were extracted by a simpler method because the parser failed "
         f"({reasons}): {share:.3%}; the ceiling is {max_share:.3%}. The first are {named_fallbacks(first)}. If this "
         f"is acceptable, raise "
         f"--max-fallbacks to at least {rounded_up(share)}."
@@ -127,7 +129,7 @@ def named_fallbacks(first: Iterable[tuple[int, str, str]]) -> str:
 
 
 def rounded_up(share: float) -> str:
-    """Returns the next higher share, at most 1, with as many digits as it needs.
+    """Returns the next higher share with one significant digit, at most 1, as text.
 
     >>> rounded_up(0.25), rounded_up(0.00123), rounded_up(1.0)
     ('0.3', '0.002', '1.0')

@@ -36,7 +36,7 @@ from kbsource.site import Site
 
 SCHEMA_VERSIONS = frozenset(f"0.{minor}" for minor in range(3, 12))
 
-# Real heads are below 10 kB; comments may precede the root.
+# The heads of real dumps have less than 10 kB. Comments may come before the root.
 _HEAD_BYTES = 1 << 22
 _NAME = rb"(?:([A-Za-z_][\w.-]*):)?"
 _BEFORE_ROOT = re.compile(rb"<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>", re.DOTALL)
@@ -54,7 +54,7 @@ _BASE = re.compile(
     r"\A(?:https?:)?//([a-z][a-z-]*)\.(?:wik(ipedia|tionary|ibooks|inews|iquote|isource|iversity|ivoyage))\.org(?:[:/]|\Z)"
 )
 _SNAPSHOT_DBNAME = re.compile(r"([a-z][a-z0-9_]*?wik[a-z]+)_namespace_\d")
-_CONTENT_LANGUAGES = {"simple": "en"}  # by the code of the edition
+_CONTENT_LANGUAGES = {"simple": "en"}  # content language by the code of the edition, if they differ
 _FIRST_LINES = 100
 _DBNAME_SUFFIX = re.compile(r"wik(?:i|tionary|ibooks|inews|iquote|isource|iversity|ivoyage)\Z")
 
@@ -63,11 +63,11 @@ _DBNAME_SUFFIX = re.compile(r"wik(?:i|tionary|ibooks|inews|iquote|isource|iversi
 class DumpHeader:
     """The content of the head of a dump file."""
 
-    site: Site  #: facts about the wiki; without siteinfo, those in the root element and the file name
-    schema_version: str | None  #: version of the export schema, ``0.11``; None if the file lacks it
-    has_siteinfo: bool  #: the file has a ``<siteinfo>``
-    has_root: bool  #: the file has a ``<mediawiki>`` root; otherwise it is a bare sequence of pages
-    compression: Compression  #: by content
+    site: Site  #: facts about the wiki, from ``<siteinfo>`` or else from the root element and the file name
+    schema_version: str | None  #: version of the export schema, such as ``0.11``; None if the file does not state it
+    has_siteinfo: bool  #: true if the file has a ``<siteinfo>``
+    has_root: bool  #: true if the file has a ``<mediawiki>`` root, false if it is a sequence of pages without a root
+    compression: Compression  #: compression of the file, according to its content
     encoding: str  #: character encoding of the XML, ``utf-8``
     prefix: str  #: namespace prefix of the elements, ``mw`` for ``<mw:page>``; empty in all published dumps
     form: Form = "xml"  #: how the content is written
@@ -123,8 +123,8 @@ def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
 
 
 def _read_head(path: str) -> tuple[Compression, str, bytes, Form]:
-    """Returns compression, encoding, the content up to the first page, as UTF-8 without a byte order mark, and how it
-    is written.
+    """Returns the compression, the encoding, the content up to the first page (as UTF-8 without a byte order mark), and
+    the form of the content.
     """
     with Folder.of(path).open() as file:
         compression = compression_of(read_up_to(file, MAGIC_BYTES), path)
@@ -150,7 +150,7 @@ def _read_head(path: str) -> tuple[Compression, str, bytes, Form]:
 
 
 def _first_record(path: str, compression: Compression, form: Form) -> ArticleRecord:
-    """Returns the first record of a snapshot that can be read.
+    """Returns the first readable record of a snapshot.
 
     Raises:
         SetupError: no record at the beginning of the file can be read.
@@ -204,7 +204,7 @@ def _site(siteinfo: bytes | None, lang: str, path: str, prefix: bytes) -> Site:
     if siteinfo is None:
         return Site(lang=lang or language_of_dbname(dbname) or "en", dbname=dbname)
     declared = b" xmlns:" + prefix + b'="export"' if prefix else b""
-    from lxml import etree  # kinds of release are used without it
+    from lxml import etree  # a slow import, which is not always needed
 
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, encoding="utf-8")
     try:
@@ -240,8 +240,8 @@ def _site(siteinfo: bytes | None, lang: str, path: str, prefix: bytes) -> Site:
 
 
 def dbname_of_base(base_url: str) -> str:
-    """Returns the database name of the wiki at an address; an empty string for other wikis. Dumps up to schema 0.8 do
-    not contain this name.
+    """Returns the database name of a Wikimedia wiki from its URL, because dumps up to schema 0.8 do not contain it.
+    Empty for other wikis.
 
     >>> dbname_of_base("http://it.wikipedia.org/wiki/Pagina_principale"), dbname_of_base("https://mini.example.org/wiki/A")
     ('itwiki', '')
@@ -262,9 +262,7 @@ def language_of_dbname(dbname: str) -> str:
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A namespace, or an alias for it. The field ``name`` or ``alias`` of ``formatversion`` 2 is called ``*`` in
-    version 1.
-    """
+    """A namespace, or an alias of one. In ``formatversion`` 1, the field ``name`` or ``alias`` is called ``*``."""
 
     id: int | None = None
     name: str | None = None
@@ -281,7 +279,7 @@ class _General(msgspec.Struct, frozen=True):
 
 
 class Siteinfo(msgspec.Struct, frozen=True):
-    """The response to ``api.php?action=query&meta=siteinfo``: the parts of its ``query`` that are used."""
+    """The fields that kbsource reads in ``query`` of a response to ``api.php?action=query&meta=siteinfo``."""
 
     general: _General = _General()
     namespaces: dict[int, _Entry] = {}
@@ -295,17 +293,17 @@ class _Answer(msgspec.Struct, frozen=True):
 def read_siteinfo_json(path: str) -> Siteinfo:
     """Reads the response of ``api.php?action=query&meta=siteinfo``, plain or gzipped.
 
-    Wikimedia publishes it with a dump as ``…-siteinfo-namespaces.json.gz``. It contains the aliases that ``<siteinfo>``
-    lacks.
+    Wikimedia publishes it with a dump as ``…-siteinfo-namespaces.json.gz``. It contains aliases that are not in
+    ``<siteinfo>``.
 
     Raises:
         SetupError: the file is not such a response.
     """
-    return read_document(path, _Answer, remedy="download the answer of meta=siteinfo again, or leave it out").query
+    return read_document(path, _Answer, remedy="download the response to meta=siteinfo again, or leave it out").query
 
 
 def merge_siteinfo_json(site: Site, data: Siteinfo) -> Site:
-    """Returns the site with the additions from a siteinfo response: names of namespaces, aliases, and missing facts.
+    """Returns a site to which the names of namespaces, the aliases and missing facts in a siteinfo response are added.
 
     Both formats of the response are supported (``formatversion`` 1 and 2).
     """

@@ -1,4 +1,4 @@
-"""Reads the article records of a range of a snapshot."""
+"""Reads the article records in a range of a snapshot of HTML."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kbsource.site import Site
 from kbsource.titles import normalise_title, split_namespace
 
 HTML = "html"
-"""Content model of a page whose text is rendered HTML."""
+"""``RawPage.model`` of a page whose text is rendered HTML."""
 _DETAIL_CHARS = 1000
 
 
@@ -40,8 +40,8 @@ def read_snapshot(
     """Reads the pages that begin in a range, in order, each followed by the redirects to it. Also yields a BadRecord
     for everything that cannot be read.
 
-    The arguments are the same as for ``reader.read_range``, and the output of ranges can be joined in the same way. A
-    redirect that a record only lists has no page id, so it gets a number from ``listed_redirect_id``.
+    The arguments are the same as for ``reader.read_range``, and the output of ranges can be joined in the same way. The
+    redirects in the list of a record have no page ids, so they get numbers from ``listed_redirect_id``.
 
     Reasons of the BadRecords (stage ``read``): ``malformed_json``, ``missing_field``, ``invalid_field``,
     ``text_deleted``, ``html_empty``, ``ids_disagree``, ``no_revision_as_of``, and those of ``lines.read_lines``.
@@ -73,7 +73,7 @@ def read_records(
     on_damage: Callable[[int], None] | None = None,
     max_bytes: int = MAX_RECORD_BYTES,
 ) -> Iterator[tuple[ArticleRecord, int] | BadRecord]:
-    """Reads the records that begin in a range, in order, each with its offset. Also yields a BadRecord for every line
+    """Yields the records that begin in a range, in order, each with its offset. Also yields a BadRecord for every line
     that is not a record.
 
     Arguments and reasons are those of ``read_snapshot``.
@@ -130,7 +130,7 @@ def _page(
 
 
 def _redirects(record: ArticleRecord, page: RawPage, site: Site) -> Iterator[RawPage]:
-    """Iterates over the redirects that a record lists."""
+    """Yields the redirects in the list of a record."""
     for redirect in record.redirects:
         if not redirect.name:
             continue
@@ -141,7 +141,7 @@ def _redirects(record: ArticleRecord, page: RawPage, site: Site) -> Iterator[Raw
 
 
 def listed_redirect_id(title: str) -> int:
-    """Returns the number of a redirect whose page id is unknown: negative, and the same wherever the title is listed.
+    """Returns a number for a redirect whose page id is unknown. It is negative, and depends only on the title.
 
     >>> listed_redirect_id("Ada") == listed_redirect_id("Ada") < 0
     True

@@ -1,9 +1,9 @@
-"""Splits the decompressed bytes of a dump into pages, for any range of the file.
+"""Splits the decompressed bytes of any range of a dump into pages.
 
-A page begins at every ``<page``, whatever comes before: ``<`` is escaped in text, so a reader that starts in the middle
-finds the same pages as a reader that starts at the beginning. (The exception is a file with ``<page>`` in a comment or
-in CDATA, which no exporter writes. The surrounding page is then rejected, never silently shortened.) A ``<title`` or
-``<revision`` outside a page belongs to a page whose beginning is lost.
+A page begins at every ``<page``. As ``<`` is escaped in text, a reader that starts in the middle of a file finds the
+same pages as one that starts at its beginning. (An exception would be ``<page>`` in a comment or in CDATA, which no
+exporter writes. The page around it is rejected, never silently shortened.) A ``<title`` or ``<revision`` outside a page
+belongs to a page whose beginning is lost.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import NamedTuple
 from kbsource.dump.compressed.damage import Damage
 from kbsource.dump.compressed.streams import Piece
 
-# A page larger than this is passed on revision by revision.
+# A page larger than this is yielded revision by revision.
 WHOLE_PAGE_BYTES = 8 << 20
-# A revision has at most 2 MB of wikitext on Wikimedia's wikis ($wgMaxArticleSize), or six times that if all of it is
-# escaped.
+# On Wikimedia's wikis, a revision has at most 2 MB of wikitext ($wgMaxArticleSize), which may take six times as many
+# bytes if all of it is escaped.
 MAX_PAGE_BYTES = 256 << 20
 
 _AFTER_NAME = b" >/\t\r\n"
@@ -28,11 +28,12 @@ class PagePart(NamedTuple):
     """A page, or a part of a large page.
 
     Attributes:
-        kind: ``page``: a whole page. For a large page: ``outer`` (the parts outside its revisions), ``revision``, and
-            ``end``. ``cut``: the page breaks off; its head follows, unless it was already passed on. ``too_large``: the
-            same, because a tag in the page is not closed. ``headless``: the rest of a page whose beginning is lost.
-        offset: as in ``records.BadRecord``.
-        data: XML.
+        kind: ``page`` (a whole page); for a large page ``outer`` (the parts outside its revisions), ``revision`` and
+            ``end``; ``cut`` (the page breaks off; the data is its head, unless it was already yielded); ``too_large``
+            (as ``cut``, because a tag in the page is not closed); ``headless`` (the rest of a page whose beginning is
+            lost).
+        offset: defined as in ``records.BadRecord``.
+        data: the XML of the part.
     """
 
     kind: str
@@ -41,7 +42,7 @@ class PagePart(NamedTuple):
 
 
 class PageSplitter:
-    """Splits a range of a dump into its pages; used for one range."""
+    """Splits a range of a dump into pages. Each object is for one range."""
 
     def __init__(
         self,
@@ -56,10 +57,11 @@ class PageSplitter:
 
         Args:
             end: first offset of the next range; pages that begin there or later belong to that range.
-            is_open: returns, from the first bytes of the range, whether a page begins before the range and ends in it;
-                None for the first range of a file. Called if a title or a revision comes before any page tag.
+            is_open: a function that returns, from the first bytes of the range, whether a page begins before the range
+                and ends in it; None for the first range of a file. It is called if a title or a revision comes before
+                any page tag.
             prefix: namespace prefix of the elements.
-            whole_bytes: pages larger than this are passed on in parts.
+            whole_bytes: pages larger than this are yielded in parts.
             max_bytes: larger page heads and revisions are rejected.
         """
         name = f"{prefix}:" if prefix else ""
@@ -73,23 +75,23 @@ class PageSplitter:
         self._max_bytes = max_bytes
         self._buffer = bytearray()
         self._dropped = 0  # number of bytes of the stream before the buffer
-        # For each segment in the buffer: its start in the stream, its offset, and whether it is a block.
+        # For each segment in the buffer: its start in the stream, its offset in the file, and whether it is a block.
         self._marks: list[tuple[int, int, bool]] = []
         self._open_at = -1  # offset of the open page; -1 if none is open
         self._is_open = is_open
-        # Whether a title or a revision would belong to a headless page; None if ``is_open`` must decide.
+        # True if a title or a revision would belong to a headless page; None if ``is_open`` must be asked.
         self._is_outside = None if is_open else True
         self._first = b""
         self._is_in_parts = False
-        # in the buffer: start of the part of the open page not yet passed on; without an open page, start of the part
-        # not yet searched
+        # position in the buffer: start of the part of the open page that was not yet yielded; without an open page,
+        # start of the part that was not yet searched
         self._position = 0
-        self._searched = 0  # in the buffer: the open page does not end before this
+        self._searched = 0  # position in the buffer before which the open page does not end
 
     def split(self, items: Iterable[Piece | Damage]) -> Iterator[PagePart | Damage]:
-        """Iterates over the pages and the damage that the range owns, in order.
+        """Yields the pages and the damage that belong to the range, in order.
 
-        It reads past the end of the range to the end of the last page that begins in the range.
+        Reads beyond the end of the range, up to the end of the last page that begins in it.
         """
         for item in items:
             if isinstance(item, Damage):
@@ -122,7 +124,7 @@ class PageSplitter:
         return any(rest.endswith(tag[:length]) for tag in tags for length in range(1, len(tag) + 1))
 
     def _drop(self) -> None:
-        """Drops bytes that were passed on or searched."""
+        """Drops bytes that were yielded or searched."""
         del self._buffer[: self._position]
         self._dropped += self._position
         self._searched = max(0, self._searched - self._position)
@@ -137,9 +139,9 @@ class PageSplitter:
         return offset if is_block else offset + place - start
 
     def _find_tag(self, name: bytes, start: int, stop: int) -> int:
-        """Returns the position of the next tag of that name in the buffer [start, stop), or -1.
+        """Returns the position of the next tag with a name in the part [start, stop) of the buffer, or -1.
 
-        A tag whose name is cut by the end of the buffer is not found.
+        A tag whose name is cut off by the end of the buffer is not found.
         """
         found = self._buffer.find(name, start, stop)
         while found >= 0:
@@ -150,7 +152,7 @@ class PageSplitter:
         return -1
 
     def _tag_end(self, start: int) -> int:
-        """Returns the end of the tag that begins at ``start``: the next tag if it has no > of its own; 0 if the
+        """Returns the end of the tag that begins at ``start``. A tag without > ends at the next tag. Returns 0 if the
         buffer ends first.
         """
         end = self._buffer.find(b">", start) + 1
@@ -158,7 +160,7 @@ class PageSplitter:
         return following if following >= 0 else end
 
     def _find_page(self) -> Iterator[PagePart]:
-        """Opens the next page in the buffer, if there is one; yields the rests of other pages before it."""
+        """Opens the next page in the buffer, if there is one. Yields headless pages before it."""
         size = len(self._buffer)
         found = self._find_tag(self._page, self._position, size)
         stop = found if found >= 0 else size
@@ -171,7 +173,7 @@ class PageSplitter:
             self._position = place + 1
             if self._is_outside and (offset := self._offset(place)) < self._end:
                 yield PagePart("headless", offset, b"")
-            self._is_outside = False  # inside the rest of a page
+            self._is_outside = False  # it is in a headless page
         if self._find_tag(self._page_close, self._position, stop) >= 0:
             self._is_outside = True
         if found < 0:
@@ -183,7 +185,7 @@ class PageSplitter:
         self._searched = found + len(self._page)
 
     def _read_page(self) -> Iterator[PagePart]:
-        """Passes on the open page as far as it is known: its parts, and how it ends if that is in the buffer."""
+        """Yields the parts of the open page that are in the buffer, and its end if it is there too."""
         size = len(self._buffer)
         close = self._find_tag(self._page_close, self._searched, size)
         following = self._find_tag(self._page, self._searched, close if close >= 0 else size)
@@ -208,7 +210,7 @@ class PageSplitter:
             self._leave(page_end, is_outside=True)
 
     def _parts(self, stop: int) -> Iterator[PagePart]:
-        """Passes on the whole revisions before ``stop``, and the parts between them."""
+        """Yields the complete revisions before ``stop``, and the parts between them."""
         self._is_in_parts = True
         while (start := self._find_tag(self._revision, self._position, stop)) >= 0:
             if start - self._position > self._max_bytes:
@@ -235,10 +237,10 @@ class PageSplitter:
         self._is_outside = is_outside
 
     def _break_off(self) -> Iterator[PagePart]:
-        """Handles damage or the end of the file: the open page is cut, and the buffer is emptied."""
+        """Handles damage or the end of the file: yields the open page as cut, and empties the buffer."""
         if self._open_at >= 0:
             yield from self._close("cut", len(self._buffer))
-        self._is_outside = False  # what follows may be the rest of a page lost in the damage
+        self._is_outside = False  # the next bytes may be the rest of a page whose beginning is lost in the damage
         self._dropped += len(self._buffer)
         self._buffer.clear()
         self._marks.clear()

@@ -46,11 +46,11 @@ _NEXT_ROW = re.compile(rb"\)\s*(?:,\s*(?=\()|;\s*$)", re.MULTILINE)
 
 
 def page_props_database(path: str) -> str | None:
-    """Returns the database that a dump of page_props was made from, such as ``enwiki``; None if its head does not name
-    it.
+    """Returns the database from which a dump of page_props was made, such as ``enwiki``; None if its head does not name
+    it. Only the head is read.
 
     Raises:
-        SetupError: the file is not a dump of this table. Only its head is read, whatever its size.
+        SetupError: the file is not a dump of this table.
     """
     return _SqlReader(path).read_database()
 
@@ -58,17 +58,17 @@ def page_props_database(path: str) -> str | None:
 def read_page_props(
     path: str, *, names: frozenset[str] | None = None, files: Files = Folder.of
 ) -> Iterator[tuple[int, str, str] | BadRecord]:
-    """Reads (page_id, name, value) from a ``.sql`` file, plain or compressed, in the order of the file.
+    """Yields (page_id, name, value) from a ``.sql`` file, plain or compressed, in the order of the file.
 
-    A row that cannot be read is yielded as a BadRecord (stage ``read``, reasons ``malformed_row`` and
-    ``invalid_field``), a truncated file as ``truncated_sql``, and damage as one of ``DAMAGES``. The offset of
-    ``invalid_field`` is unknown; all others have an offset in the decompressed bytes.
+    Also yields BadRecords (stage ``read``): ``malformed_row`` or ``invalid_field`` for a row that cannot be read,
+    ``truncated_sql`` for a truncated file, and one of ``DAMAGES`` for damage. Their offsets are in the decompressed
+    bytes; that of ``invalid_field`` is unknown.
 
-    ``names`` selects properties (``wikibase_item``, ``disambiguation``, …); None for all. Some properties have binary
-    values; their bytes that are not valid UTF-8 become surrogates.
+    ``names`` selects properties (``wikibase_item``, ``disambiguation``, …); None selects all. Some properties have
+    binary values, in which bytes that are not valid UTF-8 become surrogates.
 
     Raises:
-        SetupError: the file is not a dump of a single table, or its table lacks one of these columns.
+        SetupError: the file is not a dump of a single table, or the table lacks one of these columns.
     """
     known: dict[bytes, str | None] = {}  # name as written -> name; None for unwanted names
     for rows in _SqlReader(path, files).batches():
@@ -91,7 +91,7 @@ def read_page_props(
 
 
 class _SqlReader:
-    """Reads one file; the buffer contains the decompressed bytes from the current statement or row on."""
+    """Reads a file. The buffer contains the decompressed bytes from the current statement or row on."""
 
     def __init__(self, path: str, files: Files = Folder.of) -> None:
         self._path = path
@@ -103,12 +103,12 @@ class _SqlReader:
         self._damage: Damage | None = None
         self._table: bytes | None = None
         self._table_columns: list[bytes] = []
-        self._window = _MIN_WINDOW_BYTES  # number of bytes searched for rows at once; small after broken rows
+        self._window = _MIN_WINDOW_BYTES  # number of bytes that are searched for rows at once; small after broken rows
         self._file = files(path).open()
         self._pieces = iter_pieces(self._file, compression=compression_of(read_up_to(self._file, MAGIC_BYTES), path))
 
     def batches(self) -> Iterator[Iterable[tuple[bytes, ...]] | BadRecord]:
-        """Reads rows, many at a time: the wanted values of each row as written."""
+        """Yields batches of rows, each row with the wanted values as written."""
         with self._file:
             while statement := self._next_statement():
                 self._position = statement.start()
@@ -124,7 +124,7 @@ class _SqlReader:
             raise self._is_no_dump()
 
     def read_database(self) -> str | None:
-        """Returns the database that the head names; None if it names none.
+        """Returns the name of the database in the head; None if there is none.
 
         Raises:
             SetupError: no statement about a table follows, or its table lacks a wanted column.
@@ -148,7 +148,9 @@ class _SqlReader:
         return BadRecord("read", "", reason, detail[:1000], self._file_name, self._dropped + self._position)
 
     def _more(self) -> bool:
-        """Appends to the buffer, dropping what was read; returns False at the end of the decodable content."""
+        """Drops the bytes that were read from the buffer, and appends more. Returns False at the end of the decodable
+        content.
+        """
         if self._is_at_end:
             return False
         piece = next(self._pieces, None)
@@ -166,13 +168,14 @@ class _SqlReader:
             found = _STATEMENT.search(self._buffer, self._position)
             if found:
                 return found
-            # Statements begin a line, so all lines are done except the last, which may continue.
+            # A statement begins at the beginning of a line, so none begins in the dropped lines. The last line may be
+            # incomplete.
             self._position = max(self._position, self._buffer.rfind(b"\n") + 1)
             if not self._more():
                 return None
 
     def _match(self, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
-        """Matches at the current position, reading as many bytes as a row may have."""
+        """Matches a pattern at the current position. Reads more bytes if needed, as many as a row may have."""
         while (found := pattern.match(self._buffer, self._position)) is None:
             if len(self._buffer) - self._position > _MAX_ROW_BYTES or not self._more():
                 return None
@@ -186,13 +189,13 @@ class _SqlReader:
             raise SetupError(f"{self._path} contains more than one table. Give the dump of a single table.")
         self._table = found[1]
         self._table_columns = _COLUMN.findall(found[2])
-        self._row_pattern(self._table_columns)  # detects a missing column even if there are no rows
+        self._row_pattern(self._table_columns)  # raises an error if a column is missing, even if there are no rows
         self._position = found.end()
 
     def _row_pattern(self, columns: list[bytes]) -> tuple[re.Pattern[bytes], _Pick]:
-        """Returns the pattern of a row, and a function that picks the wanted columns from its groups.
+        """Returns the pattern of a row, and a function that selects the wanted columns from its groups.
 
-        The first group is the whole row with the ``,`` or ``;`` after it; then each wanted column has one group.
+        The first group is the whole row with the ``,`` or ``;`` after it. The other groups are the wanted columns.
         """
         table = (self._table or b"").decode("utf-8", "replace")
         missing = [column for column in _COLUMNS if column not in columns]
@@ -243,7 +246,7 @@ class _SqlReader:
         found = pattern.findall(self._buffer, self._position, end)
         taken = b"".join([row[0] for row in found])
         if not self._buffer.startswith(taken, self._position):
-            # They are not consecutive: use the rows up to the first gap.
+            # There are gaps between the rows, so only those before the first gap are used.
             found = list(self._following_on(found))
             taken = b"".join([row[0] for row in found])
         self._window = min(2 * self._window, _MAX_WINDOW_BYTES) if found else _MIN_WINDOW_BYTES
@@ -262,7 +265,7 @@ class _SqlReader:
             yield row
 
     def _skip_row(self) -> bool:
-        """Moves to the next row; returns False if the statement ends with the broken row."""
+        """Skips a broken row. Returns False if the statement ends with it."""
         while (following := _NEXT_ROW.search(self._buffer, self._position)) is None:
             keep = len(self._buffer) - 2 * len(b"),(")
             self._position = max(self._position, keep)
@@ -273,7 +276,7 @@ class _SqlReader:
         return b";" not in following[0]
 
     def _note_end(self) -> None:
-        """Records that the file ended inside an INSERT, unless a worse fault of its end is known."""
+        """Records that the file ends inside an INSERT, unless damage at its end is already recorded."""
         if self._damage is None:
             self._damage = Damage(0, 0, "truncated", "the file ends inside an INSERT")
 

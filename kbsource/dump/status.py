@@ -1,4 +1,4 @@
-"""Reads ``dumpstatus.json``, which is published with the files of a dump and lists its jobs and their files.
+"""Reads ``dumpstatus.json``, which lists the jobs of a dump and their files. It is published with these files.
 
 Source: https://dumps.wikimedia.org/<wiki>/<date>/dumpstatus.json, as published in 2026.
 """
@@ -41,7 +41,7 @@ def read_status(folder: str) -> DumpStatus | None:
     """Returns the ``dumpstatus.json`` of a folder, or None.
 
     Raises:
-        SetupError: it does not have the published form.
+        SetupError: the file has another form than the published ones.
     """
     path = join(folder, STATUS)
     return read_document(path, DumpStatus, remedy="download or remove it") if Folder.of(path).exists() else None

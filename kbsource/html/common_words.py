@@ -14,8 +14,10 @@ import numpy.typing as npt
 from kbsource.errors import RecordError
 
 MOST_PAIRS = 1 << 36
-"""Number of pairs of words above which two texts are not compared: 262,144 words each, half a minute of computing."""
-_PAIRS_AT_ONCE = 1 << 28  # one bit each
+"""Maximum number of pairs of words in a comparison of two texts: 262,144 words each, for which it takes half a
+minute.
+"""
+_PAIRS_AT_ONCE = 1 << 28  # each takes one bit
 _BLOCK = 1 << 13  # words of the second text that are compared in one step
 _FULL = (1 << _BLOCK) - 1
 
@@ -23,8 +25,8 @@ _FULL = (1 << _BLOCK) - 1
 def common_words(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     """Returns the positions of a longest common subsequence, ascending in both texts.
 
-    Memory: a bit for each of at most 268 million pairs of words at once. Time: a step for each word of one text and
-    8,192 words of the other.
+    Memory: one bit for each pair of words, of which at most 268 million are compared at once. Time: one step for each
+    word of one text and 8,192 words of the other.
 
     Raises:
         RecordError: ``page_too_large`` if there are more than ``MOST_PAIRS`` pairs of words to compare.
@@ -56,7 +58,9 @@ def common_words(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]
 
 
 def _pairs(old: list[str], new: list[str]) -> Iterator[tuple[int, int]]:
-    """Iterates over the positions of a longest common subsequence; halves the first text until each part fits."""
+    """Yields the positions of a longest common subsequence. Halves the first text until the pairs of each part fit into
+    memory.
+    """
     waiting = [(0, len(old), 0, len(new))]
     while waiting:
         start, end, new_start, new_end = waiting.pop()
@@ -78,8 +82,9 @@ def _pairs(old: list[str], new: list[str]) -> Iterator[tuple[int, int]]:
 
 
 def _rows(old: Sequence[str], new: Sequence[str]) -> Iterator[Iterator[int]]:
-    """Iterates over blocks of the second text, and in each over the words of the first: a bit for each word of the
-    block, which is 0 where the length of the longest common subsequence grows. Each block must be read to its end.
+    """Yields the blocks of the second text, and for each block the words of the first text, as rows of bits. A row has
+    a bit for each word of the block, which is 0 where the length of the longest common subsequence grows. Each block
+    must be read to its end.
     """
     carries = bytearray(len(old))
     for start in range(0, len(new), _BLOCK):
@@ -102,7 +107,7 @@ def _block_rows(old: Sequence[str], block: Sequence[str], carries: bytearray) ->
 
 
 def _lengths(old: Sequence[str], new: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Returns the length of the longest common subsequence with each beginning of the second text."""
+    """Returns the lengths of the longest common subsequences of the first text and every prefix of the second."""
     grows = [np.zeros(1, np.uint8)]
     for rows in _rows(old, new):
         last = _FULL
@@ -125,7 +130,7 @@ def _small_pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]
         if rows[i][byte] & bit:
             j -= 1
             continue
-        # Where the length grows at this word only from this row on, the row's word is this word.
+        # The two words are equal if the length grows at this word in this row, but not in the row before.
         if i == 0 or rows[i - 1][byte] & bit:
             found.append((i, j))
             j -= 1

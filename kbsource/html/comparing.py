@@ -24,9 +24,9 @@ from kbsource.titles import split_namespace
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 
 TEXT = "text"
-"""Kind of a missing word that is written on the page itself, not in a template."""
+"""Kind of a missing word that is in the page's own wikitext, and not from a template."""
 NOT_SEEN = "not_seen"
-"""Kind of a missing word from a template call that the wikitext parser did not find."""
+"""Kind of a missing word from a use of a template that the wikitext parser did not find."""
 UNDEFINED = frozenset({"unknown", NOT_SEEN})
 """Kinds of missing words from templates that neither the snapshot nor a rule defines."""
 
@@ -57,7 +57,7 @@ def _plain(text: str, *, has_formulas: bool) -> str:
 
 
 def _words_with_templates(runs: Iterable[TextRun], *, has_formulas: bool) -> Iterator[tuple[str, str]]:
-    """Iterates over the words of a page with the template that each begins in."""
+    """Yields the words of a page, each with the template in whose output it begins."""
     for is_end, line in groupby(runs, key=lambda run: run.text == "\n"):
         if is_end:
             continue
@@ -77,9 +77,9 @@ def _words_with_templates(runs: Iterable[TextRun], *, has_formulas: bool) -> Ite
 
 
 class Missing(NamedTuple):
-    """A run of consecutive words of a page that are missing in the text from the wikitext."""
+    """Consecutive words of a page that are missing in the text from its wikitext."""
 
-    template: str  #: as in ``TextRun``
+    template: str  #: name of the template that shows them, see ``TextRun``
     kind: str  #: outcome of the template in the wikitext, ``TEXT`` or ``NOT_SEEN``
     words: tuple[str, ...]
 
@@ -95,18 +95,20 @@ class PageComparison:
     title: str
     words: int  #: words of the page
     found: int  #: words of the page that the text from the wikitext contains, in the same order
-    own_words: int  #: words of that text
+    own_words: int  #: words of the text from the wikitext
     undefined_words: int  #: words of the page that come from templates without a definition
-    undefined_found: int  #: of them, found
+    undefined_found: int  #: those of ``undefined_words`` that the text from the wikitext contains
     links: int  #: links of the page
     links_found: int
     own_links: int  #: links in the text from the wikitext
     missing: tuple[Missing, ...] = ()  #: in order
-    lines: tuple[LinePair, ...] = ()  #: both texts, if requested
+    lines: tuple[LinePair, ...] = ()  #: the lines of both texts side by side, if requested
 
     @property
     def differing(self) -> int:
-        """Number of words that differ: words of the page that were not found, and words that are not on the page."""
+        """Number of differing words: words of the page that were not found, and words of the other text that are not on
+        the page.
+        """
         return self.words + self.own_words - 2 * self.found
 
 
@@ -163,7 +165,9 @@ def compare_page(
 
 
 def _outcomes(own: ParsedText) -> dict[str, str]:
-    """Returns the outcome of each template; of several, one without a definition."""
+    """Returns the outcome of each template. If a template has several outcomes, one without a definition is returned
+    first.
+    """
     outcomes: dict[str, str] = {}
     for use in own.templates:
         if use.outcome in UNDEFINED or use.name not in outcomes:
@@ -180,7 +184,7 @@ def _body_words(elements: Iterable[Element], *, has_formulas: bool) -> list[str]
 
 
 def _templates_of(words: Sequence[str], traced: Sequence[tuple[str, str]]) -> list[str]:
-    """Returns the template of each word; none for a word that is not among the traced words."""
+    """Returns the template of each word; empty for a word that is not among ``traced``."""
     if len(words) == len(traced) and all(word == own for word, (own, _) in zip(words, traced, strict=True)):
         return [name for _, name in traced]
     templates = [""] * len(words)
@@ -190,7 +194,7 @@ def _templates_of(words: Sequence[str], traced: Sequence[tuple[str, str]]) -> li
 
 
 def _gaps(is_found: bytearray, templates: Sequence[str]) -> Iterator[tuple[str, int, int]]:
-    """Iterates over the runs of missing words of one template, as ``[start, end)``."""
+    """Yields the runs of missing words from the same template, as ``[start, end)``."""
     start = 0
     for (found, name), run in groupby(zip(is_found, templates, strict=True)):
         end = start + sum(1 for _ in run)
@@ -200,7 +204,7 @@ def _gaps(is_found: bytearray, templates: Sequence[str]) -> Iterator[tuple[str, 
 
 
 def _links_of(page: ParsedText, title: str, site: Site) -> Counter[tuple[str, str]]:
-    """Returns how often each link to an article occurs in the running text, by its target and its words."""
+    """Returns the number of links to articles in the running text, by target and words."""
     return Counter(
         (anchor.target_title or title, " ".join(_plain(anchor.text, has_formulas=False).split()))
         for anchor in page.anchors
@@ -214,21 +218,21 @@ class TemplateLoss:
 
     words: int = 0
     pages: int = 0
-    title: str = ""  #: of the first page where words are missing
-    example: str = ""  #: the first of them
+    title: str = ""  #: title of the first page with missing words
+    example: str = ""  #: the first missing words on this page
 
 
 @dataclass(slots=True)
 class TextCheck:
-    """The result of comparing the pages of a snapshot; memory grows with the number of templates only.
+    """The result of a comparison of the pages in a snapshot. Memory grows only with the number of templates.
 
-    ``n_worst`` is the number of pages that are kept.
+    ``n_worst`` is the number of most differing pages to keep.
     """
 
     n_worst: int
     counts: RecordCounts = field(default_factory=RecordCounts)
-    sums: Counter[str] = field(default_factory=Counter)  #: of the numbers of ``PageComparison``, by name
-    kinds: Counter[str] = field(default_factory=Counter)  #: missing words by kind
+    sums: Counter[str] = field(default_factory=Counter)  #: sums of the numbers of ``PageComparison``, by name
+    kinds: Counter[str] = field(default_factory=Counter)  #: number of missing words by kind
     templates: dict[tuple[str, str], TemplateLoss] = field(default_factory=dict)  #: by name and kind
     _n_added: int = field(default=0, init=False)
     _heap: list[tuple[int, int, PageComparison]] = field(default_factory=list, init=False)
@@ -259,8 +263,8 @@ class TextCheck:
         return [page for *_, page in sorted(self._heap, reverse=True)]
 
     def losses(self) -> list[tuple[str, str, TemplateLoss]]:
-        """Returns the templates with missing words: name, kind, and the missing words. Templates with most missing
-        words come first.
+        """Returns the name, the kind and the missing words of each template that has any. Templates with the most
+        missing words come first.
         """
         found = [(name, kind, loss) for (name, kind), loss in self.templates.items()]
         return sorted(found, key=lambda entry: (-entry[2].words, entry[:2]))
@@ -292,14 +296,14 @@ class PageComparer:
 
 
 def has_formulas(html: str) -> bool:
-    """Returns whether a page has formulas, so that text between dollar signs is one."""
+    """Returns whether a page has formulas. If so, text between dollar signs is a formula."""
     return _HAS_FORMULAS.search(html) is not None
 
 
 def check_text(paths: Sequence[str], *, n_worst: int, with_lines: bool = False, **limits: Any) -> TextCheck:
     """Compares the wikitext and the HTML of every article in the files of a snapshot.
 
-    ``with_lines`` includes both texts of the pages that differ most. ``limits`` are passed to ``process_pairs``, whose
+    ``with_lines`` includes both texts of the pages that differ most. ``limits`` is passed to ``process_pairs``, and its
     errors are raised.
     """
     check = TextCheck(n_worst)
@@ -311,7 +315,7 @@ def check_text(paths: Sequence[str], *, n_worst: int, with_lines: bool = False, 
 
 
 def compare_task(task: dict[str, Any], beat: Beat) -> Any:
-    """Compares a page in a guarded process; see ``process_pairs``."""
+    """Compares a page. Runs in a guarded process, see ``process_pairs``."""
     return processed(task, beat, _comparer)
 
 
@@ -320,7 +324,7 @@ def _comparer(site: Site) -> Callable[[PairedPage], PageComparison]:
 
 
 def compare_lines_task(task: dict[str, Any], beat: Beat) -> Any:
-    """Compares a page as ``compare_task`` does, and returns both texts."""
+    """Compares a page like ``compare_task``, and returns both texts too."""
     return processed(task, beat, _line_comparer)
 
 

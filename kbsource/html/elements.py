@@ -44,7 +44,8 @@ CUT_TYPES = {
 FILE_TYPES = ("mw:File", "mw:Image", "mw:Audio", "mw:Video")
 TEXT_TYPES = frozenset({"mw:Entity", "mw:DisplaySpace", "mw:Nowiki", "mw:Placeholder"})
 MATH_TYPES = frozenset({"mw:Extension/math", "mw:Extension/chem", "mw:Extension/ce"})
-# Classes that only rendered pages have, or that are boxes there although templates also give them to running text.
+# Classes of boxes that occur only in rendered pages, or that are not treated as boxes in wikitext, because templates
+# also use them for running text.
 _CUT_CLASSES = frozenset(
     """reference mw-ref mw-references references-decreasing mw-cite-backlink cite_crochet toccolours navigationleiste
     boite-grise-nav catlinks printfooter mw-indicators mw-jump-link nourlexpansion commonscat liste-portail tocnumber
@@ -61,14 +62,17 @@ _CUT_PREFIXES = (
     "sister",
     "mw-hidden",
 )
-# Classes of boxes in wikitext that readers of the rendered page see as running text, such as pronunciations.
+# Classes that are treated as boxes in wikitext, but are running text for readers of the rendered page, such as
+# pronunciations.
 _SHOWN_CLASSES = frozenset({"noexcerpt"})
 _ASIDE_IDS = frozenset({"sitesub", "contentsub", "jump-to-nav", "catlinks"})
 
 
 @lru_cache(maxsize=1 << 12)
 def _kind(classes: str, style: str, role: str, id_: str) -> str:
-    """Returns the kind of box that an element with these attributes is; ``aside`` for other elements without text."""
+    """Returns the kind of box of an element from its attributes; ``aside`` for other elements that are not running
+    text.
+    """
     words = [word for word in classes.split() if word not in _SHOWN_CLASSES]
     found = kind_of_box((("class", " ".join(words)), ("style", style), ("role", role), ("id", id_)))
     if found:
@@ -82,7 +86,7 @@ def _kind(classes: str, style: str, role: str, id_: str) -> str:
 
 
 def box_kind_of(element: etree._Element) -> str:
-    """Returns the kind of box that an element is, from its attributes; empty if it is not a box."""
+    """Returns the kind of box of an element, from its attributes; empty if it is no box."""
     get = element.get
     classes, style, role, id_ = get("class"), get("style"), get("role"), get("id")
     if not (classes or style or role or id_):
@@ -96,7 +100,7 @@ def json_object(written: str | None) -> dict[str, Any]:
         return {}
     try:
         value = json.loads(written)
-        if "\\ud" in written.lower():  # an escape may be half of a pair, which is no character
+        if "\\ud" in written.lower():  # an escape may be half of a surrogate pair, which is not a character
             value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return {}
@@ -104,7 +108,7 @@ def json_object(written: str | None) -> dict[str, Any]:
 
 
 def template_parts(data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Iterates over the templates of a transclusion: name as written, and arguments."""
+    """Yields the name as written and the arguments of each template in a transclusion."""
     parts = data.get("parts")
     for part in parts if isinstance(parts, list) else ():
         use = part.get("template") if isinstance(part, dict) else None
@@ -116,5 +120,5 @@ def template_parts(data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
 
 
 def types_of(element: etree._Element) -> set[str]:
-    """Returns the types that Parsoid gives an element, such as ``mw:Transclusion``."""
+    """Returns the types of an element in Parsoid's HTML, such as ``mw:Transclusion``."""
     return set((element.get("typeof") or "").split())

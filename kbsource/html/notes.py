@@ -1,7 +1,7 @@
-"""The references of a rendered page: footnotes with their texts, templates that make notes, and their positions.
+"""Reads the references of a rendered page: footnotes with their texts, templates that make notes, and their positions.
 
-Their contents are converted to wikitext, which ``kbsource.wikitext.references`` reads. Templates become the wikitext
-that the HTML records for them; everything else becomes text.
+Their contents are converted to wikitext, which ``kbsource.wikitext.references`` reads. A template becomes its wikitext,
+which the HTML contains; everything else becomes text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LITERAL = str.maketrans({character: f"&#{ord(character)};" for character in "&<
 _WITH_MARKERS = frozenset({"short", "note", "reuse"})
 _UNMARKED = frozenset({"work"})  # kinds of templates that show no marker
 _LONGEST_NOTE = 100_000  # characters
-_MOST_REPEATED = 8_000_000  # characters of notes that several markers of a page point to
+_MOST_REPEATED = 8_000_000  # total characters of the notes of a page, each counted once per marker that points to it
 
 
 class PageNotes:
@@ -40,17 +40,19 @@ class PageNotes:
         self._contents: dict[etree._Element, str] = {}
         self._n_repeated_chars = 0
         self._order: list[int] = []
-        self._searched: set[etree._Element] = set()  # notes whose own notes are recorded
-        self._read: set[str] = set()  # groups of elements that a template made whose notes are recorded
+        self._searched: set[etree._Element] = set()  # notes in which all notes are recorded
+        self._read: set[str] = set()  # groups of elements whose notes are recorded; a group is the output of a template
 
     def footnote(self, element: etree._Element, group: str) -> list[int]:
-        """Records the marker of a footnote, and returns its number, unless the template around it is recorded."""
+        """Records the marker of a footnote and returns its number, unless the template around it is already
+        recorded.
+        """
         if group in self._read or (element.get("about") or "") in self._read:
             return []
         return self._added(self._tag(element))
 
     def _tag(self, element: etree._Element) -> str:
-        """Records the marker of a footnote; returns it as ``References`` does."""
+        """Records the marker of a footnote. Returns the text from ``References`` that represents the marker."""
         data = json_object(element.get("data-mw"))
         attributes = data.get("attrs")
         values = dict(attributes) if isinstance(attributes, dict) else {}
@@ -67,7 +69,7 @@ class PageNotes:
         return self.references.tag(written, "" if note is None or is_reuse else self._content(note), "")
 
     def _note_of(self, element: etree._Element) -> etree._Element | None:
-        """Returns the item of the list of notes that a marker points to; None if the page lacks it."""
+        """Returns the list item that a marker points to; None if it is not on the page."""
         link = element.find(".//a")
         return None if link is None else self._notes.get((link.get("href") or "").rpartition("#")[2])
 
@@ -79,13 +81,13 @@ class PageNotes:
         self._added(self.references.tag_list(written, ""))
 
     def template(self, element: etree._Element) -> list[int] | None:
-        """Records a template that makes notes or a citation; returns the numbers of the markers that it shows, or None
+        """Records a template that makes notes or a citation. Returns the numbers of the markers that it shows, or None
         for another template.
         """
         data = json_object(element.get("data-mw"))
         uses = [*template_parts(data)]
         if len(uses) != 1 or len(data.get("parts", ())) != 1:
-            for use in uses:  # one piece of the page made by several templates, such as a bibliography
+            for use in uses:  # several templates may make one part of the page, such as a bibliography
                 found = self._use(*use, kinds=_UNMARKED)
                 if found is not None:
                     self._added(found[1])
@@ -106,8 +108,8 @@ class PageNotes:
         kinds: Container[str] | None = None,
         element: etree._Element | None = None,
     ) -> tuple[str, str] | None:
-        """Records the use of a template of one of these kinds, and the notes in the note that it makes; returns its
-        kind, and its markers as ``References`` does.
+        """Records the use of a template of one of these kinds, and the notes in the note that it makes. Returns its
+        kind, and the text from ``References`` that represents its markers.
         """
         kind = self.references.kind_of(name)
         if kind is None or kind in ("tag", "anchor") or (kinds is not None and kind not in kinds):
@@ -121,7 +123,7 @@ class PageNotes:
         return kind, self.references.template(kind, template, inner, is_shown=kind == "short_text")
 
     def _notes_within(self, element: etree._Element) -> str:
-        """Records the notes in the note that a marker points to; returns their numbers."""
+        """Records the notes inside the note that a marker points to, and returns their numbers."""
         note = self._note_of(element)
         if note is None or note in self._searched:
             return ""
@@ -141,14 +143,14 @@ class PageNotes:
         return numbers
 
     def set_order(self) -> None:
-        """Records the order of the notes. Call it after all notes are recorded."""
+        """Records the order of the notes. All notes must have been recorded."""
         self.references.set_order("".join(map(number_mark, self._order)))
 
     def _content(self, note: etree._Element) -> str:
         """Returns the text of a footnote as wikitext; empty if it has none.
 
         Raises:
-            ValueError: so many markers point to long notes that all their texts would be too much.
+            ValueError: too many markers point to long notes, so that the texts of all references would be too long.
         """
         known = self._contents.get(note)
         if known is None:
@@ -162,8 +164,8 @@ class PageNotes:
 
 
 def _main_note(note: etree._Element | None) -> etree._Element | None:
-    """Returns the note that a note adds details to; None for other notes. Source: Cite's sub-references (2025), which
-    are items of a list in the item of the note that they share.
+    """Returns the main note of a sub-reference, which adds details to it; None for other notes. Source: Cite (2025),
+    where sub-references are list items inside the item of their main note.
     """
     around = note.getparent() if note is not None else None
     if around is None or "mw-subreference-list" not in (around.get("class") or "").split():
@@ -173,7 +175,7 @@ def _main_note(note: etree._Element | None) -> etree._Element | None:
 
 
 def call_of(name: str, arguments: dict[str, Any]) -> str:
-    """Returns the use of a template as wikitext, without its braces."""
+    """Returns the wikitext between the braces of a template, from its name and arguments."""
     pieces = [name.strip()]
     place = 1
     for key, value in arguments.items():
@@ -189,10 +191,10 @@ def call_of(name: str, arguments: dict[str, Any]) -> str:
 
 
 def wikitext_of(element: etree._Element) -> str:
-    """Returns wikitext that shows the same as an element, with its templates as they were written."""
+    """Returns wikitext for an element. It shows the same, and its templates are as originally written."""
     pieces: list[str] = []
     n_chars = 0
-    seen: set[str] = set()  # groups of elements whose template is written
+    seen: set[str] = set()  # groups of elements whose template is already in the output
     leave: list[str] = []
 
     def add(text: str | None) -> None:
@@ -243,12 +245,12 @@ def wikitext_of(element: etree._Element) -> str:
 
 
 def _literal(text: str | None) -> str:
-    """Returns text that wikitext shows as it is."""
+    """Returns wikitext that shows a text unchanged."""
     return ANY_CONTROL.sub("", text.replace("\n", " ")).translate(_LITERAL) if text else ""
 
 
 def _parts(data: dict[str, Any]) -> Iterator[str]:
-    """Iterates over the parts of a transclusion as wikitext."""
+    """Yields the parts of a transclusion as wikitext."""
     parts = data.get("parts")
     for part in parts if isinstance(parts, list) else ():
         if isinstance(part, str):

@@ -1,5 +1,5 @@
-"""Processes the articles of a snapshot, with HTML and wikitext, in a guarded process. If a page hangs, crashes or
-exhausts memory, only this page is lost.
+"""Processes the articles of a snapshot of HTML, each with its HTML and wikitext, in a guarded process. If a page makes
+the process hang, crash or run out of memory, only this page is lost.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from kbsource.wikitext.parse import PAGE_FAULTS
 T = TypeVar("T")
 
 PAGE_TIMEOUT_S, MEMORY_BYTES = 60.0, 4 << 30
-_TRIES = 2  # another process may have been at fault the first time
+_TRIES = 2  # the first failure may be due to other processes on the machine
 _DETAIL_CHARS = 1000
 
 
 class PairedPage(msgspec.Struct, frozen=True):
-    """A page with its rendered HTML and the wikitext of the same revision, which may be empty."""
+    """A page with its rendered HTML and the wikitext of the same revision. The wikitext may be empty."""
 
     title: str
-    timestamp: str  #: of the revision, as in ``records.RawPage``
+    timestamp: str  #: time of the revision, in the form of ``records.RawPage``
     html: str
     wikitext: str
 
@@ -47,14 +47,14 @@ class PairedPage(msgspec.Struct, frozen=True):
 class RecordCounts:
     """Counts of the records of a snapshot by outcome."""
 
-    records: int = 0  #: read, and not rejected
-    pages: int = 0  #: processed
-    skipped: Counter[str] = field(default_factory=Counter)  #: not to be processed, by why
-    rejected: Counter[str] = field(default_factory=Counter)  #: by reason
+    records: int = 0  #: number of records that were read and not rejected
+    pages: int = 0  #: number of pages that were processed
+    skipped: Counter[str] = field(default_factory=Counter)  #: number of skipped records, by reason
+    rejected: Counter[str] = field(default_factory=Counter)  #: number of rejected records, by reason
     first_rejected: list[BadRecord] = field(default_factory=list)  #: the first ``SHOWN`` of them
 
     def reject(self, bad: BadRecord) -> None:
-        """Counts a record that cannot be used, and keeps it if it is one of the first."""
+        """Counts a record that cannot be used. The first ones are kept."""
         self.rejected[bad.reason] += 1
         if len(self.first_rejected) < SHOWN:
             self.first_rejected.append(bad)
@@ -71,14 +71,14 @@ def process_pairs(
     memory_bytes: int | None = MEMORY_BYTES,
     on_progress: Callable[[int], None] | None = None,
 ) -> Iterator[T]:
-    """Iterates over the results of a function for every article in the files of a snapshot, which are read in order.
+    """Yields the results of a function for every article in the files of a snapshot, in order.
 
     A page is skipped if it is not an article, has no HTML, or has no wikitext although ``needs_wikitext`` is set. A
     record that cannot be used is rejected.
 
     Args:
-        function: ``module:name`` of a function of (task, Beat) that calls ``processed``.
-        result: type of the function's results. Results are converted with ``msgspec.convert``.
+        function: ``module:name`` of a function with the arguments task and Beat, which calls ``processed``.
+        result: type of the function's results, to which ``msgspec.convert`` converts them.
         counts: receives the counts of the records.
         needs_wikitext: skip pages without wikitext.
         page_timeout_s: maximum seconds per page; None for no limit.
@@ -132,7 +132,7 @@ def _site_of(paths: Sequence[str]) -> Site:
 
 
 def _pair_of(record: ArticleRecord, counts: RecordCounts, *, needs_wikitext: bool) -> PairedPage | None:
-    """Returns the page of a record; None if it is skipped, which is counted.
+    """Returns the page of a record; None if the record is skipped, and counts it.
 
     Raises:
         RecordError: as for ``check_article_record`` and ``redirect_of``; ``invalid_field`` if its time cannot be read.
@@ -151,11 +151,11 @@ def _pair_of(record: ArticleRecord, counts: RecordCounts, *, needs_wikitext: boo
 
 
 def _guarded(guard: Guard, task: dict[str, Any]) -> Any:
-    """Returns the result for a page.
+    """Returns the result for a page from the guarded process.
 
     Raises:
-        RecordError: the function rejected the page; ``page_timeout``, ``page_crash`` or ``page_error`` if the process
-            did not survive it.
+        RecordError: the function rejected the page, or the page ended the process: ``page_timeout``, ``page_crash`` or
+            ``page_error``.
     """
     for number in range(_TRIES):
         try:
@@ -171,10 +171,10 @@ def _guarded(guard: Guard, task: dict[str, Any]) -> Any:
 
 
 def processed(task: dict[str, Any], beat: Beat, make: Callable[[Site], Callable[[PairedPage], object]]) -> Any:
-    """Returns the result of a function for the page in a task of ``process_pairs``, or the reason why there is none.
+    """Returns the result of a function for the page in a task of ``process_pairs``, or the reason for its rejection.
 
     Args:
-        make: returns the function for a wiki; called once per process.
+        make: a function that returns the function for a wiki; called once per process.
     """
     function = _function(make, task["site"])
     page = msgspec.convert(task["page"], PairedPage)

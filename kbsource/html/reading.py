@@ -1,9 +1,9 @@
-"""Parses the rendered HTML of a page into the same content that wikitext is parsed into.
+"""Parses the rendered HTML of a page. The result has the same form as that of the wikitext parser.
 
-Two forms are read: documents of Parsoid, and the output of MediaWiki's older parser. Source:
+Two kinds of HTML are read: documents of Parsoid, and the output of MediaWiki's older parser. Source:
 https://www.mediawiki.org/wiki/Specs/HTML/2.8.0.
 
-HTML is untrusted, so every input must be read in linear time: the tree is walked without recursion, and its depth and
+HTML is untrusted, so any input must be read in linear time. The tree is walked without recursion, and its depth and
 size are limited.
 """
 
@@ -49,10 +49,10 @@ from kbsource.wikitext.references import NO_TARGET, References
 from kbsource.wikitext.tags import MAX_LIST_DEPTH, raised_text
 
 MAX_HTML_CHARS = 64 << 20
-"""Length of the longest document that is parsed. The longest pages of Wikipedia have 20 million characters."""
+"""Maximum length of a document. The longest pages of Wikipedia have 20 million characters."""
 MAX_DEPTH = 2000
-"""Maximum nesting depth of elements; deeper documents are refused. Real pages stay below 60."""
-_MOST_SPAN = 1000  # of a cell. Source: the HTML standard
+"""Maximum nesting depth of elements in a document. Real pages stay below 60."""
+_MOST_SPAN = 1000  # maximum rows or columns that a cell covers. Source: the HTML standard
 _LONGEST_RAISED = 60  # in characters; longer superscripts are not exponents
 _MOST_VARIANT_CHARS = 10_000
 
@@ -65,8 +65,8 @@ _TEX_STYLE = re.compile(r"\A\{\\(?:displaystyle|textstyle) (.*)\}\Z", re.DOTALL)
 class HtmlReader:
     """Reads a wiki's rendered pages. It holds caches; create one per process.
 
-    ``has_references`` adds the references and changes nothing else in the result. If the references of a page cannot be
-    read, the page gets none, and the loss is counted as ``failed``.
+    With ``has_references``, references are read too; the rest of the result is the same. If the references of a page
+    cannot be read, the page has none, and ``failed`` counts it.
     """
 
     def __init__(self, site: Site, *, has_references: bool = False) -> None:
@@ -80,8 +80,7 @@ class HtmlReader:
         self.target = lru_cache(maxsize=1 << 16)(self._target)
 
     def parse(self, html: str, *, title: str, leave_out_references: bool = False) -> ParsedText:
-        """Returns the content of a page. With ``leave_out_references``, the page is treated like a page whose
-        references cannot be read.
+        """Returns the content of a page. ``leave_out_references`` treats its references as unreadable.
 
         Raises:
             RecordError: ``html_too_large``, ``html_too_deep`` or ``html_empty``.
@@ -94,7 +93,7 @@ class HtmlReader:
             try:
                 return self._read(root, main, title, References(self._note_kind))
             except PAGE_FAULTS:
-                pass  # without its references, the page may be sound
+                pass  # the page may be readable without its references
         return replace(self._read(root, main, title, None), references=FAILED_REFERENCES)
 
     def _read(
@@ -111,7 +110,7 @@ class HtmlReader:
         return replace(content, anchors=tuple(anchors), references=rows)
 
     def _target(self, href: str) -> tuple[Target, str] | None:
-        """Returns the target of an internal link from its address, parsed and as written; None if it is not a page."""
+        """Returns the target of an internal link from its address: parsed, and as written. None if it is not a page."""
         if href.startswith("./"):
             path = href[2:]
         elif href.startswith("/wiki/"):
@@ -161,7 +160,7 @@ def parse_html(html: str) -> etree._Element:
 
 
 def main_element(root: etree._Element) -> etree._Element:
-    """Returns the element that contains the page: the output of a parser, without the skin around it."""
+    """Returns the element that contains the parser's output, without the skin around it."""
     body = root.find("body")
     body = root if body is None else body
     if "mw-parser-output" in (body.get("class") or "").split():
@@ -173,7 +172,7 @@ def main_element(root: etree._Element) -> etree._Element:
 
 
 def tex_of(element: etree._Element) -> str:
-    """Returns the TeX of a formula: as written in the page, else the TeX that its MathML contains."""
+    """Returns the TeX of a formula as written in the page, or else from its MathML."""
     body = json_object(element.get("data-mw")).get("body")
     tex = body.get("extsrc") if isinstance(body, dict) else None
     if isinstance(tex, str):
@@ -197,9 +196,10 @@ _ANY_TAG = re.compile(r"<[^<>]*>")
 
 
 def extract_html_fallback(html: str, *, title: str) -> ParsedText:
-    """Returns title, headings and every other line that contains a letter as a paragraph, with tags removed.
+    """Extracts a page that the parser cannot read: removes tags, and returns the title, the headings, and every other
+    line that contains a letter as a paragraph.
 
-    Works like ``extract_fallback`` for wikitext: tables and references appear in the text, and links are not collected.
+    As in ``extract_fallback`` for wikitext, tables and references appear in the text, and links are not collected.
     """
     text = ANY_CONTROL.sub("", html[:MAX_HTML_CHARS].encode("utf-8", "replace").decode())
     text = _INVISIBLE.sub(" ", text).replace("\n", " ")
@@ -222,7 +222,7 @@ def extract_html_fallback(html: str, *, title: str) -> ParsedText:
 
 
 class PageWalk:
-    """Walks one page."""
+    """Converts the tree of one page to its content."""
 
     def __init__(self, reader: HtmlReader, title: str, root: etree._Element, notes: PageNotes | None) -> None:
         self._reader, self._site, self._title = reader, reader._site, title
@@ -230,12 +230,13 @@ class PageWalk:
         self._builder = self._make_builder()
         self._lists: list[str] = []
         self._tables: list[int] = []  # numbers of the open tables
-        self._is_line = False  # within a heading or an item, which blocks do not end
+        self._is_line = False  # in a heading or an item, which block elements do not end
         self._templates = TemplateUses(root, reader._site.lang)
-        self._written: dict[str, frozenset[str]] = {}  # targets of links in the arguments of each group's templates
+        # by group: targets of the links in the arguments of its templates
+        self._written: dict[str, frozenset[str]] = {}
         self._categories: dict[str, bool] = {}
         self._sort_keys: dict[str, str] = {}
-        self._group = ""  # the group of elements around the current one
+        self._group = ""  # the group that contains the current element
         self._box: int | None = None  # number of the open infobox
         self._notes = notes
         self._root = root
@@ -245,7 +246,7 @@ class PageWalk:
         return PageBuilder(self._losses)
 
     def _read_head(self) -> None:
-        """Reads the facts outside the text: links in arguments, categories, properties of the page."""
+        """Reads what is not part of the text: links in arguments of templates, categories, properties of the page."""
         for element in self._root.iterfind(".//*[@data-mw]"):
             if "mw:Transclusion" not in (element.get("typeof") or ""):
                 continue
@@ -288,11 +289,11 @@ class PageWalk:
             is_disambiguation=self._is_disambiguation,
             lost=self._templates.lost(),
             shown=self._templates.shown(),
-            asked=frozenset(),  # HTML does not depend on other pages, but for the titles that it links to
+            asked=frozenset(),  # HTML depends on other pages only through the titles that it links to
         )
 
     def walk(self, main: etree._Element) -> None:
-        """Adds the content of an element."""
+        """Adds the content of an element to the page."""
         leave: list[Callable[[], None] | None] = []
         text = self._builder.text
         events = etree.iterwalk(main, events=("start", "end"))
@@ -317,7 +318,7 @@ class PageWalk:
                 text(element.tail)
 
     def _enter(self, element: etree._Element) -> tuple[bool, Callable[[], None] | None]:
-        """Begins an element; returns whether its content is read, and what to do at its end."""
+        """Begins an element. Returns whether its content is to be read, and the function to call at its end."""
         group = element.get("about") or ""
         if self._group or not group.startswith("#mwt"):
             return self._begin(element)
@@ -348,7 +349,7 @@ class PageWalk:
             if not named.isdisjoint(MATH_TYPES):
                 return self._formula(element)
             if "mw:LanguageVariant" in named:
-                if tag != "meta":  # a rule for the rest of the page
+                if tag != "meta":  # a meta element applies to the rest of the page
                     builder.text(_variant(element))
                 return False, None
             for name in named:
@@ -370,7 +371,7 @@ class PageWalk:
         return (False, None) if after is _SKIP else (True, after)
 
     def _note(self, element: etree._Element, types: set[str], *, is_shown: bool = True) -> None:
-        """Records the notes that an element makes, and places their markers; in the text only if ``is_shown``."""
+        """Records the notes that an element makes. If ``is_shown``, places their markers in the text."""
         assert self._notes is not None
         numbers = self._notes.template(element) if "mw:Transclusion" in types else None
         if numbers is None and "mw:Extension/ref" in types:
@@ -386,7 +387,7 @@ class PageWalk:
                 self._builder.mark(NO_TARGET, number_mark(number))
 
     def _note_markers(self, element: etree._Element) -> None:
-        """Records the footnotes with markers in an element that is not text, outside lists of references."""
+        """Records the footnotes whose markers are in an element that is not text; lists of references are skipped."""
         events = etree.iterwalk(element, events=("start",))
         for _, inner in events:
             types = inner.get("typeof") or ""
@@ -397,7 +398,7 @@ class PageWalk:
                 events.skip_subtree()
 
     def _cut(self, element: etree._Element, loss: str | None, *, is_seen: bool = True) -> tuple[bool, None]:
-        """Leaves out an element, and counts what readers see of it; the marker of a note is no text."""
+        """Skips an element, and counts the text that readers see in it. Reference markers are not text."""
         if loss is not None:
             self._losses[loss] += 1
         if is_seen and loss != "ref":
@@ -420,7 +421,7 @@ class PageWalk:
         return False, None
 
     def _edge(self) -> None:
-        """Ends a paragraph; within a heading or an item, separates words."""
+        """Ends a paragraph, or separates words within a heading or an item."""
         if self._is_line:
             self._builder.space()
         else:
@@ -560,12 +561,12 @@ class PageWalk:
         return end_cell
 
     def _infobox(self, element: etree._Element) -> tuple[bool, None]:
-        """Adds an infobox: labels and values of the rows that have both."""
+        """Adds an infobox, with the labels and values of the rows that have both."""
         builder = self._builder
         number = self._box = builder.open_infobox(self._box_name(element))
         n_before = builder.n_visible_chars
         outer = self._lists, self._is_line, self._tables
-        inside: set[etree._Element] = set()  # labels and values
+        inside: set[etree._Element] = set()  # elements that are labels and values
         for row in element.iter("tr", "sup"):
             if inside and not inside.isdisjoint(row.iterancestors("td", "th")):
                 continue
@@ -593,7 +594,7 @@ class PageWalk:
         return False, None
 
     def _visible_text(self, element: etree._Element) -> str:
-        """Returns the text of an element on one line, without hidden text and references."""
+        """Returns the visible text of an element on one line, without references."""
         pieces: list[str] = []
         events = etree.iterwalk(element, events=("start", "end"))
         for event, inner in events:
@@ -614,7 +615,7 @@ class PageWalk:
         return ANY_CONTROL.sub("", _WHITE.sub(" ", "".join(pieces)))
 
     def _box_name(self, element: etree._Element) -> str:
-        """Returns the name of the template that makes an infobox; empty if none is known."""
+        """Returns the name of the template that makes an infobox; empty if it is unknown."""
         for around in (element, *element.iterancestors()):
             if (name := self._templates.name_of(around.get("about") or "")) is not None:
                 return name
@@ -622,7 +623,7 @@ class PageWalk:
 
 
 def _span(written: str | None) -> int:
-    """Returns how many columns or rows a cell covers."""
+    """Returns the number of columns or rows that a cell covers."""
     digits = (written or "").strip()
     if not (digits.isascii() and digits.isdigit()):
         return 1
@@ -630,7 +631,7 @@ def _span(written: str | None) -> int:
 
 
 def _variant(element: etree._Element) -> str:
-    """Returns the text of the first variant of a conversion rule; nothing for a rule that is not shown."""
+    """Returns the text of the first variant of a language conversion rule; empty for a rule that shows nothing."""
     rule = json_object(element.get("data-mw-variant"))
     for key in ("disabled", "name", "twoway", "oneway", "filter"):
         value = rule.get(key)
@@ -644,7 +645,7 @@ def _variant(element: etree._Element) -> str:
 
 
 def _nothing() -> None:
-    """Does nothing; marks an element whose content is not read."""
+    """Does nothing. As the function for an element's end, it means that the content is not read."""
 
 
 _SKIP = _nothing

@@ -1,5 +1,5 @@
-"""Arranges the lines of a page next to the lines of the text from its wikitext. Marks the words that only one of them
-has.
+"""Arranges the lines of a page beside the lines of the text from its wikitext, and marks words that only one of them
+contains.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _TOKEN = re.compile(r"(?:\^\([^()]*\)|\S)+")
 _TOKEN_WITH_TEX = re.compile(r"(?:\$[^$\n]+\$|\^\([^()]*\)|\S)+")
 
 Pieces = tuple[tuple[str, bool], ...]
-"""A text in segments. Each segment has a flag that tells whether it is marked."""
+"""A text in segments, each with a flag that is true if the segment is marked."""
 WordsOf = Callable[[str], list[str]]
 
 
 class LinePair(NamedTuple):
-    """A line of the page, and the matching line of the other text; None if there is no matching line."""
+    """A line of the page and the matching line of the other text. One of them is None if there is no match."""
 
     shown: Pieces | None
     own: Pieces | None
@@ -32,7 +32,7 @@ class LinePair(NamedTuple):
 
 
 class _Side:
-    """The lines of a text, with the words marked that the other text lacks."""
+    """The lines of a text, in which the words that the other text lacks are marked."""
 
     def __init__(self, lines: Sequence[str], found: set[int], words_of: WordsOf, token: re.Pattern[str]) -> None:
         counts = [len(words_of(line)) for line in lines]
@@ -43,7 +43,7 @@ class _Side:
         ]
 
     def line_of(self, word: int) -> int:
-        """Returns the number of the line that a word is in."""
+        """Returns the number of the line that contains a word."""
         return bisect_right(self._ends, word)
 
 
@@ -55,13 +55,14 @@ def side_by_side(
     *,
     has_formulas: bool,
 ) -> Iterator[LinePair]:
-    """Iterates over the lines of two texts, in order. Each line is paired with the line that shares most words with it.
+    """Yields the lines of two texts in order, in pairs. Each line is paired with the one that shares the most words
+    with it.
 
     Args:
         shown, own: the lines.
         pairs: positions of the common words among the words of each text, ascending.
         words_of: returns the words of a text.
-        has_formulas: text between dollar signs is one word.
+        has_formulas: true if text between dollar signs is one word.
     """
     token = _TOKEN_WITH_TEX if has_formulas else _TOKEN
     left = _Side(shown, {at for at, _ in pairs}, words_of, token)
@@ -80,7 +81,7 @@ def side_by_side(
 
 
 def _partners(n_lines: int, left: _Side, right: _Side, pairs: Sequence[tuple[int, int]]) -> Iterator[int | None]:
-    """Iterates over the line beside each line of the first text; None for a line that stands alone."""
+    """Yields the line that matches each line of the first text; None for a line without a match."""
     shared: dict[int, Counter[int]] = {}
     for at, other in pairs:
         shared.setdefault(left.line_of(at), Counter())[right.line_of(other)] += 1
@@ -99,7 +100,7 @@ def _pieces(line: str, is_found: Sequence[bool], words_of: WordsOf, token: re.Pa
     if all(is_found):
         return ((line, False),)
     pieces: list[tuple[str, bool]] = []
-    at = start = end = 0  # of words; of the marked run, in characters
+    at = start = end = 0  # index of the word; start and end of the marked run in characters
     for found in token.finditer(line):
         n_words = len(words_of(found[0]))
         is_marked = not all(is_found[at : at + n_words])
@@ -113,6 +114,6 @@ def _pieces(line: str, is_found: Sequence[bool], words_of: WordsOf, token: re.Pa
         if is_marked:
             end = found.end()
             pieces.append((line[start:end], True))
-    if at != len(is_found):  # a word that consists of several tokens
+    if at != len(is_found):  # some word consists of several tokens
         return ((line, True),)
     return (*pieces, (line[end:], False)) if end < len(line) else tuple(pieces)

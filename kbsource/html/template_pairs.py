@@ -1,6 +1,7 @@
-"""Pairs the text that readers see for each use of a template on a rendered page with the text that the rules produce.
+"""Compares, for each use of a template on a rendered page, the text that readers see with the text that the rules
+produce.
 
-Rendered pages contain the uses as they were written, so no wikitext is needed.
+A rendered page also contains the uses of templates as written, so the wikitext is not needed.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from kbsource.site import Site
 from kbsource.temporary import TemporaryFolder
 from kbsource.wikitext.parse import PAGE_FAULTS, WikitextParser
 
-# A rule may depend on whether words stand on both sides of the template.
+# The result of a rule may depend on whether there are words before and after the template.
 _BEFORE, _AFTER = "Xqzv", "vzqX"
 _BATCH_ROWS = 10_000
 _ROWS = pa.schema(
     [
-        pa.field("use_id", pa.int64()),  # ordered as in the snapshot
+        pa.field("use_id", pa.int64()),  # in the order of the snapshot
         pa.field("page", pa.string()),
         *(pa.field(name, pa.string()) for name in ("template", "outcome", "call", "shown", "own")),
         pa.field("is_same", pa.bool_()),
@@ -37,11 +38,11 @@ class CallPair(NamedTuple):
     """A use of a template in the running text of a page."""
 
     template: str  #: name in normal form
-    outcome: str  #: of the use by the rules
+    outcome: str  #: outcome of the use according to the rules
     call: str  #: the use as written
-    shown: str  #: what readers see, on one line
+    shown: str  #: the text that readers see, on one line
     own: str  #: the text that the rules produce for the use, on one line
-    is_same: bool  #: both have the same words
+    is_same: bool  #: true if both texts have the same words
 
 
 class CallPairs(NamedTuple):
@@ -52,14 +53,14 @@ class CallPairs(NamedTuple):
 
 
 class PairReader:
-    """Pairs the uses of templates on a wiki's pages. It holds caches; create one per process."""
+    """Reads the uses of templates on a wiki's pages. It holds caches; create one per process."""
 
     def __init__(self, site: Site) -> None:
         self._html, self._wikitext = HtmlRunReader(site), WikitextParser(site)
 
     def pairs(self, page: PairedPage) -> CallPairs:
-        """Returns the uses in the running text of a page. Leaves out uses inside other templates, and templates that
-        produce a part of the page together with others.
+        """Returns the uses of templates in the running text of a page. Skips those inside other templates, and those
+        that produce a part of the page together with other templates.
 
         Raises:
             RecordError: as for ``HtmlReader.parse``.
@@ -74,7 +75,9 @@ class PairReader:
         return CallPairs(page.title, tuple(found))
 
     def _own(self, page: PairedPage, name: str, call: str) -> tuple[str, str]:
-        """Returns the outcome of a use, and the text that the rules make of it within a sentence."""
+        """Returns the outcome of a use according to the rules, and the text that they produce for it within a
+        sentence.
+        """
         written = f"{_BEFORE} {call} {_AFTER}"
         try:
             parsed = self._wikitext.parse(written, title=page.title, timestamp=page.timestamp)
@@ -88,7 +91,7 @@ class PairReader:
 
 
 def pairs_task(task: dict[str, Any], beat: Beat) -> Any:
-    """Pairs the templates of a page in a guarded process; see ``process_pairs``."""
+    """Reads the uses of templates on a page. Runs in a guarded process, see ``process_pairs``."""
     return processed(task, beat, _pair_reader)
 
 
@@ -102,26 +105,26 @@ class TemplatePairs:
 
     counts: RecordCounts
     uses: int
-    differing: int  #: uses whose words differ
+    differing: int  #: number of uses whose words differ
     n_templates: int
     n_differing_templates: int
     templates: list[dict[str, Any]]  #: see ``pair_templates``
 
 
 def pair_templates(paths: Sequence[str], *, n_templates: int, n_calls: int, **limits: Any) -> TemplatePairs:
-    """Pairs the uses of templates in all articles of a snapshot.
+    """Compares the uses of templates in all articles of a snapshot.
 
-    The rows of ``templates`` have the ``template``, its ``uses``, the number of uses that are ``differing``, the
-    ``pages`` with these, and ``calls``. The calls are different uses, each with ``call``, ``shown``, ``own``,
-    ``outcome``, ``is_same``, its number of ``uses`` and the first ``page``. Uses that differ come first, then the most
-    frequent.
+    A row of ``templates`` contains a ``template``, the numbers of its ``uses``, of ``differing`` uses and of ``pages``
+    that use it, and ``calls``. Identical uses form one call, with ``call`` (the use as written), ``shown``, ``own``,
+    ``outcome``, ``is_same``, the number of ``uses`` and the first ``page``. Differing calls come first, and among them
+    the most frequent.
 
-    Memory is bounded; uses are collected on disk.
+    Memory is bounded, because uses are collected on disk.
 
     Args:
         n_templates: maximum number of templates to return.
         n_calls: maximum number of calls of each template.
-        limits: further arguments of ``process_pairs``, whose errors are raised.
+        limits: further arguments of ``process_pairs``. Its errors are raised.
     """
     counts = RecordCounts()
     pages = process_pairs(paths, f"{__name__}:pairs_task", CallPairs, counts=counts, needs_wikitext=False, **limits)

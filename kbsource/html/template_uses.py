@@ -17,7 +17,7 @@ _NOT_SEEN = ("style", "script", "annotation", "template")
 
 
 class _Group(NamedTuple):
-    """The elements that one piece of wikitext made: a template, or several that cannot be separated."""
+    """The elements that one template made, or several templates whose output cannot be separated."""
 
     names: tuple[str, ...]  # names of templates, in normal form
     is_box: bool
@@ -27,8 +27,8 @@ class _Group(NamedTuple):
 class TemplateUses:
     """The uses of templates on one page.
 
-    A use is ``expanded``, or ``dropped`` if none of it is in the text. If several templates produce one part of the
-    page, its characters are counted for the first template.
+    A use is ``expanded``, or ``dropped`` if none of its output is in the text. If several templates produce one part of
+    the page, its characters are counted for the first of them.
 
     Args:
         root: the document.
@@ -37,7 +37,8 @@ class TemplateUses:
 
     def __init__(self, root: etree._Element, lang: str) -> None:
         self._groups: dict[str, _Group] = {}
-        self._unnamed: list[_Group] = []  # without a group, so that their other elements are unknown
+        # templates whose HTML names no group, so that their other elements are unknown
+        self._unnamed: list[_Group] = []
         self._shown: Counter[str] = Counter()
         self._lost: Counter[str] = Counter()
         for element in root.iterfind(".//*[@data-mw]"):
@@ -55,17 +56,17 @@ class TemplateUses:
                 self._unnamed.append(found)
 
     def name_of(self, group: str) -> str | None:
-        """Returns the first template of a group of elements; None if it has none."""
+        """Returns the name of the first template of a group; None if there is none."""
         found = self._groups.get(group)
         return None if found is None else found.names[0]
 
     def show(self, group: str, n_chars: int) -> None:
-        """Counts characters of a group that the text contains."""
+        """Counts characters of a group as shown in the text."""
         self._shown[group] += n_chars
 
     def lose(self, group: str, element: etree._Element, *, n_kept: int = 0) -> None:
-        """Counts the characters of an element that are missing in the text. They are counted for the enclosing group,
-        or else for the groups inside the element. ``n_kept`` of the characters are in the text.
+        """Counts the characters of an element that are missing in the text; ``n_kept`` of its characters are not
+        missing. They are counted for the group that contains the element, or else for the groups inside the element.
         """
         if group:
             self._lost[group] += max(visible_chars_of(element) - n_kept, 0)
@@ -100,8 +101,8 @@ class TemplateUses:
         return dict(sums)
 
     def lost(self) -> dict[tuple[str, str], LostText]:
-        """Returns the number of characters that are missing in the text, by name and outcome, with the first use of
-        each.
+        """Returns the number of characters that are missing in the text, and the first use that loses some, by name and
+        outcome.
         """
         losses: dict[tuple[str, str], LostText] = {}
         for group, found in self._groups.items():

@@ -1,4 +1,4 @@
-"""Finds the template that each part of a page's running text comes from, in the rendered HTML."""
+"""Finds out, from the rendered HTML, which template each part of a page's running text comes from."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from kbsource.wikitext.templates import normalise_template_name
 
 
 class TextRun(NamedTuple):
-    """A part of a page's running text; a newline is the end of a line."""
+    """A part of a page's running text. A newline in it ends a line."""
 
     text: str
-    template: str  #: name of the template on the page that it comes from; empty if it is written on the page
-    group: str  #: name of the template's group of elements; empty like ``template``
+    template: str  #: name of the template that produced the text; empty if it is in the page's own wikitext
+    group: str  #: name of the template's group of elements; empty if ``template`` is
 
 
 class HtmlRunReader:
-    """Reads a wiki's rendered pages as ``HtmlReader`` does, with the templates of the text. It holds caches; create one
-    per process.
+    """Reads a wiki's rendered pages like ``HtmlReader``, and finds the templates of their text. It holds caches; create
+    one per process.
     """
 
     def __init__(self, site: Site) -> None:
@@ -44,8 +44,8 @@ class HtmlRunReader:
         return page.content(), page.runs
 
     def calls(self, html: str, *, title: str) -> Iterator[tuple[str, str, str]]:
-        """Iterates over the templates in the running text that produce a part of the page without other templates. Each
-        has its name, the use as written, and the text that readers see. Templates inside others are left out.
+        """Yields the name, the use as written and the visible text of each template in the running text. Skips
+        templates inside others, and templates that produce a part of the page together with others.
 
         Raises:
             RecordError: as for ``HtmlReader.parse``.
@@ -74,7 +74,7 @@ class HtmlRunReader:
 
 
 def _call_names(root: etree._Element, lang: str) -> dict[str, str]:
-    """Returns the first template, or the function of the parser (``#if:``), of each group of elements."""
+    """Returns the name of the first template or parser function (``#if:``) of each group of elements."""
     names: dict[str, str] = {}
     for element in root.iterfind(".//*[@data-mw]"):
         group = element.get("about") or ""
@@ -100,7 +100,7 @@ _LONGEST_FUNCTION = 40  # in characters
 
 
 class _TracedBuilder(PageBuilder):
-    """Collects a page, and the pieces of its body in the order in which they are added."""
+    """Builds a page, and records the segments of its body in the order in which they are added."""
 
     def __init__(self, losses: Counter[str]) -> None:
         super().__init__(losses)
@@ -129,7 +129,7 @@ class _TracedBuilder(PageBuilder):
             self.runs.append(TextRun(text.replace("\n", " "), self.template, self.group))
 
     def open_group(self, template: str, group: str) -> None:
-        """Begins a group of elements that a template makes; its first run is empty."""
+        """Begins the group of elements that a template made, with an empty run."""
         self.template, self.group = template, group
         if not self.is_in_cell:
             self.runs.append(TextRun("", template, group))
@@ -140,7 +140,7 @@ class _TracedBuilder(PageBuilder):
 
 
 class _TracedWalk(PageWalk):
-    """Walks one page, and follows which template each piece comes from."""
+    """Converts one page to its content, and records which template each segment comes from."""
 
     def __init__(self, reader: HtmlReader, title: str, root: etree._Element, names: dict[str, str]) -> None:
         self._traced = _TracedBuilder(Counter())
@@ -149,7 +149,7 @@ class _TracedWalk(PageWalk):
 
     @property
     def runs(self) -> list[TextRun]:
-        """The pieces of the body."""
+        """The segments of the body."""
         return self._traced.runs
 
     def _make_builder(self) -> PageBuilder:

@@ -2,13 +2,14 @@
 
 The store has two uncompressed Arrow IPC files, with version ``FORMAT`` in their schema metadata.
 
-``definitions.arrow``: the ``text`` of every page, in the order of the dump; of a redirect, the name of its target.
+``definitions.arrow`` has the ``text`` of every page, in the order of the dump. The text of a redirect is the name of
+its target.
 
-``definition-keys.arrow``: one batch sorted by ``key`` (``identity.title_hash`` of ``definition_name``), with a row per
-name that resolves to a text, and after it a row per redirect. ``place`` is batch << 32 | row of the text in
-definitions.arrow; for a redirect, of its target's text. The row of a redirect itself has the complement of the position
-of its target's name, whether a page has this name or not. ``text_hash`` is ``identity.title_hash`` of the text at the
-position. This file is written last.
+``definition-keys.arrow`` is one batch sorted by ``key`` (``identity.title_hash`` of ``definition_name``). It has a row
+for every name that resolves to a text, and after it a second row if the name is a redirect. In the first row, ``place``
+is the position of the text in definitions.arrow, as batch << 32 | row; for a redirect, that of its target's text. In
+the second row, ``place`` is the bitwise complement of the position of the target's name, also if there is no such page.
+``text_hash`` is ``identity.title_hash`` of the text at the position. This file is written last.
 
 Memory: the mapped files, and 48 bytes per page while the store is built.
 """
@@ -47,8 +48,8 @@ DEFINITION_ROWS = pa.schema(
         pa.field("text", pa.string(), nullable=False),
     ]
 )
-"""Columns that the scan of a dump yields per template and module; ``target_name`` is null unless the page is a
-redirect.
+"""Columns of the rows that the scan of a dump yields for templates and modules. ``target_name`` is null if the page is
+no redirect.
 """
 
 TEXTS_SCHEMA = pa.schema([DEFINITION_ROWS.field("text")], metadata={"format": FORMAT})
@@ -72,7 +73,7 @@ def definition_name(namespace: int, title: str, lang: str) -> str:
 
 
 def build_definitions(batches: Iterable[pa.RecordBatch], folder: str) -> int:
-    """Writes the store of a dump to a local folder; if pages have the same name, the newest revision is used.
+    """Writes the store of a dump to a local folder. If several pages have the same name, the newest revision is used.
 
     Args:
         batches: batches of schema ``DEFINITION_ROWS``, in the order of the dump.
@@ -89,7 +90,7 @@ def build_definitions(batches: Iterable[pa.RecordBatch], folder: str) -> int:
 
 
 class _Rows:
-    """The hashes and numbers retained of the rows until all rows are read."""
+    """Collects the hashes and numbers of rows until all rows are read."""
 
     def __init__(self) -> None:
         self._columns: list[tuple[npt.NDArray[np.generic], ...]] = []
@@ -117,7 +118,8 @@ class _Rows:
         key, place, texts, is_redirect, target = (column[order] for column in (key, place, texts, is_redirect, target))
         at = np.searchsorted(key, target).clip(max=len(key) - 1)
         next_row = np.where(is_redirect & (key[at] == target), at, -1)
-        final = last = np.arange(len(key))  # the page that a name leads to, and the redirect that names it
+        # the page at the end of redirects from a name, and the last redirect, which names this page
+        final = last = np.arange(len(key))
         for _ in range(MAX_REDIRECTS):
             is_followed = (final >= 0) & is_redirect[final]
             last = np.where(is_followed, final, last)
@@ -133,7 +135,7 @@ class _Rows:
 
 
 class DefinitionStore:
-    """Looks up definitions in a store. Many processes may open it at once; they share the mapped memory.
+    """Looks up definitions in a store. Processes that open the same store share the mapped memory.
 
     Raises:
         SetupError: a file is missing, damaged, or of another version.
@@ -151,19 +153,21 @@ class DefinitionStore:
         return sum(place >= 0 for place in self._places)
 
     def source(self, name: str) -> str | None:
-        """Returns the wikitext of a template by its normalised name, with redirects followed, or None."""
+        """Returns the wikitext of a template by its normalised name, after redirects; None if there is no such
+        template.
+        """
         return self._text(template_name(name, self._site))
 
     def target(self, name: str) -> str:
-        """Returns the normalised name of the template that a name resolves to, with redirects followed; the name itself
-        if it is not a redirect to a template.
+        """Returns the normalised name of a template after redirects. If the name is not a redirect to a template,
+        returns it unchanged.
         """
         found = self._text(template_name(name, self._site), is_redirect=True) or ""
         namespace, _, target = found.partition(":")
         return target if namespace == str(TEMPLATE) and target else name
 
     def module(self, name: str) -> str | None:
-        """Returns the source of a module by its name without prefix, or None."""
+        """Returns the source of a module by its name without prefix; None if there is no such module."""
         return self._text(module_name(name, self._site))
 
     def _text(self, name: str, *, is_redirect: bool = False) -> str | None:

@@ -1,8 +1,8 @@
 """Index files: uncompressed Arrow IPC, memory-mapped, with rows addressed by number.
 
-In a release, ``checksums.arrow`` is stored next to them, with the CRC-32 of every ``BLOCK_BYTES`` of each file. A block
-is compared with its checksum when something in it is first accessed. Indexes of a running build, and releases from
-before 2026-12, have no checksums.
+In a release, ``checksums.arrow`` contains the CRC-32 of every ``BLOCK_BYTES`` of each index file. A block is compared
+with its checksum when it is first accessed. Indexes of a running build, and releases from before 2026-12, have no
+checksums.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def local_index(folder: str) -> str:
 CHECKSUMS_FILE = "checksums.arrow"
 BLOCK_SHIFT = 16
 BLOCK_BYTES = 1 << BLOCK_SHIFT
-"""Size of the blocks with a checksum: the amount that Linux maps at once when one byte is accessed. Comparing a
-block takes 15 µs.
+"""Size of the blocks that have a checksum: the amount that Linux maps at once when one byte is accessed. The comparison
+of a block takes 15 µs.
 """
 CHECKSUMS_SCHEMA = pa.schema(
     [
@@ -68,18 +68,18 @@ def checksums_file(checksums: Mapping[str, Sequence[int]]) -> bytes:
 
 
 class CheckedBlocks:
-    """The blocks of a mapped file; each is compared with its checksum once."""
+    """The blocks of a mapped file, each of which is compared with its checksum once."""
 
     __slots__ = ("_checksums", "_content", "_path", "seen")
 
     def __init__(self, path: str, content: memoryview, checksums: memoryview) -> None:
         self._path, self._content, self._checksums = path, content, checksums
-        self.seen = bytearray(-(-len(content) // BLOCK_BYTES))  #: by block number, whether the block was compared
+        self.seen = bytearray(-(-len(content) // BLOCK_BYTES))  #: by block number: 1 if the block was compared
         if len(self.seen) != len(checksums):
             raise self._damage(f"{len(content)} bytes, whose checksums differ")
 
     def see(self, start: int, end: int) -> None:
-        """Compares the blocks that contain a range of bytes.
+        """Compares the blocks that contain a range of bytes with their checksums.
 
         Raises:
             DataError: a block is damaged or changed.
@@ -131,9 +131,10 @@ class MappedNumbers:
         return self._values[start:end]
 
     def find(self, value: int) -> int:
-        """Returns the index of the first number that is not lower, in ascending numbers, like ``bisect_left``.
+        """Returns the index of the first number that is not less than the value, like ``bisect_left``. The numbers must
+        be ascending.
 
-        Damaged blocks may mislead the search, so the numbers on both sides of the result are checked.
+        A damaged block could mislead the search, so the numbers before and after the result are checked.
         """
         values = self._values
         at = bisect_left(values, value)
@@ -182,10 +183,10 @@ def title_keys(titles: pa.Array) -> npt.NDArray[np.uint64]:
 
 
 def digest_keys(titles: Iterable[bytes]) -> npt.NDArray[np.uint64]:
-    """Returns ``identity.title_hash`` of titles that are encoded."""
+    """Returns ``identity.title_hash`` of titles in UTF-8."""
     import numpy as np
 
-    copy = hashlib.blake2b(digest_size=8).copy  # takes two thirds of the time of a new one
+    copy = hashlib.blake2b(digest_size=8).copy  # copying a hash object takes two thirds of the time of making one
     digests = []
     for title in titles:
         digest = copy()
@@ -206,9 +207,7 @@ def write_index_file(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBa
 
 
 def read_index_file(path: str) -> Iterator[pa.RecordBatch]:
-    """Reads the batches of an index file in order; the file is read rather than mapped, so it does not stay in
-    memory.
-    """
+    """Reads the batches of an index file in order. The file is not mapped, so it does not stay in memory."""
     with pa.OSFile(path, "rb") as file:
         reader = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(use_threads=False))
         for number in range(reader.num_record_batches):
@@ -216,13 +215,13 @@ def read_index_file(path: str) -> Iterator[pa.RecordBatch]:
 
 
 class MappedFile:
-    """A memory-mapped index file. If it has checksums, the parts that locate its rows are compared on opening."""
+    """A memory-mapped index file. If it has checksums, the parts that locate its rows are verified on opening."""
 
     def __init__(self, path: str, schema: pa.Schema) -> None:
-        """Opens a file and checks that it is what its name says.
+        """Opens a file and checks its format.
 
         Raises:
-            SetupError: it is missing, a pipe, damaged, or of another format or version.
+            SetupError: the file is missing, a pipe, damaged, or of another format or version.
         """
         try:
             check_regular(path)
@@ -230,7 +229,7 @@ class MappedFile:
                 self.memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             self.content = pa.py_buffer(self.memory)
             self.blocks = _blocks(path, memoryview(self.memory))
-            #: as stored; data is only compared when read through ``MappedNumbers``, ``MappedStrings`` or ``whole``
+            #: the batches as stored; only ``MappedNumbers``, ``MappedStrings`` and ``whole`` verify checksums
             self.batches = _batches(path, self.content, schema)
         except (OSError, ValueError) as error:  # ArrowInvalid is a ValueError, as is the error for an empty file
             raise SetupError(f"{path}: not a readable index file ({error}); build the release again") from error
@@ -246,10 +245,10 @@ class MappedFile:
         return buffer.address - self.content.address if buffer else 0
 
     def whole(self) -> Iterator[pa.RecordBatch]:
-        """Iterates over the batches in order, each after all of it was compared.
+        """Yields the batches in order. All blocks of a batch are verified first.
 
         Raises:
-            DataError: part of it is damaged or changed.
+            DataError: a block is damaged or changed.
         """
         for batch in self.batches:
             if self.blocks is not None:
@@ -265,7 +264,7 @@ class MappedFile:
 
 
 def _blocks(path: str, content: memoryview) -> CheckedBlocks | None:
-    """Returns the blocks of a file, after comparing those in its footer; None if it has no checksums."""
+    """Returns the blocks of a file, and verifies those of its footer; None if the file has no checksums."""
     beside = os.path.join(os.path.dirname(path), CHECKSUMS_FILE)
     if not os.path.exists(beside):
         return None

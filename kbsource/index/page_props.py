@@ -47,10 +47,10 @@ CLAIMS = pa.schema(
         pa.field("page_props", pa.uint32(), nullable=False),
     ]
 )
-"""Items of the pages that any source assigns one to, sorted by page id; numbers, 0 for none.
+"""The pages to which some source assigns an item, sorted by page id. Items are numbers; 0 means none.
 
-``qid`` is the item that the page got. ``wikidata`` is the item whose sitelink points to the page, the lowest if there
-are several; ``page_props`` is the item that page_props assigns to it, likewise.
+``qid`` is the item that the page has in the release. ``wikidata`` is the item whose sitelink points to the page, and
+``page_props`` the item that page_props assigns to it; if there are several, the one with the lowest number.
 """
 
 Numbers = npt.NDArray[np.uint32]
@@ -63,13 +63,13 @@ _ROWS_AT_ONCE = 1 << 16
 # Sources of an item, in order of precedence; rows without an item are disambiguation flags.
 _SITELINK, _ITEM, _MARK = range(3)
 _STATED = pa.schema([("page_id", pa.uint32()), ("qid", pa.uint32()), ("kind", pa.uint8())])
-# page_props assigns no item to a page that a sitelink points to.
+# If a sitelink points to a page, its item in page_props is ignored.
 _CONTENDED = f"""
 create table contended as select * from stated where kind = {_SITELINK} union all
     select items.* from (from stated where kind = {_ITEM}) as items
         anti join (from stated where kind = {_SITELINK}) as linked using (page_id)
 """
-# An item belongs to the lowest page of the first source that names it.
+# If several pages claim an item, it belongs to the one with the lowest id in the first source that names the item.
 _WON = f"""
 create table won as select qid, (best >> 32)::utinyint as kind, (best & {_MAX})::uinteger as page_id
 from (select qid, min(kind::ubigint << 32 | page_id) as best from contended group by qid)
@@ -98,10 +98,10 @@ from pages where qid is not null or is_disambiguation order by page_id
 
 @dataclass(frozen=True, slots=True)
 class PagePropsReport:
-    """Report of the build."""
+    """Report on the reading of page_props."""
 
     n_invalid_qids: int  #: number of values of ``wikibase_item`` that are not item ids
-    n_not_articles: int  #: number of rows left out because ``is_article`` refused their page
+    n_not_articles: int  #: number of rows left out because their page is not an article
     conflicts: tuple[Conflict, ...]  #: sorted by item, then by refused page
     claims_path: str  #: file of the item that every page got, and its sources (``CLAIMS``)
 
@@ -116,18 +116,18 @@ def build_page_props(
 ) -> PagePropsReport:
     """Writes ``page_props.arrow``, with at most one page per item and at most one item per page.
 
-    A page that claims several items gets the lowest of those not refused to it. Sitelinks take precedence: page_props
-    assigns items only to pages without a sitelink, and only items whose sitelink points to no page.
+    If a page claims several items, it gets the lowest of those that belong to no other page. Sitelinks take precedence:
+    page_props assigns items only to pages without a sitelink, and only items that no sitelink assigns to a page.
 
     Args:
-        rows: (page id, property name, value) in any order; other properties are ignored.
-        scratch: local folder for scratch files, 20 bytes per row; ``claims.arrow`` stays there.
-        is_article: returns for page ids whether they count (``TitleIndex.has_articles``). Without it all count, and a
-            redirect or a template may keep an item from an article.
-        sitelinks: articles that Wikidata's sitelinks point to, as item << 32 | page id, in arrays.
+        rows: (page id, property name, value) in any order. Properties that are not needed are ignored.
+        scratch: local folder for temporary files, which take 20 bytes per row. ``claims.arrow`` stays there.
+        is_article: returns for page ids whether they are those of articles (``TitleIndex.has_articles``); other pages
+            are ignored. If None, all pages count, so that an item may belong to a redirect or a template.
+        sitelinks: arrays of Wikidata's sitelinks to articles, as item << 32 | page id.
 
     Raises:
-        SetupError: a page id that MediaWiki cannot have.
+        SetupError: a page id is larger than MediaWiki allows.
     """
     os.makedirs(folder, exist_ok=True)
     claims_path = os.path.join(scratch, CLAIMS_FILE)
@@ -192,7 +192,7 @@ def _halves(claims: npt.NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
 
 
 def _write_whole(batches: Iterable[pa.RecordBatch], path: str, scratch: str) -> None:
-    """Writes batches as one, from mapped scratch files."""
+    """Combines batches into one, through mapped temporary files, and writes it."""
     paths = [os.path.join(scratch, f"{name}.bin") for name in SCHEMA.names]
     n_rows = 0
     with ExitStack() as stack:
@@ -238,7 +238,7 @@ class PageProps:
         return i if i < len(self._page_ids) and self._page_ids[i] == page_id else -1
 
     def qid(self, page_id: int) -> str | None:
-        """Returns the page's Wikidata item, ``Q42``, or None."""
+        """Returns the Wikidata item of a page (``Q42``); None if it has none."""
         i = self._at(page_id)
         return f"Q{self._qids[i]}" if i >= 0 and self._qids[i] else None
 

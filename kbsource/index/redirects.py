@@ -1,4 +1,4 @@
-"""Redirect pages: reading their targets from wikitext, and the released table of redirects."""
+"""Reads the targets of redirect pages from wikitext, and makes the rows of the table ``redirects``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _REDIRECTS = pa.schema(
 )
 _CODED = schema_of(RedirectRow)
 _CODED = _CODED.set(_CODED.get_field_index("status"), _REDIRECTS.field("status"))
-# Joined and sorted by two statements, as one would need the memory of both at once, which no spilling makes up for.
+# Two statements, the first to join and the second to sort: one statement would need the memory of both at once, even
+# if it spilled to disk.
 _RESOLVED = """
 create table resolved as select case when page_id >= 0 then page_id end as page_id, title,
     coalesce(target_title, '') as target_title, fragment, final_title, final_page_id, hops, status
@@ -47,7 +48,7 @@ _BY_TITLE = "select * from resolved order by title, page_id"
 @cache
 def _opening(lang: str) -> re.Pattern[str]:
     words = sorted(language(lang).redirect_words, key=len, reverse=True)
-    # In lower case, the dotted capital of Turkic languages has a combining dot, which people do not write.
+    # The lower case of the Turkic capital I with dot contains a combining dot, which people do not write.
     written = [re.escape(word).replace("i\u0307", "(?:i\u0307?|\u0130)") for word in words]
     return re.compile("|".join(written), re.IGNORECASE)
 
@@ -55,11 +56,11 @@ def _opening(lang: str) -> re.Pattern[str]:
 def parse_redirect(text: str, lang: str) -> tuple[str, str | None] | None:
     """Returns target and section of a redirect's wikitext; None if the text is not a redirect.
 
-    The target is decoded (entities, percent escapes) and cleaned, but keeps its letter case and prefix, ready for
-    ``titles.normalise_title``. If the section is absent or empty, None is returned for it.
+    In the target, entities and percent escapes are decoded; letter case and prefix stay. ``titles.normalise_title``
+    converts it to normal form. The section is None if it is absent or empty.
 
-    Source: WikitextContentHandler::extractRedirectTargetAndText of MediaWiki. The magic word opens the text, a colon
-    may follow, then the first link follows immediately.
+    Source: WikitextContentHandler::extractRedirectTargetAndText of MediaWiki. The text begins with the magic word,
+    which a colon may follow, and then the link.
     """
     start = len(text) - len(text.lstrip())
     word = _opening(lang).match(text, start)
@@ -80,10 +81,11 @@ def parse_redirect(text: str, lang: str) -> tuple[str, str | None] | None:
 
 
 def redirect_rows(folder: str, *, scratch: str) -> Iterator[RedirectRow]:
-    """Iterates over the redirects of a title index, sorted by title in code-point order, then by page id.
+    """Yields the redirects of a title index, sorted by title in code-point order, then by page id.
 
     Args:
-        scratch: local folder for scratch files, about twice the size of the table; they are removed at the end.
+        scratch: local folder for temporary files, which take about twice the size of the table and are removed at the
+        end.
     """
     path = os.path.join(folder, TITLES_FILE)
     with connected(scratch=scratch, memory_mb=ORDER_MB, threads=1) as db:

@@ -1,7 +1,7 @@
 """Looks up many titles at once in the mapped columns of ``titles.arrow``.
 
-Keys are found by interpolation, because hashes are spread evenly, and titles are compared as bytes. Only the titles of
-redirects' targets become strings.
+Keys are found by interpolation, because hashes are evenly distributed. Titles are compared as bytes; only the titles of
+redirect targets are converted to strings.
 """
 
 from __future__ import annotations
@@ -15,23 +15,25 @@ import numpy.typing as npt
 from kbsource.index.mapped_files import MappedFile, digest_keys
 
 _STEPS = 4
-"""Number of interpolations. In a batch, the first misses a key by about 100 rows, the last by two or three."""
+"""Number of interpolations. In a batch, the result of the first is about 100 rows from the key, that of the last two or
+three.
+"""
 _WINDOW = 16
 """Number of keys around the interpolated row that are compared."""
 _AROUND = np.arange(_WINDOW)
 
 
 ABSENT, UNCERTAIN = -1, -2
-"""In place of a row: the dump does not have the title; the title must be looked up by itself, because another title has
-the same hash, or its key is not in the expected window.
+"""Values in place of a row. ``ABSENT``: the dump does not have the title. ``UNCERTAIN``: the title must be looked up
+individually, because another title has the same hash, or its key is not in the expected window.
 """
 
 
 class FoundTitles(NamedTuple):
-    """Rows and pages of the requested titles, by position in the request."""
+    """The rows and page ids of requested titles, by index in the request."""
 
-    page_ids: list[int]  #: of articles; meaningless for other titles
-    others: dict[int, int]  #: the row of each title that is not an article's, ``ABSENT`` or ``UNCERTAIN``
+    page_ids: list[int]  #: page ids of articles; undefined for other titles
+    others: dict[int, int]  #: for each title that is not that of an article: its row, ``ABSENT`` or ``UNCERTAIN``
 
 
 class TitleColumns:
@@ -79,16 +81,16 @@ class TitleColumns:
         rows = np.where(is_certain, np.where(is_there, rows, ABSENT), UNCERTAIN)
         others = np.flatnonzero((rows < 0) | (statuses != self._article))
         found = FoundTitles(page_ids, dict(zip(others.tolist(), rows[others].tolist(), strict=True)))
-        if stored != raw:  # absent titles, and titles with the hash of another one
+        if stored != raw:  # the title is absent, or has the same hash as another one
             for place, (own, other) in enumerate(zip(raw, stored, strict=True)):
                 if own != other and found.others.get(place) != ABSENT:
                     found.others[place] = UNCERTAIN
         return found
 
     def follow(self, rows: Sequence[int]) -> list[tuple[str, int] | None]:
-        """Returns the title and the page id of the article that each redirect points to, given the redirects' rows.
+        """Returns the title and page id of the article that each redirect points to, from the rows of the redirects.
 
-        None for a redirect that has a fragment, needs more than one hop, or resolves to no article.
+        The result is None for a redirect that has a fragment, needs more than one hop, or resolves to no article.
         """
         at = np.array(rows, np.int64)
         batches, places = at >> self._shift, at & self._mask
@@ -110,14 +112,15 @@ class TitleColumns:
         first, offsets = self._titles[batches], self._offsets[batches] + (rows & self._mask)
         starts, ends = first + self._int32[offsets], first + self._int32[offsets + 1]
         memory = self._memory
-        self._int8[np.minimum(starts, len(self._int8) - 1)]  # fetches from memory all at once, not title by title
+        # loads the memory of all titles at once, which is faster than one by one
+        self._int8[np.minimum(starts, len(self._int8) - 1)]
         return [memory[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
     def _search(
         self, keys: npt.NDArray[np.uint64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Returns for each key the first row whose key is not lower, whether the two keys are equal, and whether the
-        row is certain.
+        """Returns for each key the first row whose key is not less, whether the two keys are equal, and whether the row
+        is certain.
         """
         batches = np.maximum(np.searchsorted(self._first_keys, keys, side="right") - 1, 0)
         first, n_rows, rows_per_key = self._keys[batches], self._n_rows[batches], self._rows_per_key[batches]
@@ -131,7 +134,7 @@ class TitleColumns:
         places = np.clip(places - _WINDOW // 2, 0, np.maximum(n_rows - _WINDOW, 0))
         around = self._uint64[(first + places)[:, np.newaxis] + _AROUND]
         n_lower = np.count_nonzero(around < keys[:, np.newaxis], axis=1)
-        # Equal keys may begin before the window or the batch.
+        # The first of several equal keys may be before the window or the batch.
         is_certain = (n_lower > 0) & (n_lower < _WINDOW) & (n_rows >= _WINDOW)
         places = np.minimum(places + n_lower, n_rows - 1)
         return (batches << self._shift) + places, self._uint64[first + places] == keys, is_certain

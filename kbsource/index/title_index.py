@@ -5,16 +5,16 @@ It has two uncompressed Arrow IPC files, with version ``FORMAT`` in their schema
 ``titles.arrow``: one row per title, sorted by (title hash, title, articles first, highest page id first), in batches of
 exactly ``BATCH_ROWS`` rows (the last batch may be shorter). Columns: ``key`` (``identity.title_hash``), ``page_id``
 (negative for a redirect whose page id is unknown),
-``title``, ``target_title`` and ``fragment`` (as written by the redirect; null for articles), and the computed columns
+``title``, ``target_title`` and ``fragment`` (as written in the redirect; null for articles), and the computed columns
 ``target_row`` (row that the redirect names, or -1), ``final_row`` (row of the article at the end of the
 chain, or -1; an article's own row), ``hops`` and ``status`` (index into ``STATUSES``).
 
 ``articles.arrow``: one row per article, sorted by page id, in batches of ``BATCH_ROWS``. Columns: ``page_id``, ``row``
 (in titles.arrow) and ``redirects`` (rows in titles.arrow of the redirects that end there).
 
-If a page was moved while the dump was written, two pages may have the same title. Both stay in the index. The title
-then resolves to the article rather than the redirect, and among articles to the highest page id, which was created
-last.
+If a page was moved while the dump was being written, two pages may have the same title. Both are in the index. The
+title resolves to the article rather than the redirect, and of two articles to the one that was created last, which has
+the highest page id.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ARTICLES_FILE = "articles.arrow"
 STATUSES = ("article", "ok", "double", "loop", "missing_target", "cross_namespace")
 ARTICLE, OK, DOUBLE, LOOP, MISSING, CROSS = range(6)
 _FEW_TITLES = 32
-"""Number of titles below which looking them up one by one takes less time than in arrays."""
+"""Minimum number of titles that are looked up in arrays. Fewer titles are looked up faster one by one."""
 
 TITLES_SCHEMA = pa.schema(
     [
@@ -75,10 +75,10 @@ class TitleEntry(NamedTuple):
     """One title of the index.
 
     Attributes:
-        page_id: None for a redirect whose page id is unknown.
-        target_title, fragment: target of the redirect, as written; None for articles.
-        final_title, final_page_id: the article at the end of the chain (an article's own), or None.
-        hops: redirects followed up to the article, or up to the point where the chain breaks off or repeats; 0 for
+        page_id: None for a redirect whose page id is unknown. target_title, fragment: target of the redirect, as
+        written; None for articles. final_title, final_page_id: the article at the end of the chain (an article's own),
+        or None. hops: number of redirects up to the article, or up to the point where the chain ends without one or
+        repeats; 0 for
             articles.
         status: one of ``STATUSES``.
     """
@@ -148,7 +148,7 @@ class _ArticleBatch:
 
 
 class Unresolved:
-    """Used when there is no index: titles stay as written and resolve to nothing."""
+    """Takes the place of an index if there is none. Every title resolves to itself, without an article."""
 
     def resolve(self, title: str) -> Resolution:
         """Returns the title itself, unresolved."""
@@ -166,7 +166,7 @@ class Unresolved:
 class TitleIndex:
     """Looks up titles in a title index. Memory: the mapped files and one bounded cache.
 
-    Many processes may open it at once; they share the mapped memory.
+    Processes that open the same index share the mapped memory.
     """
 
     def __init__(self, titles: MappedFile, articles: MappedFile, cache_size: int):
@@ -180,9 +180,10 @@ class TitleIndex:
         self.n_titles = sum(len(batch.key) for batch in self._titles)
         self.n_articles = sum(len(batch.page_id) for batch in self._articles)
         self._columns: TitleColumns | None = None
-        # Two generations: a title that is used moves from the older one to the recent one, and when the recent one is
-        # full, what is left in the older one is dropped. Links follow a Zipf law: this is as good as dropping the title
-        # used least recently, and a batch of titles can be looked up without resolving what is missing.
+        # A cache of two generations: a used title moves from the older one to the recent one. When the recent one is
+        # full, the titles left in the older one are dropped. As the frequencies of links follow Zipf's law, this is as
+        # good as dropping the least recently used title, and a batch of titles can be looked up without resolving
+        # missing ones.
         self._generation_size = cache_size // 2
         self._recent: dict[str, Resolution] = {}
         self._older: dict[str, Resolution] = {}
@@ -290,7 +291,7 @@ class TitleIndex:
         return found
 
     def _resolve_missing(self, titles: Sequence[str]) -> dict[str, Resolution]:
-        from kbsource.index import title_columns  # NumPy is not installed where releases are only read
+        from kbsource.index import title_columns  # needs NumPy, which is not installed where releases are only read
 
         if self._columns is None:
             self._columns = title_columns.TitleColumns(self._file, batch_shift=BATCH_SHIFT, article=ARTICLE, one_hop=OK)
@@ -382,6 +383,6 @@ class TitleIndex:
         return rows
 
     def __iter__(self) -> Iterator[TitleEntry]:
-        """Iterates over all entries in the order of the index, which has no meaning for readers."""
+        """Yields all entries in the order of the index, which is that of hashes."""
         for row in range(self.n_titles):
             yield self.entry(row)

@@ -1,7 +1,7 @@
 """Builds the title index of a dump of any size in a small, fixed amount of memory.
 
-DuckDB sorts rows by title hash, joins redirects to their targets by title, and articles to the redirects that end at
-them by row. Chains are followed in one mapped scratch file, 4 bytes per title.
+DuckDB sorts the rows by title hash, joins redirects to their targets by title, and joins articles to the redirects that
+end at them by row. Chains are followed in a mapped temporary file with 4 bytes per title.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from kbsource.index.title_index import (
 from kbsource.runtime.database import ORDER_MB, connected, ordered_batches, streamed
 
 MAX_ROWS = (1 << 31) - 1
-"""Row numbers are stored as 32-bit integers; the largest wiki has 18 million titles (2026)."""
+"""Maximum number of titles, because row numbers are 32-bit integers. The largest wiki has 18 million titles (2026)."""
 
 TITLE_ROWS = pa.schema(
     [
@@ -53,10 +53,10 @@ TITLE_ROWS = pa.schema(
         pa.field("source", pa.int64(), nullable=False),
     ]
 )
-"""Columns that the scan of a dump yields per main-namespace page.
+"""Columns of the rows that the scan of a dump yields for pages of the main namespace.
 
-``title`` and ``target_title`` are in normal form. ``target_*`` are null for articles; a redirect whose target could not
-be read has a null target. ``source`` identifies the origin of the row and is unique: range number << 32 | row.
+``title`` and ``target_title`` are in normal form. The columns ``target_*`` are null for articles, and for redirects
+whose target could not be read. ``source`` identifies the origin of the row and is unique: range number << 32 | row.
 """
 
 DROPPED_FILE = "dropped.arrow"
@@ -69,7 +69,7 @@ DROPPED_SCHEMA = pa.schema(
 )
 
 STATED_TITLES = TITLE_ROWS.append(pa.field("qid", pa.string()))
-"""Columns of ``TITLE_ROWS``, and the Wikidata item that the file names for the page; null if it names no item."""
+"""Columns of ``TITLE_ROWS``, and the Wikidata item that the file states for the page; null if it states none."""
 _KEYED = TITLE_ROWS.insert(0, pa.field("key", pa.uint64(), nullable=False))
 _PLACED = pa.schema(
     [
@@ -83,7 +83,7 @@ _ARRIVING = pa.schema([("final_row", pa.int32()), ("redirect", pa.int32())])
 _ARTICLES = pa.schema([("page_id", pa.int64()), ("row", pa.int32())])
 _REDIRECTED = _ARTICLES.append(_ARRIVING.field("redirect"))
 
-# Codes in the array of target rows for rows without a target row.
+# Codes in the array of target rows, for rows that have no target row.
 _IS_ARTICLE, _IS_MISSING, _IS_CROSS = -1, -2, -3
 
 _SUPERSEDED = """
@@ -100,7 +100,8 @@ select key, page_id, title, target_title, target_fragment as fragment, case
 from rows anti join superseded using (source) order by key, title, is_redirect, page_id desc
 """
 _TARGETS = "select sought.row as row, titles.row as target_row from titles join sought using (title)"
-# Joined and sorted by two statements, as one would need the memory of both at once, which no spilling makes up for.
+# Two statements, the first to join and the second to sort: one statement would need the memory of both at once, even
+# if it spilled to disk.
 _REDIRECTED_ROWS = """
 create table redirected as select page_id, row, redirect from articles left join arriving on row = final_row
 """
@@ -108,8 +109,8 @@ _BY_PAGE = "select page_id, row, redirect from redirected order by page_id, redi
 
 _ROW_BYTES = np.dtype(np.int32).itemsize
 
-# Hops followed for all redirects at once; what is then still under way (loops, long chains) is walked one
-# by one.
+# Number of hops that are followed for all redirects at once. Redirects that need more (loops, long chains) are then
+# followed one by one.
 _VECTOR_HOPS = 4
 
 
@@ -129,10 +130,11 @@ class TitleIndexReport:
         n_titles: rows of the index, articles and redirects.
         n_articles: articles among them.
         by_status: rows per status, in the order of ``STATUSES``.
-        n_shadowed: rows whose title resolves to another page (see title_index).
+        n_shadowed: rows whose title resolves to another page with the same title (see title_index).
         n_dropped: pages left out because of their page id.
-        dropped_path: file of those pages, for ``read_dropped`` and ``dropped_sources``.
-        relisted: numbers of ranges, each with the number of its redirects that are only listed and have another row.
+        dropped_path: file of these pages, for ``read_dropped`` and ``dropped_sources``.
+        relisted: by range number: how many redirects from the lists of articles were left out because they also have
+            another row.
     """
 
     n_titles: int
@@ -147,12 +149,12 @@ class TitleIndexReport:
 def build_title_index(batches: Iterable[pa.RecordBatch], folder: str, *, scratch: str) -> TitleIndexReport:
     """Writes the title index of a dump: ``titles.arrow`` and ``articles.arrow``.
 
-    The output depends only on the set of rows, not on their order or on ``source``. Among rows with the same page id,
-    the one with the highest revision id is used, then the one with the lowest ``source``; the others are dropped and
-    listed for the caller to reject.
+    The output depends only on the set of rows, not on their order or on ``source``. Of the rows with the same page id,
+    the one with the highest revision id is used, or of several such rows the one with the lowest ``source``. The others
+    are dropped, and listed so that the caller can reject them.
 
-    A redirect that a snapshot only lists has a negative page id, and one row: if it is also listed elsewhere, that of
-    the newest revision; if a page has its title, that of the page.
+    A redirect from the list of an article in a snapshot of HTML has a negative page id. If several articles list it,
+    the row from the newest revision is used. If a page has its title, the row of the page is used.
 
     Args:
         batches: rows in any order, of schema ``TITLE_ROWS``.
@@ -207,8 +209,8 @@ def build_title_index(batches: Iterable[pa.RecordBatch], folder: str, *, scratch
 
 
 def _write_zeros(path: str, n_bytes: int) -> None:
-    """Writes a file of zeros, to be mapped and written to. Its blocks are allocated on the disk now: if a mapped file
-    had holes, a full disk would end the process by a signal.
+    """Writes a file of zeros, which will be mapped and written to. This allocates all blocks on the disk: with holes in
+    a mapped file, a full disk would end the process by a signal.
     """
     with open(path, "wb") as file:
         for start in range(0, n_bytes, CHUNK_BYTES):
@@ -237,9 +239,8 @@ def _keyed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _place(
     batches: Iterable[pa.RecordBatch], target_row: npt.NDArray[np.int32], relisted: Counter[int]
 ) -> Iterator[pa.RecordBatch]:
-    """Leaves out relisted redirects, which are counted by range of the dump, and marks the other shadowed rows.
-
-    The codes of all rows are written to ``target_row``.
+    """Leaves out redirects from lists that have another row, and counts them by range of the dump. Marks the other
+    shadowed rows. The codes of all rows are written to ``target_row``.
     """
     start, last = 0, pa.array([None], pa.string())
     for batch in batches:
@@ -261,7 +262,7 @@ def _count_ranges(counts: Counter[int], sources: npt.NDArray[np.int64]) -> None:
 
 
 def _unshadowed(placed_path: str) -> Iterator[pa.RecordBatch]:
-    """Reads the titles that resolve to their rows."""
+    """Reads the titles of the rows that are not shadowed."""
     for rows, batch in _numbered(read_index_file(placed_path)):
         titles = pa.RecordBatch.from_arrays([rows, batch["title"]], schema=_ROW_OF_TITLE)
         yield titles.filter(pc.invert(batch["is_shadowed"]))
@@ -282,7 +283,7 @@ def _articles(titles_path: str) -> Iterator[pa.RecordBatch]:
 
 
 def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
-    """Pairs batches with the numbers of their rows, from 0."""
+    """Yields the numbers of the rows, from 0, and the batch."""
     start = 0
     for batch in batches:
         yield pa.array(np.arange(start, start + batch.num_rows, dtype=np.int32)), batch
@@ -297,8 +298,8 @@ class _Titles:
         self.by_status, self.n_shadowed = np.zeros(len(STATUSES), np.int64), 0
 
     def write(self) -> Iterator[pa.RecordBatch]:
-        """Writes the file, and meanwhile yields the redirects that end at articles, except shadowed ones, whose titles
-        resolve to other pages.
+        """Writes the file. Yields the redirects that end at articles, except shadowed ones, whose titles resolve to
+        other pages.
         """
         start = 0
         walked: dict[int, tuple[int, int, int]] = {}
@@ -333,7 +334,7 @@ class _Links(NamedTuple):
 def _follow(
     start: int, n_rows: int, target_row: npt.NDArray[np.int32], walked: dict[int, tuple[int, int, int]]
 ) -> _Links:
-    """Follows the chains of some rows to their ends; ``walked`` caches the long ones."""
+    """Follows the chains of redirects from some rows to their ends. ``walked`` caches long chains."""
     first = np.array(target_row[start : start + n_rows])
     rows = np.arange(start, start + n_rows, dtype=np.int32)
     final_row = np.where(first == _IS_ARTICLE, rows, np.int32(-1))
@@ -385,13 +386,15 @@ def _walk(row: int, target_row: npt.NDArray[np.int32], walked: dict[int, tuple[i
 
 
 def _with_redirects(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Joins the consecutive rows of each article, one per redirect, or one without a redirect."""
+    """Combines the consecutive rows of each article into one. There is a row per redirect to it, or one row without a
+    redirect.
+    """
     rest = pa.RecordBatch.from_pylist([], _REDIRECTED)
     for batch in chain(batches, [None]):
         rows = rest if batch is None else pa.concat_batches([rest, batch])
         page_ids = rows["page_id"].to_numpy()
         starts = np.flatnonzero(np.append(True, page_ids[1:] != page_ids[:-1])[: len(page_ids)])
-        end = len(page_ids) if batch is None else int(starts[-1])  # the last article may go on in the next batch
+        end = len(page_ids) if batch is None else int(starts[-1])  # the last article may continue in the next batch
         rest, rows = rows[end:], rows[:end]
         firsts = pa.array(starts[starts < end])
         is_redirect = pc.is_valid(rows["redirect"])

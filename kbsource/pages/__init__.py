@@ -1,3 +1,1 @@
-"""Turns the articles of a dump into the pages of a release: reads, parses, writes and checks them, and commits the
-release.
-"""
+"""Makes a release of pages from a dump: reads, parses, checks and writes the articles, and commits the release."""

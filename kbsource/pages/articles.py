@@ -1,4 +1,4 @@
-"""Pass two, RawPage -> Page: parsing and link resolution of every article, chunk by chunk."""
+"""The second pass of a build: parses every article and resolves its links (RawPage -> Page), chunk by chunk."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ HTML_PARSER = "kbsource.pages.articles:HtmlPageParser"
 FALLBACK = "fallback_"
 """Prefix of the parse statuses other than ``ok``."""
 LINKS_AT_ONCE = 1024
-"""Number of links that are looked up together; the pages that contain them wait in memory."""
+"""Number of links that are looked up together. Their pages are in memory meanwhile."""
 _DETAIL_CHARS = 1000
 
 
@@ -146,11 +146,11 @@ def resolve_page(
     *,
     spreads_tables: bool = False,
 ) -> Page:
-    """Returns the page as it is released. Every link is looked up in the index of the same dump, and redirects are
-    followed.
+    """Returns the page as it will be in the release. Every link is looked up in the index of the same dump, and
+    redirects are followed.
 
-    Without ``properties``, pages have no items, and a page is a disambiguation page only if its wikitext says so. With
-    ``spreads_tables``, cells are repeated in the rows and columns that they cover.
+    Without ``properties``, the page has no item, and only its wikitext can mark it as a disambiguation page. With
+    ``spreads_tables``, cells are repeated in all rows and columns that they cover.
     """
     raw, text = parsed.raw, parsed.text
     page_id, title = raw.page_id, raw.title
@@ -167,7 +167,7 @@ def resolve_page(
     anchors: list[Anchor] = []
     for anchor in text.anchors:
         wanted, fragment = anchor.target_title, anchor.target_fragment
-        if wanted and ":" not in wanted:  # the same as look_up, without the call: nearly all targets are of this kind
+        if wanted and ":" not in wanted:  # inlined from look_up for speed: nearly all targets are of this kind
             found = resolve(wanted)
             found_title, found_id = found.title, found.page_id
             fragment = fragment or found.fragment
@@ -243,7 +243,7 @@ def resolve_page(
 
 
 def noted_page(page: Page, references: ParsedReferences | None) -> NotedPage:
-    """Returns the page with the rows of its references; without rows if reading the references failed."""
+    """Returns the page with the rows of its references. If its references could not be read, there are no rows."""
     page_id = page.page_id
     refs, uses, _ = references or ((), (), None)
     values: list[Any] = [
@@ -288,7 +288,7 @@ class _UsedRedirects:
         self.names: set[str] = set()
 
     def look_ahead(self, pages: Iterable[ParsedText]) -> None:
-        """Looks up the targets of all links of some pages, for ``resolve``."""
+        """Looks up the targets of all links of some pages together, so that ``resolve`` finds them."""
         titles: set[str] = set()
         for page in pages:
             titles.update([anchor.target_title for anchor in page.anchors])
@@ -313,22 +313,23 @@ class Parser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MakePages:
-    """Creates the chunk function of a build when the folders of index and definitions are known. They may be local or
-    in a bucket.
+    """Creates the function that makes the pages of a chunk, when the folders of the index and the definitions are
+    known. They may be local or in a bucket.
     """
 
     site: Site  #: facts about the wiki
-    #: ``module:class`` of the parser, which is created with the site, and with the definitions if there are any
+    #: ``module:class`` of the parser. Its arguments are the site and, if there are any, the definitions
     parser: str = PARSER
-    has_items: bool = False  #: the index contains the items of pages
-    has_lua: bool = True  #: run Lua modules that definitions call
+    has_items: bool = False  #: true if the index contains the items of pages
+    has_lua: bool = True  #: true if the Lua modules that definitions call are run
     has_references: bool = False  #: produce ``NotedPage`` rows
     has_dependencies: bool = False  #: record dependencies
-    base: str | None = None  #: folder of a release whose pages are reused; the index lists what has changed since
+    #: folder of a release whose pages are reused; the index must contain the changes since then
+    base: str | None = None
     spreads_tables: bool = False  #: repeat cells over the rows and columns that they cover
 
     def prepare(self, *folders: str) -> None:
-        """Copies index and definitions to this machine, for the lifetime of this process."""
+        """Copies the index and the definitions to this machine, and opens them for as long as the process lives."""
         for folder in folders:
             local_index(folder)
 
@@ -370,29 +371,29 @@ class MakePages:
 
 @dataclass(slots=True)
 class _Article:
-    """An article that waits for the targets of its links to be looked up."""
+    """An article whose links are not yet looked up."""
 
     raw: RawPage
-    number: int  #: its number in the chunk, from 1
+    number: int  #: number of the article in the chunk, from 1
     made_from: bytes  #: see ``PageDependencies``
-    copy: tuple[Placed, int] | None  #: the page of the base that is reused, with its code points
-    ways: list[Callable[[RawPage], ParsedPage]]  #: methods to parse it that were not tried yet
-    failure: RecordError  #: why it has no page, if no method is left
+    copy: tuple[Placed, int] | None  #: the page of the base that is reused, and its number of code points
+    ways: list[Callable[[RawPage], ParsedPage]]  #: methods to parse the article that have not been tried yet
+    failure: RecordError  #: the reason for the rejection, if no method is left
     parsed: ParsedPage | None = None
 
 
 class PageChunks:
-    """Parses raw articles of schema ``StagedArticle``, resolves their links, and yields pages of schema ``row``. The
-    pages have the column ``dependencies`` if it is requested.
+    """Parses raw articles of schema ``StagedArticle``, resolves their links, and yields pages of schema ``row``. If
+    requested, the pages have the column ``dependencies``.
 
-    If parsing an article crashes the process or fails, the fallback extracts the article, with the status
-    ``fallback_timeout``, ``fallback_crash`` or ``fallback_error``. If references are read, the article is first parsed
-    again without them. An article is rejected if the fallback fails too.
+    If the parser fails on an article, exceeds the time limit or crashes the process, the article is first parsed again
+    without its references, if they are read. Then the fallback extracts it, with the status ``fallback_error``,
+    ``fallback_timeout`` or ``fallback_crash``. If the fallback fails too, the article is rejected.
 
     A RecordError counts as a failure. ``skipped`` contains the sources of the articles to leave out. A page of ``base``
     is reused if parsing would return the same page.
 
-    The report counts ``articles``, ``skipped`` and ``taken_over``; its facts are ``statuses``, ``losses`` and
+    The report counts ``articles``, ``skipped`` and ``taken_over``. Its facts are ``statuses``, ``losses`` and
     ``findings`` by name, and the rows of ``templates``.
     """
 
@@ -422,7 +423,7 @@ class PageChunks:
         try:
             yield from self._groups(rows, work)
         except PageFaultError as fault:
-            work.beat.enter(fault.number)  # ends the process at that page, which is then made by the fallback
+            work.beat.enter(fault.number)  # ends the process at this page, so that the fallback makes it
             raise
 
     def _groups(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
@@ -465,7 +466,7 @@ class PageChunks:
     def _finish(
         self, articles: Sequence[_Article], groups: PageGroups, facts: _Facts, work: Work
     ) -> Iterator[pa.RecordBatch]:
-        """Resolves the links of parsed articles, and adds the articles to the groups, in order."""
+        """Resolves the links of parsed articles, and adds their pages to the groups in order."""
         report = work.report
         self._resolver.look_ahead([article.parsed.text for article in articles if article.parsed is not None])
         for article in articles:
@@ -489,7 +490,7 @@ class PageChunks:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _hash(self, raw: RawPage) -> bytes:
-        """Returns the hash of an article's own data and of the snapshot's facts about it."""
+        """Returns the hash of an article's own data and of what the snapshot contains about it (redirects, item)."""
         page_id, properties = raw.page_id, self._properties
         qid = properties.qid(page_id) if properties else None
         is_disambiguation = properties is not None and properties.is_disambiguation(page_id)
@@ -498,11 +499,11 @@ class PageChunks:
         return blake2b(msgspec.json.encode(facts), digest_size=16).digest()
 
     def _ways(self, times: int, how: str) -> list[Callable[[RawPage], ParsedPage]]:
-        """Returns the methods to parse an article, in order; each is used if the previous one fails.
+        """Returns the methods to parse an article. Each is used if the previous one fails.
 
         Args:
             times: how often the article has ended the process.
-            how: how it did so, for ``parse_status``.
+            how: the way in which it ended the process, for ``parse_status``.
         """
 
         def fall_back(raw: RawPage) -> ParsedPage:
@@ -512,12 +513,12 @@ class PageChunks:
             return [self._parser.parse, fall_back]
         if not self._has_references:
             return [fall_back] if times == 1 else []
-        if times == 1:  # the references may have ended the process
+        if times == 1:  # the references may be the cause
             return [partial(self._parser.parse, leave_out_references=True), fall_back]
         return [fall_back] if times == 2 else []
 
     def _parse(self, article: _Article) -> None:
-        """Parses an article by its next method."""
+        """Parses an article with the next method."""
         article.parsed = None
         try:
             article.parsed = article.ways.pop(0)(article.raw)
@@ -525,10 +526,11 @@ class PageChunks:
             article.failure = error
 
     def _page(self, article: _Article, work: Work) -> RecordedPage:
-        """Returns the page; made by the fallback if the parser does not finish or its result breaks an invariant.
+        """Returns the page of an article. If the parser fails or its result breaks an invariant, the fallback makes the
+        page.
 
         Raises:
-            RecordError: no page can be made of the article.
+            RecordError: the fallback fails too.
         """
         work.beat.enter(article.number)
         while article.parsed is not None or article.ways:
@@ -546,17 +548,17 @@ class PageChunks:
         raise article.failure
 
     def _made(self, parsed: ParsedPage, made_from: bytes) -> RecordedPage:
-        """Returns the page, after checking it.
+        """Returns the page after checking its invariants.
 
         Raises:
-            RecordError: it breaks an invariant, even without its references.
+            RecordError: the page breaks an invariant even without its references.
         """
         self._resolver.names.clear()
         page = resolve_page(parsed, self._resolver, self._properties, self._site, spreads_tables=self._spreads_tables)
         noted = noted_page(page, parsed.text.references)
         try:
             check_page(noted)
-        except RecordError:  # a fault of the page itself makes the second check raise the same error
+        except RecordError:  # if the references are not the cause, the second check raises the same error
             parsed = replace(parsed, text=replace(parsed.text, references=FAILED_REFERENCES))
             noted = noted_page(page, FAILED_REFERENCES)
             check_page(noted)
@@ -565,7 +567,7 @@ class PageChunks:
 
 
 class _Facts:
-    """Counts over pages."""
+    """Sums of counts over pages, for the report."""
 
     def __init__(self) -> None:
         self._statuses: Counter[str] = Counter()

@@ -1,5 +1,5 @@
-"""The steps of a build that run on one machine, between its passes and after them: indexes, checks, the small tables,
-the manifest.
+"""The steps of a build that run on one machine: the indexes, which are built between the two passes, and then the
+checks, the small tables and the manifest.
 """
 
 from __future__ import annotations
@@ -58,17 +58,18 @@ INDEXES_FILE = "indexes.json"
 
 @dataclass(frozen=True, slots=True)
 class Indexes:
-    """The indexes of a dump, which are built after all titles were read."""
+    """The indexes of a dump. They are built when all titles have been read."""
 
     folder: str  #: local folder of the index files
     titles: TitleIndexReport  #: report of the title index
-    page_props: PagePropsReport | None  #: report of page_props and sitelinks; None without both
-    #: number of Wikidata's sitelinks that point to redirects, and to missing pages; None without Wikidata
+    #: report of the items from page_props and sitelinks; None if there is no source of items
+    page_props: PagePropsReport | None
+    #: numbers of Wikidata's sitelinks to redirects and to missing pages; None without Wikidata
     sitelinks: tuple[int, int] | None
     n_bad_props: int  #: number of rows of page_props that could not be read
 
     def write(self) -> None:
-        """Writes the report for ``read``. It is written last, so its presence means that all files are complete."""
+        """Writes the report that ``read`` reads. It is the last file, so if it exists, all files are complete."""
         Folder.of(os.path.join(self.folder, INDEXES_FILE)).write_json(msgspec.to_builtins(self))
 
     @classmethod
@@ -92,13 +93,13 @@ def build_indexes(
 ) -> Indexes:
     """Builds the title index and the page_props index of a scanned dump in a local folder.
 
-    ``titles`` have the schema ``TITLE_ROWS`` or ``STATED_TITLES``, in order. ``page_props`` is the SQL dump of that
-    table, which ``props_files`` opens. If there is none and ``are_stated`` is true, pages have the items in ``titles``.
-    At most ``max_share`` of the titles may be left out because their page ids are not unique.
+    ``titles`` has the schema ``TITLE_ROWS`` or ``STATED_TITLES``. ``page_props`` is the path of the SQL dump of this
+    table, which ``props_files`` opens. Without it, and if ``are_stated`` is true, pages get the items stated in
+    ``titles``. At most ``max_share`` of the titles may be left out because their page ids are not unique.
 
     Raises:
         SetupError: page_props cannot be read.
-        DataError: page_props is damaged, or too many pages occur twice.
+        DataError: page_props is damaged, or too many page ids are not unique.
     """
     stated = _StatedItems(titles, are_kept=are_stated and page_props is None)
     built = build_title_index(stated.titles(), folder, scratch=scratch)
@@ -131,7 +132,7 @@ def build_indexes(
 
 
 class _StatedItems:
-    """Keeps the items that titles state, as rows of page_props, while an index is made of the titles."""
+    """Passes on the titles for an index, and collects the items stated in them as rows of page_props."""
 
     def __init__(self, titles: Iterable[pa.RecordBatch], *, are_kept: bool) -> None:
         self._titles, self._are_kept = titles, are_kept
@@ -151,7 +152,9 @@ class _StatedItems:
 
 
 class _PropRows:
-    """Reads the rows of page_props, if a path is given; counts rows that cannot be read, and stops at damage."""
+    """Reads the rows of page_props, if there is such a file. Rows that cannot be read are counted; damage to the file
+    is an error.
+    """
 
     def __init__(self, path: str | None, files: Files) -> None:
         self._path, self._files = path, files
@@ -174,7 +177,7 @@ class _PropRows:
 
 
 def dropped_rows(path: str, reports: Sequence[ScanReport], staging: str) -> tuple[tuple[BadRecord, bool], ...]:
-    """Returns (record, is a redirect) for every dropped row, ordered by range and row."""
+    """Yields, for every dropped row in the order of range and row, its record and whether it is a redirect."""
     sources = dropped_sources(path)
     rows = {dropped.source: dropped for dropped in read_dropped(path)}
     files = {report.part: report.file for report in reports}
@@ -194,7 +197,7 @@ def dropped_rows(path: str, reports: Sequence[ScanReport], staging: str) -> tupl
 
 
 def _redirects_at(rows: npt.NDArray[np.int64], path: str) -> npt.NDArray[np.bool_]:
-    """Returns which rows of a titles file are redirects; the rows must be ascending."""
+    """Returns those of the rows of a titles file that are redirects. ``rows`` must be ascending."""
     flags, start = [], 0
     for batch in read_staged_batches(path):
         own = rows[(rows >= start) & (rows < start + batch.num_rows)] - start
@@ -209,11 +212,11 @@ def count_pages(
     dropped: Iterable[tuple[BadRecord, bool]],
     relisted: Mapping[int, int],
 ) -> dict[str, Counts]:
-    """Returns the counts of the pages of each input file by outcome. A redirect that is only listed and also has its
-    own row counts once; ``relisted`` is the number of such rows by range.
+    """Counts the pages of each input file by outcome. A snapshot of HTML may contain a redirect twice: as a record, and
+    in the list of an article. It counts once; ``relisted`` is the number of such redirects by range.
 
     Raises:
-        DataError: staged articles were neither written nor rejected.
+        DataError: a staged article was neither written nor rejected.
     """
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     rejected: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -245,7 +248,7 @@ def count_pages(
 
 
 def dump_date(files: Sequence[str]) -> str | None:
-    """Returns the date in the names of dump files, as written there; None if that is not exactly one date."""
+    """Returns the date in the names of dump files; None if they contain no date or several."""
     dates = {found for file in files if (found := written_date(file)) is not None}
     return dates.pop() if len(dates) == 1 else None
 
@@ -279,10 +282,11 @@ def assemble(
 ) -> PagesManifest:
     """Writes all files of a release except its pages and its manifest, and returns the manifest.
 
-    ``reports`` and ``shard_reports`` are the results of both passes, in order. ``inputs`` are the files read, the
-    dump's first. ``content`` is what the pages were made from. ``options`` are those that determine the output.
-    ``scratch`` is a local folder. ``code`` describes the code that made the release (default: ``code_facts``).
-    ``definitions`` is a local folder of definitions, if their hashes are to be recorded.
+    ``reports`` and ``shard_reports`` are the results of the two passes, in order. ``inputs`` contains the input files,
+    those of the dump first. ``content`` is the form of the pages in the dump (``wikitext`` or ``html``). ``options``
+    contains the options that determine the output. ``scratch`` is a local folder. ``code`` describes the code that made
+    the release (default: ``code_facts``). ``definitions`` is a local folder of definitions, if their hashes are to be
+    recorded.
 
     Raises:
         DataError: pages were lost.
@@ -342,7 +346,7 @@ def assemble(
         fallbacks=tuple(Fallback(*page) for page in chain.from_iterable(report.fallbacks for report in shard_reports))[
             :FALLBACKS_NAMED
         ],
-        # The most used, then by name.
+        # Sorted by number of uses, then by name.
         unknown_templates=tuple(
             nsmallest(UNKNOWN_TEMPLATES_LISTED, uses, key=lambda template: (-template.uses, template.name))
         ),
@@ -389,7 +393,7 @@ def rejected_records(
     dropped: Iterable[tuple[BadRecord, bool]],
     staging: str,
 ) -> Iterator[BadRecord]:
-    """Iterates over all rejected records: from the scan, then dropped rows, then from parsing."""
+    """Yields all rejected records: those of the scan, then the dropped rows, then those of parsing."""
     for report in reports:
         for batch in read_staged_batches(part_path(staging, "rejected", report.part)):
             yield from map(BadRecord, *(column.to_pylist() for column in batch.columns))

@@ -1,9 +1,9 @@
-"""Reuses pages of an earlier release: finds what has changed since, and which pages do not depend on any change.
+"""Reuses the pages of an earlier release, the base, that do not depend on anything that has changed since.
 
-The recorded dependencies of a page are a hash of its own data, and names. The targets of its links are part of the
-page, and the dependencies contain the names of titles that redirect. A page can be reused if its hash is the same, and
-nothing has changed about its names or about the titles it links to. The changes between two snapshots are found once,
-from their indexes (``write_changes``).
+The recorded dependencies of a page are a hash of its own data, and names of templates, modules and titles that it used,
+among them the redirects in its links. The other targets of its links are in the page itself. A page can be reused if
+its hash is the same, and if none of these names and targets has changed its meaning. ``write_changes`` finds the
+changes between the two snapshots once, from their indexes.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ from kbsource.wikitext.reference_rows import NotedPage
 
 CHANGES_FILE = "changes.arrow"
 CHANGES_SCHEMA = pa.schema([pa.field("key", pa.uint64(), nullable=False), pa.field("title", pa.string())])
-"""Names whose meaning has changed since the base, by their hashes; ``title`` is set for titles."""
+"""Hashes of names whose meaning has changed since the base. ``title`` is true for page titles, false for
+definitions.
+"""
 
 
 class RecordedPage(NotedPage):
-    """A page with everything that a build writes for it."""
+    """A page with its rows in all tables."""
 
     dependencies: PageDependencies
 
@@ -51,8 +53,8 @@ _Flags = npt.NDArray[np.bool_]
 
 
 def write_changes(folder: str, base: str, *, definitions: str | None, generator: str) -> None:
-    """Writes, next to a title index, the changes since a release: titles that resolve differently, appeared or
-    disappeared, and changed definitions.
+    """Writes a file of the changes since a release next to a title index. It contains titles that resolve differently,
+    appeared or disappeared, and changed definitions.
 
     Memory: 16 bytes per title and definition of both snapshots, and the changes.
 
@@ -92,7 +94,7 @@ def _changed_titles(folder: str, base_folder: str) -> set[str]:
             for table, at in zip(tables, places, strict=True)
         )
         changed.update(str(title) for title, *_ in old ^ new)
-    # Redirects to changed titles have changed too, and so have redirects to those.
+    # Redirects to changed titles have changed too, and so have redirects to such redirects.
     more = changed
     while more:
         wanted = pa.array(sorted(more), pa.string())
@@ -105,7 +107,7 @@ def _changed_titles(folder: str, base_folder: str) -> set[str]:
 
 
 def _meanings(titles: pa.Table) -> set[tuple[object, ...]]:
-    """Returns what titles mean by themselves: articles by their ids, redirects by their targets."""
+    """Returns the direct meaning of each title: the page id of an article, or the target of a redirect."""
     page_id = pc.if_else(pc.equal(titles["status"], ARTICLE), titles["page_id"], None)
     columns = titles["title"], page_id, titles["target_title"], titles["fragment"]
     return set(zip(*(column.to_pylist() for column in columns), strict=True))
@@ -138,9 +140,9 @@ class _Group:
 
     shard: int
     first_row: int
-    batch: pa.RecordBatch  # pages with dependencies and references
-    made_from: list[bytes | None]  # hashes of pages that depend on no change; None for others
-    n_chars: list[int]  # code points of their elements
+    batch: pa.RecordBatch  # pages with their dependencies and references
+    made_from: list[bytes | None]  # hash of each page that depends on no change; None for other pages
+    n_chars: list[int]  # number of code points in the elements of each page
 
 
 class BaseRelease:
@@ -165,8 +167,8 @@ class BaseRelease:
         self._ids = lru_cache(2)(partial(_page_ids, path, manifest))
 
     def find(self, page_ids: Sequence[int], hashes: Sequence[bytes]) -> dict[int, tuple[Placed, int]]:
-        """Returns the pages that can be reused, by their position among the requested pages, and their number of code
-        points.
+        """Returns the pages that can be reused, by index in ``page_ids``, each with the number of code points in its
+        elements.
         """
         located = [(self._locations.page(page_id), place) for place, page_id in enumerate(page_ids)]
         found = {}
@@ -209,7 +211,7 @@ class BaseRelease:
         )
 
     def _rows(self, table: str, shard: int, start: int, end: int) -> pa.Table:
-        """Returns rows of a table's file."""
+        """Returns the rows ``[start, end)`` of a table's file."""
         pieces = []
         while start < end:
             group, first = self._readers[table].group(shard, start)
@@ -218,8 +220,8 @@ class BaseRelease:
         return pa.concat_tables(pieces).combine_chunks()
 
     def _lists(self, table: str, type_: pa.ListType, shard: int, page_ids: npt.NDArray[np.int64]) -> pa.Array:
-        """Returns the rows of a table that belong to these pages, as one list per page; the table has the pages in
-        this order.
+        """Returns the rows of a table that belong to these pages, as one list per page. The pages must be in the order
+        of the table.
         """
         ids = self._ids(table, shard)
         rows = np.flatnonzero(np.isin(ids, page_ids))
@@ -239,21 +241,21 @@ def _page_ids(path: str, manifest: PagesManifest, table: str, shard: int) -> npt
 
 
 def _offsets(lists: pa.Array) -> npt.NDArray[np.int64]:
-    """Returns the offsets at which each list begins and ends among the values of all lists."""
+    """Returns the offsets of the lists in the array of their values: where each begins, and where the last ends."""
     offsets: npt.NDArray[np.int64] = lists.offsets.to_numpy().astype(np.int64)
     offsets -= offsets[0]
     return offsets
 
 
 def _any_in_lists(lists: pa.Array, flags: _Flags) -> _Flags:
-    """Returns for each list whether a flag of its values is set."""
+    """Returns for each list whether the flag of at least one of its values is set."""
     sums = np.concatenate([[0], np.cumsum(flags)])[_offsets(lists)]
     is_any: _Flags = sums[1:] > sums[:-1]
     return is_any
 
 
 def _leads_to(array: pa.Array, titles: pa.Array) -> _Flags:
-    """Returns for each value whether a link anywhere in it points to one of these titles."""
+    """Returns for each value whether it contains, at any depth, a link to one of these titles."""
     if pa.types.is_list(array.type):
         return _any_in_lists(array, _leads_to(array.flatten(), titles))
     is_found = np.zeros(len(array), np.bool_)

@@ -1,7 +1,7 @@
 """Joins Wikidata items to the pages of a wiki: the item of each page, and its label, description and aliases.
 
-Wikidata is never held in memory: its items are read one row group at a time, and only those of the pages are kept, on
-disk. The numbers of these items take 4 bytes per page.
+Wikidata's items are read one row group at a time, and those of the pages are stored on disk. Memory: one row group, and
+the numbers of these items, 4 bytes per page.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from kbsource.wikidata.records import Item, Term
 _TERMS = ("label", "descriptions", "aliases")
 _ROWS_AT_ONCE = 1 << 12
 _ITEMS = pa.schema([CLAIMS.field("qid"), *(schema_of(Item).field(name) for name in _TERMS)])
-# Joined and sorted by two statements, as one would need the memory of both at once, which no spilling makes up for.
+# Two statements, the first to join and the second to sort: one statement would need the memory of both at once, even
+# if it spilled to disk.
 _WITH_TERMS = """
 create table described as select claims.*, label, descriptions, aliases from claims left join terms using (qid)
 """
@@ -46,7 +47,7 @@ def check_site(tables: WikidataTables, site: Site) -> None:
     """Checks that a release of Wikidata can be joined with a wiki.
 
     Raises:
-        SetupError: the wiki's name is unknown, or its sitelinks were left out.
+        SetupError: the wiki's name is unknown, or the release has no sitelinks of the wiki.
     """
     if not site.dbname:
         raise SetupError("The dump does not name its wiki, so no sitelink can be matched; leave out --wikidata.")
@@ -61,8 +62,8 @@ def check_site(tables: WikidataTables, site: Site) -> None:
 class Sitelinks:
     """Reads the sitelinks of a wiki that point to articles, in arrays of item << 32 | page id.
 
-    After iteration, ``n_redirects`` is the number of sitelinks to redirects, whose items are about something else than
-    the article, and ``n_missing`` the number of sitelinks to titles that the dump does not have.
+    Sitelinks to redirects are skipped, because their items are not about the target article. After iteration,
+    ``n_redirects`` is their number, and ``n_missing`` is the number of sitelinks to titles that are not in the dump.
     """
 
     def __init__(self, tables: WikidataTables, site: Site, index: TitleIndex) -> None:
@@ -89,8 +90,8 @@ def write_page_items(
 ) -> tuple[tuple[FileEntry, ...], dict[str, int]]:
     """Writes the table ``page_items``, sorted by page id, and returns its files and the number of rows by agreement.
 
-    ``claims_path`` is the file of items per page from ``build_page_props``; ``pages_path`` is ``pages.arrow``, the
-    pages of the release. ``scratch`` needs about as much space as the table.
+    ``claims_path`` is the file from ``build_page_props`` with the items of each page. ``pages_path`` is
+    ``pages.arrow``, which lists the pages of the release. ``scratch`` needs about as much space as the table.
     """
     counts: Counter[str] = Counter()
 
@@ -104,7 +105,7 @@ def write_page_items(
 
 
 def _page_item_rows(claims_path: str, pages_path: str, tables: WikidataTables, scratch: str) -> Iterator[PageItem]:
-    """Iterates over the rows of the released pages, sorted by page id."""
+    """Yields the rows of the pages in the release, sorted by page id."""
     languages = tables.manifest.options["languages"]
     released = (batch.select(["page_id"]) for batch in read_index_file(pages_path))
     with connected(scratch=scratch, memory_mb=ORDER_MB, threads=1) as db:
@@ -114,7 +115,7 @@ def _page_item_rows(claims_path: str, pages_path: str, tables: WikidataTables, s
             released=(released, pa.schema([PAGES_SCHEMA.field("page_id")])),
         ):
             db.execute("create table claims as select * from stated semi join released using (page_id)")
-        # Not by a join, for which DuckDB would hold all of Wikidata's items, as it does not know how many there are.
+        # In a join, DuckDB would hold all items of Wikidata in memory, because it does not know their number.
         qids = db.sql("select qid from claims where qid > 0 order by qid").fetchnumpy()["qid"]
         with streamed(db, items=(_items(tables, qids), _ITEMS)):
             db.execute("create table terms as from items")
@@ -125,7 +126,7 @@ def _page_item_rows(claims_path: str, pages_path: str, tables: WikidataTables, s
 
 
 def _items(tables: WikidataTables, qids: npt.NDArray[np.uint32]) -> Iterator[pa.RecordBatch]:
-    """Reads the items with these numbers, which are ascending."""
+    """Reads the items with these numbers, which must be ascending."""
     if not len(qids):
         return
     for batch in tables.batches("items", ["item_id", *_TERMS]):

@@ -1,8 +1,9 @@
-"""The files of pages: chunks of pages, combined in the order of the dump.
+"""Writes the files of the table ``pages``, the shards: each combines consecutive chunks of pages, in the order of the
+dump.
 
-The staging folder has a chunk file for each file of pages, ``shards/00012.arrow``, which is written last. If it is
-missing, the file of pages is not finished. Its rows are the uses of templates (``TemplateRow``), by name and outcome.
-Its report contains a ``ShardReport``, and the articles that failed in every extraction.
+For each shard, the staging folder has a file of results, ``shards/00012.arrow``. It is written last, so without it the
+shard is not finished. Its rows are the uses of templates (``TemplateRow``), by name and outcome. Its report contains a
+``ShardReport``, and the articles that could not be extracted in any way.
 """
 
 from __future__ import annotations
@@ -41,16 +42,16 @@ from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 
 _Structs = list[dict[str, Any]]
 REFERENCES: dict[str, type[Row]] = {"refs": Reference, "ref_uses": ReferenceUse}
-"""The tables of references. Each is a column of ``NotedPage``."""
+"""The tables of references. ``NotedPage`` has a column for each."""
 SHARD_BYTES = 400 << 20
 """Wikitext of a full shard; measured to give 64-256 MB of Parquet."""
 FALLBACKS_NAMED = 3
-"""Number of articles extracted by the fallback that a manifest names."""
+"""Maximum number of articles extracted by the fallback that a manifest lists."""
 _ROWS_AT_ONCE = 1 << 9
 MIN_SHARD_BYTES = 8 << 20
-"""Amount of wikitext below which a further shard costs more overhead than it saves by parallelism."""
+"""Minimum amount of wikitext in a shard. A smaller shard costs more overhead than parallelism saves."""
 MIN_SHARDS = 16
-"""Number of shards for a dump of medium size, so that a handful of workers finish at about the same time."""
+"""Number of shards for a dump of medium size. It is enough for a few workers to finish at about the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,10 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class ShardReport:
-    """The counts of a shard's articles by outcome. An article is left out if a newer row has the same page id."""
+    """The counts of a shard's articles by outcome. Articles with a newer row of the same page id are not counted."""
 
     number: int  #: number of the shard
-    entry: FileEntry  #: the file of pages
+    entry: FileEntry  #: entry of the shard's file
     articles: dict[str, int]  #: number of pages written, by input file
     rejected: dict[str, dict[str, int]]  #: number of articles rejected, by input file and reason
     statuses: dict[str, int]  #: number of pages by ``parse_status``
@@ -76,7 +77,7 @@ class ShardReport:
     facts: dict[str, int]
     #: page id, title and status of the first pages that were extracted by the fallback
     fallbacks: tuple[tuple[int, str, str], ...] = ()
-    #: its other files by table: references and dependencies, if requested
+    #: files of the shard in other tables, by table: references and dependencies, if requested
     others: dict[str, FileEntry] = field(default_factory=dict)
 
 
@@ -87,7 +88,8 @@ def plan_shards(
     min_shard_bytes: int = MIN_SHARD_BYTES,
     min_shards: int = MIN_SHARDS,
 ) -> list[Shard]:
-    """Returns the shards of a dump: consecutive chunks with about the same amount of text in each; at least one shard.
+    """Divides the chunks of a dump into shards: consecutive chunks with about the same amount of text. There is at
+    least one.
 
     The result depends only on the chunks, never on the number of workers. The weight of a chunk is the size of its
     wikitext. Shards of a large dump have ``shard_bytes`` each. Smaller dumps are split into up to ``min_shards`` shards
@@ -98,7 +100,7 @@ def plan_shards(
     groups: list[list[tuple[ChunkKey, BatchRef]]] = [[] for _ in range(n_shards)]
     done = 0
     for key, stored in chunks:
-        # A chunk belongs to the shard that contains its middle, and so most of it.
+        # A chunk belongs to the shard that contains its middle.
         middle = 2 * done + stored.n_bytes
         groups[min(middle * n_shards // (2 * total) if total else 0, n_shards - 1)].append((key, stored))
         done += stored.n_bytes
@@ -107,17 +109,16 @@ def plan_shards(
 
 
 def shard_file(staging: str, number: int) -> str:
-    """Returns the path of the results of a finished shard."""
+    """Returns the path of the file with the results of a finished shard."""
     return chunk_path(join(staging, "shards"), ChunkKey(number, 0))
 
 
 def write_page_shard(
     shard: Shard, *, output: str, staging: str, has_references: bool = False, has_dependencies: bool = False
 ) -> ShardReport:
-    """Writes one file of pages from the chunks that ``PageChunks`` made. Also writes the shard's report, and returns
-    it.
+    """Writes a shard from the chunks that ``PageChunks`` made, with its file of results, and returns its report.
 
-    A finished shard is reused. The rows of its chunks are removed.
+    If the shard is already finished, it is reused. Afterwards, the rows of its chunks are removed.
     """
     if Folder.of(shard_file(staging, shard.number)).exists():
         return read_shard(staging, shard.number)[1]
@@ -178,7 +179,7 @@ def _in_order(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def merged_templates(staging: str, numbers: Iterable[int]) -> Iterator[TemplateRow]:
-    """Merges the uses of templates in finished shards, as ``TemplateCounts`` over all of them would.
+    """Merges the uses of templates in finished shards. The result is the same as with a single ``TemplateCounts``.
 
     Memory: ``_ROWS_AT_ONCE`` rows of every shard.
     """
@@ -193,7 +194,7 @@ def _use(row: TemplateRow) -> tuple[str, str]:
 
 
 def _sum(known: TemplateRow, row: TemplateRow) -> TemplateRow:
-    """Returns the sum of two rows with the same key; ``known`` comes first."""
+    """Returns the sum of two rows with the same key. The example is that of ``known``, which comes first."""
     first = known if known.example is not None else row
     return TemplateRow(
         known.name,
@@ -208,26 +209,26 @@ def _sum(known: TemplateRow, row: TemplateRow) -> TemplateRow:
 
 
 def read_shard(staging: str, number: int) -> tuple[list[BadRecord], ShardReport]:
-    """Returns the rejected articles of a finished shard, and its report."""
+    """Returns the rejected articles and the report of a finished shard."""
     _, report = read_chunk_report(shard_file(staging, number))
     return report.rejected, msgspec.convert(report.facts, ShardReport)
 
 
 class TemplateCounts:
-    """Rows by name and outcome; numbers are summed, and the first example is kept."""
+    """Collects uses of templates by name and outcome. Numbers are added up, and the first example is kept."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str], TemplateRow] = {}
 
     def add(self, rows: Iterable[TemplateRow]) -> None:
-        """Adds rows that come after all rows added before."""
+        """Adds rows. They must come after all rows that were added before."""
         for row in rows:
             known = self._rows.get(key := _use(row))
             self._rows[key] = row if known is None else _sum(known, row)
 
     def add_pages(self, titles: Iterable[str], templates: Iterable[_Structs], shown: Iterable[_Structs]) -> None:
-        """Adds the uses on pages, as columns: the title, ``TemplateUse`` and ``ShownUse`` of each page, as Arrow
-        returns them.
+        """Adds the uses on pages from three columns with a value for each page: its title, and its lists of
+        ``TemplateUse`` and ``ShownUse``, as Arrow returns them.
         """
         for title, uses, shows in zip(titles, templates, shown, strict=True):
             for use, show in zip(uses, shows, strict=True):

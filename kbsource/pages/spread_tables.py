@@ -10,23 +10,23 @@ from kbsource.elements import Cell
 
 Rows = Sequence[Sequence[Cell]]
 MOST_CHARS, MOST_CELLS = 1 << 20, 50_000
-"""Maximum size of a table after spreading. A larger table, which only results from wrong spans, stays as written."""
+"""Maximum number of cells after spreading. A larger table results only from wrong spans, and stays as written."""
 _EMPTY = Cell("", False, 1, 1, ())
 
 
 def spread(rows: Rows) -> tuple[tuple[Cell, ...], ...] | None:
-    """Returns the rows of a table with a cell in every column; None if the table would become too large.
+    """Returns the rows of a table with cells that each cover one column and one row; None if the table would be too
+    large.
 
-    A cell that covers several columns or rows is repeated in each, and each copy covers one column and one row. A
-    column that no cell covers gets an empty cell if a column to its right has a cell. No rows are added below the last
-    row.
+    A cell that covers several columns or rows is repeated in each of them. A position without a cell gets an empty cell
+    if there is a cell to its right. No rows are added below the last row.
 
     Source: the HTML standard, 4.9.12.1 "Forming a table".
     """
     if all(cell.colspan == cell.rowspan == 1 for row in rows for cell in row):
         return tuple(map(tuple, rows))
     n_cells = n_chars = 0
-    grid: list[dict[int, Cell]] = [{} for _ in rows]  # by column
+    grid: list[dict[int, Cell]] = [{} for _ in rows]  # cells of each row, by column
     for number, row in enumerate(rows):
         column = 0
         for cell in row:
@@ -38,7 +38,7 @@ def spread(rows: Rows) -> tuple[tuple[Cell, ...], ...] | None:
             if n_cells > MOST_CELLS or n_chars > MOST_CHARS:
                 return None
             own = cell if cell.colspan == cell.rowspan == 1 else replace(cell, colspan=1, rowspan=1)
-            for covered in grid[number : number + n_rows]:  # where cells overlap, the later one is shown
+            for covered in grid[number : number + n_rows]:  # where cells overlap, the later one wins
                 covered.update(dict.fromkeys(range(column, column + cell.colspan), own))
             column += cell.colspan
     widths = [max(own, default=-1) + 1 for own in grid]

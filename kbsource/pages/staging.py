@@ -1,7 +1,8 @@
-"""Pass one: one byte range of a dump becomes staged articles, titles, rejected records and a report.
+"""The first pass of a build: reads a byte range of a dump into files of articles, titles and rejected records, and a
+report.
 
-Layout of the staging folder; each range has one file of each kind, named by its number, and one for each chunk of
-articles, which is removed once its pages are parsed::
+In the staging folder, each range has one file of each kind, named by the range's number, and a file for each chunk of
+articles, which is removed when its pages are parsed::
 
     articles/00012-00003.arrow a chunk of raw articles (``StagedArticle``), of about ``CHUNK_CHARS`` code points
     titles/00012.arrow         titles and redirect targets of the main namespace (``title_index_build.STATED_TITLES``)
@@ -9,7 +10,8 @@ articles, which is removed once its pages are parsed::
     definitions/00012.arrow    templates and modules (``definition_store.DEFINITION_ROWS``), if requested
     scan/00012.json            the report; written last: a range without a report was not finished
 
-Every file is written under a temporary name and depends only on the range, so repeating a range is harmless.
+Every file is first written under a temporary name. Its content depends only on the range, so repeating a range does no
+harm.
 """
 
 from __future__ import annotations
@@ -42,11 +44,11 @@ from kbsource.site import Site
 from kbsource.titles import TargetParser, normalise_title
 
 CHUNK_CHARS = 4 << 20
-"""Weight of a record batch, about the code points of its wikitext: the amount a worker holds at a time, and the
-smallest part of a shard.
+"""Weight of a record batch, about the number of code points of its wikitext. A worker holds one batch in memory, and a
+shard consists of whole batches.
 """
 PAGE_CHARS = 500
-"""Weight of a page in a batch in addition to its text, in code points; it limits the number of tiny pages in a
+"""Weight of a page in a batch in addition to its text, in code points. It limits the number of very short pages in a
 batch.
 """
 _ROWS_AT_ONCE = 50_000
@@ -58,9 +60,11 @@ _COUNTED = ("n_pages", "n_articles", "n_redirects", "n_other", "n_definitions", 
 
 
 class StagedArticle(Row):
-    """Fields of RawPage that differ between articles; the file name is in the schema's metadata."""
+    """An article in a file of chunks. The name of the dump file, which all articles share, is in the schema's
+    metadata.
+    """
 
-    source: int  #: the same as in the titles
+    source: int  #: the article's ``source`` in the file of titles
     page_id: int
     title: str  #: in normal form
     revision_id: int
@@ -74,11 +78,11 @@ class StagedArticle(Row):
 class Selection:
     """Selects articles of a dump."""
 
-    max_pages: int | None = None  #: stop after this number of pages and damaged parts of any kind; None for all
-    #: normalised titles. Articles and redirects with other titles are left out, except redirects that point to one of
-    #: these titles. None for all
+    max_pages: int | None = None  #: maximum number of pages and damaged parts to read, of every namespace; None for all
+    #: normalised titles of the articles to select. Redirects are selected if their own title or their target is one of
+    #: them. None for all
     titles: frozenset[str] | None = None
-    #: also stage templates and modules; they are counted as pages of other namespaces
+    #: true if templates and modules are staged too; they are counted as pages of other namespaces
     has_definitions: bool = False
 
 
@@ -93,18 +97,20 @@ class ScanReport:
     n_articles: int
     n_redirects: int
     n_other: int  #: pages of other namespaces
-    n_definitions: int  #: templates and modules among them that are staged
-    n_unselected: int  #: pages left out by the selection, or without a revision before the requested time
-    rejected: dict[str, int]  #: pages and places of damage, by reason
-    days: dict[str, int]  #: pages by the day of their revision, ``2019-07-19``
-    #: ``n_bytes``, ``damaged_bytes``: stored bytes of the range, and those that cannot be read
+    n_definitions: int  #: pages of other namespaces that are staged: templates and modules
+    n_unselected: int  #: pages that the selection excludes, or that have no revision before the requested time
+    rejected: dict[str, int]  #: number of pages and damaged parts, by reason
+    days: dict[str, int]  #: number of pages by the day of their revision, ``2019-07-19``
+    #: ``n_bytes``: stored bytes of the range; ``damaged_bytes``: those of them that cannot be read
     n_bytes: int
     damaged_bytes: int
-    chunks: tuple[BatchRef, ...]  #: the staged articles, weighted by the bytes of their wikitext
+    chunks: tuple[BatchRef, ...]  #: chunks of the staged articles; their weight is the number of bytes of wikitext
 
 
 def part_path(staging: str, kind: str, part: int) -> str:
-    """Returns the path of a range's file of one kind: ``scan``, or a kind that ``RangeScan`` yields, not articles."""
+    """Returns the path of a range's file. Its kind is ``scan`` or one that ``RangeScan`` yields, except
+    ``articles``.
+    """
     return join(staging, kind, f"{part:05d}.{'json' if kind == 'scan' else 'arrow'}")
 
 
@@ -116,10 +122,10 @@ class RedirectReader:
         self._parse_target = TargetParser(site).parse
 
     def read(self, page: RawPage) -> tuple[str | None, int | None, str | None] | None:
-        """Returns (target title, its namespace, section) of a redirect; None for a page that is not a redirect.
+        """Returns the target's title, namespace and section of a redirect; None for a page that is not a redirect.
 
-        The dump's ``<redirect>`` element decides, then the magic word in the text. For a target that cannot be a page
-        title, the result is (None, None, None).
+        The target is read from the dump's ``<redirect>`` element or, without such an element, from the text. If the
+        target cannot be a page title, the result is (None, None, None).
         """
         found = parse_redirect(page.text, self._lang)
         written = page.redirect_title
@@ -136,11 +142,11 @@ class RedirectReader:
 
 
 class RangeScan:
-    """Iterates over the contents of a range of a dump, batch by batch. It can be iterated only once.
+    """The contents of a range of a dump, in batches. It can be iterated only once.
 
-    ``records`` are the pages and rejected records of the range in the order of the dump, from
-    ``dump.reader.read_range``. ``damages`` collects, during reading, the number of stored bytes that each damage made
-    unreadable.
+    ``records`` contains the pages and rejected records of the range in the order of the dump, as
+    ``dump.reader.read_range`` yields them. During reading, ``damages`` receives the number of stored bytes that each
+    damage made unreadable.
     """
 
     def __init__(
@@ -171,7 +177,7 @@ class RangeScan:
         self._n_sources = 0
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Iterates over batches, each with its kind: ``articles``, ``titles``, ``rejected`` or ``definitions``."""
+        """Yields batches, each with its kind: ``articles``, ``titles``, ``rejected`` or ``definitions``."""
         redirects = RedirectReader(self._site)
         n_chars = n_defined = 0
         for record in islice(self._records, self._selection.max_pages):
@@ -209,7 +215,7 @@ class RangeScan:
         return kind, batch
 
     def _add(self, record: RawPage, redirects: RedirectReader) -> int:
-        """Adds a page of the main namespace; returns its weight if it is an article."""
+        """Adds a page of the main namespace. Returns the weight of an article."""
         page_id, selected = record.page_id, self._selection.titles
         title = normalise_title(record.title, self._site)
         if _NO_TITLE.search(title):
@@ -238,7 +244,7 @@ class RangeScan:
         """Adds a template or a module; returns its weight."""
         target = None
         if record.namespace == TEMPLATE:
-            if record.model != _WIKITEXT:  # a style sheet
+            if record.model != _WIKITEXT:  # such as a style sheet
                 return 0
             target = redirects.read(record)
         name = definition_name(record.namespace, record.title, self._site.lang)
@@ -253,7 +259,7 @@ class RangeScan:
         self._rejected[bad.reason] += 1
 
     def report(self, chunks: Sequence[BatchRef] = ()) -> ScanReport:
-        """Returns the report of the range, after all batches were read."""
+        """Returns the report of the range. All batches must have been read."""
         return ScanReport(
             part=self._part,
             file=self._file,
@@ -267,7 +273,7 @@ class RangeScan:
 
 
 def lost_pages(reports: Iterable[ScanReport]) -> dict[str, int]:
-    """Returns the findings about damaged blocks, from the ranges that were read."""
+    """Returns the findings of the manifest about damaged blocks, from the reports of all ranges."""
     read = [report for report in reports if report.n_pages]
     return loss_findings(
         sum(report.n_pages for report in read),
@@ -281,7 +287,7 @@ def _bad_page(page: RawPage, reason: str, detail: str) -> BadRecord:
 
 
 def stage_scan(scan: RangeScan, *, staging: str, part: int) -> ScanReport:
-    """Writes the batches of a scan to the staging folder. Also writes the report, and returns it."""
+    """Writes the batches of a scan and the report to the staging folder, and returns the report."""
     chunks: list[BatchRef] = []
     with ExitStack() as stack:
         writers = {}
@@ -327,7 +333,7 @@ def text_bytes(batch: pa.RecordBatch) -> int:
 
 
 def raw_pages(batch: pa.RecordBatch) -> Iterator[tuple[int, RawPage]]:
-    """Iterates over (source, page) of staged articles, in order."""
+    """Yields the source and the page of each staged article, in order."""
     file = batch.schema.metadata[b"file"].decode()
     for row in rows_of(batch, StagedArticle):
         revision = row.revision_id, row.parent_revision_id, row.timestamp

@@ -1,5 +1,5 @@
-"""Numbers of a manifest that can be counted in the tables of the release. SQL queries count them when the release is
-committed and when ``kbsource verify`` checks it.
+"""Numbers in a manifest that SQL queries can count in the tables of the release. They are counted when the release is
+committed, and again by ``kbsource verify``.
 """
 
 from __future__ import annotations
@@ -33,14 +33,17 @@ class TableCount:
     """
 
     path: str | None
-    """Its location in the manifest, with a dot between the fields; None if only ``verify`` reports it."""
+    """Its location in the manifest, with dots between the names of fields; None if the number is only reported by
+    ``verify``."""
     query: str
-    """Returns one number, or rows of the names of fields below ``path`` followed by a number. It reads the tables of a
-    single release, and ``settings`` (name, n)."""
+    """The query. It returns one number, or rows with the names of fields below ``path`` and a number. It reads the
+    tables of a single release, and ``settings`` (name, n).
+    """
     names: Collection[str | Path] | None = None
-    """For several numbers: the names that the manifest always contains, with 0 for names without rows; empty if it
-    contains only names that occur. None for a single number."""
-    summary: str = ""  #: name of the number when ``verify`` reports how much was checked
+    """For several numbers: the names that the manifest always contains, with 0 if the query has no row for a name. If
+    empty, the manifest contains only the names in the result. None for a single number.
+    """
+    summary: str = ""  #: name of the number in the summary of ``verify``
 
     @property
     def fields(self) -> Path:
@@ -74,7 +77,7 @@ class TableCount:
         Args:
             tables: names of the views of the release.
             schema: schema of these views.
-            part: folder of the release, as in ``settings``.
+            part: folder of the release, which selects its rows of ``settings``.
         """
         found = dict.fromkeys(self.paths(), 0)
         own = [
@@ -87,14 +90,14 @@ class TableCount:
         return found
 
     def tables(self, known: Collection[str]) -> set[str]:
-        """Returns the known tables that the query may read, because their names are words in it."""
+        """Returns the known tables whose names are words in the query, so that it may read them."""
         return {*known} & {*re.findall(r"\w+", self.query)}
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Numbers of a manifest that add up to another number. Each is named by its path, with a dot between the fields; an
-    object counts as the sum of its fields.
+    """A rule that numbers of a manifest add up to another number. Each number is named by its path, with dots between
+    the names of fields. An object counts as the sum of its fields.
 
     >>> law = Sum("records.read", ("records.examples", "records.merged", "records.rejected"))
     """
@@ -112,7 +115,7 @@ class Sum:
 
 
 def add_settings(db: DuckDBPyConnection, settings: Mapping[str, Mapping[str, float]]) -> None:
-    """Adds the table ``settings`` with the settings of each release, which are passed by its folder."""
+    """Adds the table ``settings``. ``settings`` contains the settings of each release by its folder."""
     db.execute(f"create table {SETTINGS} (_part varchar, name varchar, n double)")
     rows = [(part, name, float(n)) for part, own in settings.items() for name, n in own.items()]
     if rows:

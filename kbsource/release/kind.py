@@ -1,6 +1,6 @@
-"""A kind of release: its format, its tables, its other files, and its invariants.
+"""Kinds of releases. A kind defines the format, the tables, the other files and the invariants of its releases.
 
-A kind is defined once, next to the code that makes it; ``mapping.kinds`` lists all of them.
+Each kind is defined next to the code that writes its releases. ``mapping.kinds`` lists all kinds.
 """
 
 from __future__ import annotations
@@ -37,16 +37,18 @@ _PAGES = "kbsource-release"
 
 
 class MadeFrom(NamedTuple):
-    """A release that another release was made from, and that it can be compared with."""
+    """A source of a release: another release from which it was made, and with which it can be compared."""
 
     kind: Kind[Any]
-    fact: str  #: field of the new release's manifest that contains this release's ``manifest_sha256``
-    hashed: tuple[str, ...] = ()  #: tables that are read completely, so their files must be unchanged
+    fact: str  #: field of the new release's manifest that contains the source's ``manifest_sha256``
+    hashed: tuple[
+        str, ...
+    ] = ()  #: tables of the source that are read completely, so that their files must be unchanged
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Kind(Generic[M]):
-    """A kind of release: its format, its tables, its other files, and its invariants."""
+    """The definition of a kind of release."""
 
     name: str  #: name of such a release in messages
     format: str  #: format of its manifests, with the version after the last hyphen
@@ -58,32 +60,40 @@ class Kind(Generic[M]):
     further: Mapping[str, Sequence[pa.Field]] = field(default_factory=dict)  #: additional columns that tables may have
     files: Sequence[str] = ()  #: files and folders in addition to the tables
     parts: Kind[Any] | None = None  #: kind of the releases in its folders
-    counts: Sequence[TableCount] = ()  #: numbers that its manifests have and its tables contain
-    sums: Sequence[Sum] = ()  #: numbers of its manifests that add up
-    further_faults: Callable[[M], list[str]] | None = None  #: finds further contradictions among counts
+    counts: Sequence[TableCount] = ()  #: numbers in its manifests that are counted in its tables
+    sums: Sequence[Sum] = ()  #: rules for numbers in its manifests that add up
+    further_faults: Callable[[M], list[str]] | None = (
+        None  #: returns further contradictions among the counts of a manifest
+    )
     laws: Sequence[Law] = ()
     settings: Callable[[M], Mapping[str, float]] | None = None
-    """Numbers by name that invariants and counts need from a manifest, for the view ``settings``."""
-    remarks: Callable[[M], list[str]] | None = None  #: facts about a sound release that its users should know
-    views: Callable[[Checking[M]], Iterable[str]] | None = None  #: adds further views, and names them as given
+    """Returns the numbers of a manifest that invariants and counts need, by name. They are the view ``settings``."""
+    remarks: Callable[[M], list[str]] | None = (
+        None  #: returns facts about an undamaged release that its users should know
+    )
+    views: Callable[[Checking[M]], Iterable[str]] | None = (
+        None  #: adds further views for invariants, and returns their names
+    )
     check: Callable[[Checking[M]], Mapping[str, int] | None] | None = None
-    """Checks what no query can check, and returns further counts; None if the files are too damaged for the check."""
+    """Checks what no query can check. Returns further counts, or None if the files are too damaged for the check."""
     made_from: Mapping[str, MadeFrom] = field(default_factory=dict)
-    """Sources of the release by option of ``kbsource verify``. Users pass all of these options, or none."""
+    """Sources of the release, by the option of ``kbsource verify`` that names their folder. Users pass all of these
+    options or none.
+    """
     facts: type[Any] | None = None
-    """Shape of the manifest's fields other than format and files, validated by msgspec; None for only
-    ``CommonFacts``. Other fields are allowed.
+    """A type for the manifest's fields other than format and files, by which msgspec validates them. If None, they are
+    validated by ``CommonFacts``. Fields that the type does not have are allowed.
     """
     documents: Mapping[str, type[Any]] = field(default_factory=dict)
-    """The shape of each JSON file, besides the manifest, that commands read, by path; as for ``facts``."""
+    """Types of the JSON files that commands read besides the manifest, by path. They are used like ``facts``."""
     records: Mapping[str, type[Any]] = field(default_factory=dict)
-    """The shape of the lines of each JSON Lines file that commands read, by path; as for ``facts``."""
+    """Types of the lines of the JSON Lines files that commands read, by path. They are used like ``facts``."""
     queries: Sequence[tuple[str, str]] = ()
-    """Example questions about its tables, each with the SQL that answers it."""
-    made_from_pages: bool = False  #: ``made_by`` needs a release of pages and nothing else
+    """Pairs of an example question about the tables and the SQL query that answers it."""
+    made_from_pages: bool = False  #: true if a release of pages is the only input of ``made_by``
     shown_by: Sequence[tuple[str, str]] = ()
-    """Tables, each with the column in which ``kbsource show`` searches for rows. Two columns joined by ``__`` form an
-    id such as ``12__0``. Messages suggest the first table.
+    """Pairs of a table and the column in which ``kbsource show`` searches for a row. If two columns form the id
+    (``12__0``), their names are joined by ``__``. Messages suggest the first table.
     """
     measures: Sequence[Measure] = ()  #: views of its tables, in the order shown
 
@@ -101,7 +111,8 @@ class Kind(Generic[M]):
         """Returns the manifest of a finished release.
 
         Raises:
-            SetupError: the manifest is missing, or has another kind or version; a DataError if it is damaged.
+            SetupError: the manifest is missing, or has another kind or version.
+            DataError: the manifest is damaged.
         """
         content, where = read_content(path), join(path, MANIFEST)
         value = parse_content(content, where)
@@ -110,7 +121,7 @@ class Kind(Generic[M]):
             remedy = f"name the folder that {self.made_by} wrote"
             if self.made_from_pages and _stem(form) == _PAGES:
                 remedy = f"it is a release of pages, so first run {self.made_by} {shlex.quote(path)} --output DIR"
-            raise SetupError(f"{where}: not {self.with_article}, but of the format {form!r}; {remedy}")
+            raise SetupError(f"{where}: not {self.with_article}, because its format is {form!r}; {remedy}")
         version = value.get("schema_version") if self.schema_version is not None else None
         if form != self.format or version != self.schema_version:
             found, wanted = repr(form), repr(self.format)
@@ -140,7 +151,7 @@ class Kind(Generic[M]):
         return manifest
 
     def count_faults(self, manifest: M) -> list[str]:
-        """Returns every contradiction among the counts of a manifest, and missing counts."""
+        """Returns descriptions of all contradictions among the counts of a manifest, and of missing counts."""
         faults = []
         try:
             for count in self.counts:
@@ -154,8 +165,8 @@ class Kind(Generic[M]):
         """Returns the values of a file listed in ``documents``.
 
         Raises:
-            DataError: the file is missing, is not JSON, or has a value of another type; the message contains the path
-                of the value.
+            DataError: the file is missing, is not JSON, or has a value of a wrong type; the message names the value by
+            its path.
         """
         file = Folder.of(join(folder, name))
         if not file.exists():
@@ -169,12 +180,12 @@ class Kind(Generic[M]):
         return Values(value, file.url, DAMAGED_FILE)
 
     def lines(self, folder: str, manifest: Manifest, name: str) -> Iterator[dict[str, Any]]:
-        """Reads the records of a JSON Lines file. If ``records`` contains their shape, they are checked. Memory: one
+        """Yields the records of a JSON Lines file. If ``records`` contains their type, they are validated. Memory: one
         record.
 
         Raises:
-            SetupError: the manifest does not list the file; a DataError if a line is not JSON, or has a value of
-                another type. The message contains the line number.
+            SetupError: the manifest does not list the file.
+            DataError: a line is not JSON, or has a value of a wrong type. The message contains the line number.
         """
         if all(entry.file != name for entry in manifest.files):
             raise SetupError(f"{folder} has no file {name}; name another {self.name}")
@@ -185,15 +196,13 @@ class Kind(Generic[M]):
                 number += 1
                 where = f"{path}, line {number}"
                 if len(line) > MOST_BYTES:
-                    raise DataError(
-                        f"{where}: longer than {MOST_BYTES >> 20} MB, the most that is read; {DAMAGED_FILE}"
-                    )
+                    raise DataError(f"{where}: longer than {MOST_BYTES >> 20} MB, the maximum; {DAMAGED_FILE}")
                 value = parsed_json(line, where, remedy=DAMAGED_FILE)
                 typed_value(value, self.records.get(name, dict[str, Any]), where, remedy=DAMAGED_FILE)
                 yield Values(value, where, DAMAGED_FILE)
 
     def _faults(self, manifest: M) -> Iterator[str]:
-        """Finds every entry of a manifest that no release of the kind may have."""
+        """Yields a message for each entry of a manifest that is not allowed in this kind of release."""
         for path in _paths(manifest):
             if not is_path(path) or path == MANIFEST:
                 yield f"{shown_value(path)} is not a path in a release"
@@ -214,16 +223,16 @@ class Kind(Generic[M]):
             yield f"{self.with_article} has no releases in its folders"
         for path in _paths(manifest):
             if above := next((folder for folder in parents(path) if folder in folders), None):
-                yield f"{shown_value(path)} lies in {shown_value(above)}, which is a release of its own"
+                yield f"{shown_value(path)} is inside {shown_value(above)}, which is a separate release"
 
     @cached_property
     def declared(self) -> Mapping[str, Sequence[pa.Schema]]:
-        """Every schema that each table may have, including the tables of releases in its folders."""
+        """All schemas that each table may have, including the tables of releases in the release's folders."""
         inside = {} if self.parts is None else self.parts.declared
         return {table: [*self.schemas(table), *inside.get(table, ())] for table in {**self.tables, **inside}}
 
     def schemas(self, table: str) -> list[pa.Schema]:
-        """Returns every schema that a table of that name may have; empty if the kind has no such table."""
+        """Returns all schemas that a table may have; empty if the kind has no table of this name."""
         own = self.tables.get(table)
         if own is None:
             return []
@@ -240,7 +249,7 @@ class Kind(Generic[M]):
     def rows_with(
         self, folder: str, manifest: Manifest, table: str, column: str, value: str | int
     ) -> Iterator[dict[str, Any]]:
-        """Reads the rows of a table with a value in a column of text or integers; otherwise as ``rows``."""
+        """Reads as ``rows`` does, but only the rows with this value in a column of text or integers."""
         return rows_with(folder, manifest.tables.get(table, ()), self.schemas(table), column, value)
 
 
@@ -270,11 +279,11 @@ def _repeated(paths: Iterable[str]) -> Iterator[str]:
 
 
 def _leaving(folder: str, paths: Iterable[str]) -> Iterator[str]:
-    """Finds paths in a local folder that point outside it through a symbolic link."""
+    """Yields the paths in a local folder that lead outside it through a symbolic link."""
     if not is_local(folder):
         return
     root = os.path.join(os.path.realpath(folder), "")
-    is_inside: dict[str, bool] = {}  # by the folder of a path, because many files are in few folders
+    is_inside: dict[str, bool] = {}  # results by folder, because many files are in few folders
     for path in paths:
         place = os.path.dirname(path)
         if place not in is_inside:
@@ -309,7 +318,8 @@ def parse_content(content: bytes, where: str) -> dict[str, Any]:
     """Returns the values of a manifest of any kind; ``where`` names it in errors.
 
     Raises:
-        SetupError: it is not a manifest; a DataError if it is not even JSON.
+        SetupError: the content is JSON, but not a manifest.
+        DataError: the content is not JSON.
     """
     value = parsed_json(content, where, remedy=DAMAGED)
     if not isinstance(value, dict) or not isinstance(value.get("format"), str):
@@ -318,10 +328,11 @@ def parse_content(content: bytes, where: str) -> dict[str, Any]:
 
 
 def kind_of(content: bytes, where: str, kinds: Sequence[Kind[Any]]) -> Kind[Any]:
-    """Returns the kind of release whose manifest has this content, in any version.
+    """Returns the kind of a release, in any version, from the content of its manifest.
 
     Raises:
-        SetupError: it has no known kind; a DataError if it is damaged.
+        SetupError: the kind is unknown.
+        DataError: the manifest is damaged.
     """
     form = parse_content(content, where)["format"]
     for kind in kinds:

@@ -1,4 +1,4 @@
-"""The invariants of a release, as data: a slug, a meaning, and the SQL that finds violations.
+"""The invariants of releases. Each has a slug, a meaning, and an SQL query that finds violations.
 
 >>> sold = Law("negative_price", "a price is below 0", "case when price < 0 then [name] end", of="goods")
 >>> known = Law(
@@ -37,29 +37,29 @@ _SHOWN = 160
 
 @dataclass(frozen=True)
 class Law:
-    """An invariant of the releases of a kind. Several may share a slug; only the first needs a meaning.
+    """An invariant of the releases of a kind. Several may have the same slug; only the first of them needs a meaning.
 
-    Its query reads the views of ``kbsource.release.sql``, with the columns of ``places``. The views of a release to
-    compare with are in a schema named after that release. The view ``settings`` (_part, name, n) contains the results
+    Its query reads the views of ``kbsource.release.sql``, which have the columns of ``places``. The views of a source
+    to compare with are in a schema named after the source. The view ``settings`` (_part, name, n) contains the results
     of ``Kind.settings``.
     """
 
     slug: str
-    meaning: str  #: meaning of a violation
+    meaning: str  #: what a violation means
     broken: str = ""
-    """A query that returns one row per violation: the file, and what violates the invariant there. If ``of`` names a
-    table, ``broken`` is instead an expression over one row of it: a list of the violations in the row, or null. Empty
-    if ``Kind.check`` does the check.
+    """A query that returns one row per violation: the file, and a description of the violation. If ``of`` names a
+    table, ``broken`` is instead an expression over a row of this table: a list of the violations in the row, or null.
+    Empty if ``Kind.check`` checks the invariant.
     """
     of: str = ""  #: table whose rows ``broken`` checks, if any; all its invariants are checked in one scan
     needs: tuple[str, ...] = ()
-    """Names of the tables that must be complete and of the releases to compare with. Without them, the invariant is not
-    checked.
+    """Names of the tables and sources that the query reads. If a table is incomplete or a source was not passed, the
+    invariant is not checked.
     """
 
 
 def laws(slug: str, meaning: str, *broken: str, of: str = "", needs: tuple[str, ...] = ()) -> tuple[Law, ...]:
-    """Returns invariants with the same slug and the same needs."""
+    """Returns invariants that share a slug and the same needs, one for each query."""
     return tuple(Law(slug, meaning, query, of, needs) for query in broken)
 
 
@@ -69,7 +69,7 @@ COMMON = (
     Law("unlisted", "a file is not listed in the manifest"),
     Law("size", "a file has a different size"),
     Law("sha256", "a file's content changed"),
-    Law("unreadable", "a file does not have the format of its name"),
+    Law("unreadable", "a file does not have the format that its name states"),
     Law("schema", "a table's columns differ from its schema"),
     Law("rows", "a file has a different number of rows"),
     Law("statistics", "a row group's statistics do not match its ids"),
@@ -85,7 +85,7 @@ def meanings(laws: Iterable[Law]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The violations of an invariant in a file: their number, the first of them, and what they mean."""
+    """The violations of an invariant in a file: their number, an example, and their meaning."""
 
     file: str
     rule: str
@@ -95,7 +95,7 @@ class Finding:
 
 
 class Findings:
-    """Collects findings; the first example of each file and invariant is kept."""
+    """Collects findings. For each file and invariant, it keeps the first example."""
 
     def __init__(self, laws: Iterable[Law]) -> None:
         self._meanings = meanings(laws)
@@ -122,8 +122,8 @@ def check(db: DuckDBPyConnection, laws: Iterable[Law], given: Collection[str], f
 
     Args:
         db: connection with the views that the invariants read.
-        laws: invariants that need something not in ``given`` are skipped.
-        given: complete tables, and names of releases to compare with.
+        laws: the invariants. Those that need something not in ``given`` are skipped.
+        given: names of the complete tables, and of the sources to compare with.
     """
     import duckdb
 
@@ -149,9 +149,9 @@ _UNCHECKED = "not checked, because a value cannot be computed with"
 def _check_rows(
     db: DuckDBPyConnection, table: str, laws: Sequence[Law], found: Findings, file: str | None = None
 ) -> None:
-    """Finds rows that violate invariants of a table, or of one of its files.
+    """Finds rows of a table, or of one of its files, that violate invariants.
 
-    If DuckDB cannot compute with a value, the invariants are checked one by one, and then file by file.
+    If DuckDB fails on a value, the invariants are checked one by one, and if this fails too, file by file.
     """
     import duckdb
 
@@ -179,24 +179,24 @@ def _check_rows(
 
 @dataclass(frozen=True, slots=True)
 class Checking(Generic[M]):
-    """A release being verified, for the checks that a kind does in Python."""
+    """A release that is being verified, as passed to ``Kind.check``."""
 
     path: str
     name: str  # name of the kind
     manifest: M
-    sources: Mapping[str, str]  # folders to compare with, by name
+    sources: Mapping[str, str]  # folders of the releases to compare with, by name
     found: Findings
     db: DuckDBPyConnection
-    given: set[str]  # complete tables, names of sources, and what ``Kind.views`` adds
-    listed: Collection[str]  # all files
+    given: set[str]  # names of complete tables, of sources, and of the views that ``Kind.views`` added
+    listed: Collection[str]  # all files in the manifest
     sound: AbstractSet[str]  # unchanged files with the right number of rows
 
     def has_files(self, needed: Iterable[str], *, exactly: bool = False) -> bool:
-        """Returns whether these files are listed and undamaged, so that their content can be compared; reports missing
-        files.
+        """Returns whether files are listed and undamaged, so that their content can be compared. Missing files are
+        reported.
 
         Args:
-            exactly: report it if any other file is listed.
+            exactly: report every other file in the manifest too.
         """
         wanted = set(needed)
         for file in sorted(wanted - set(self.listed)):
@@ -207,13 +207,13 @@ class Checking(Generic[M]):
         return not odd and wanted <= {*self.sound}
 
     def lines(self, file: str) -> Generator[bytes]:
-        """Reads the lines of a file, with their line ends."""
+        """Yields the lines of a file, with their line ends."""
         with Folder.of(join(self.path, file)).open() as opened:
             yield from opened
 
     def batches(self, table: str, columns: Sequence[str] | None = None) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Reads (file, rows) for a complete table, or for some of its columns, in order, with one row group in
-        memory.
+        """Yields pairs of file and rows for a complete table, or for some of its columns, in order. Memory: one row
+        group.
         """
         for entry in self.manifest.tables[table]:
             for group in row_groups(join(self.path, entry.file), columns):
@@ -221,7 +221,7 @@ class Checking(Generic[M]):
                     yield entry.file, batch
 
     def remade(self, file: str, rule: str) -> Remade:
-        """Opens a file to compare it with recomputed content."""
+        """Opens a file for a comparison with its recomputed content."""
         return Remade(self, file, rule)
 
     def same(
@@ -240,8 +240,8 @@ class Checking(Generic[M]):
 
 
 class Remade:
-    """Compares a file with its recomputed content, up to the first difference, because everything after it has moved.
-    Use it as a context manager; ``Checking.remade`` opens it.
+    """Compares a file with its recomputed content, up to the first difference, because all later content has moved.
+    ``Checking.remade`` returns it; use it as a context manager.
     """
 
     def __init__(self, checking: Checking[Any], file: str, rule: str) -> None:
@@ -253,7 +253,7 @@ class Remade:
         return self
 
     def write(self, piece: bytes, name: str = "") -> None:
-        """Compares the next segment; ``name`` describes what the segment belongs to."""
+        """Compares the next segment of the file. ``name`` says in a message what the segment belongs to."""
         if self._is_same and (stored := self._stored.read(len(piece))) != piece:
             pairs = enumerate(zip(stored, piece, strict=False))
             at = next((n for n, (byte, other) in pairs if byte != other), min(len(stored), len(piece)))
@@ -269,5 +269,5 @@ class Remade:
 
     def __exit__(self, error: object, *_: object) -> None:
         if error is None and self._is_same and (rest := self._stored.read(_SHOWN)):
-            self._differs(f"more than there should be: {rest.decode('utf-8', 'replace')}")
+            self._differs(f"more content than expected: {rest.decode('utf-8', 'replace')}")
         self._stored.close()

@@ -22,7 +22,8 @@ from kbsource.files import Folder, base_name, glob, is_local, join
 MANIFEST = "manifest.json"
 BUILDING = "BUILDING"
 MARKS = (BUILDING, f"{BUILDING}.tmp")
-"""Files that show that a run is writing to the folder. In a bucket, there is a second file while a run renews its mark.
+"""Files that mark a folder as being written by a run. In a bucket, the second file exists for a moment when a run
+renews its mark.
 """
 STAGING = "_staging"
 INDEX = "index"
@@ -31,7 +32,7 @@ EXTRA = frozenset(
     README.md LICENSE LICENSE.txt ATTRIBUTION.md CITATION.cff croissant.json prov.json .gitattributes hub
     """.split()
 )
-"""Files that people, or ``kbsource publish``, add on purpose at the top level of a finished release."""
+"""Files and folders that people or ``kbsource publish`` may add to a finished release, at its top level."""
 
 
 def shard_path(table: str, shard: int, n_shards: int) -> str:
@@ -40,8 +41,8 @@ def shard_path(table: str, shard: int, n_shards: int) -> str:
 
 
 def table_of(file: str) -> str | None:
-    """Returns the table that a path from ``shard_path`` belongs to, also inside a folder of releases; None for another
-    file.
+    """Returns the table of a shard from its path, which may be inside a folder of releases; None if the file is not a
+    shard.
 
     >>> table_of("fever/dev/misses/misses-00000-of-00001.parquet"), table_of("report.json")
     ('misses', None)
@@ -50,7 +51,7 @@ def table_of(file: str) -> str | None:
 
 
 def is_shard(file: str, table: str) -> bool:
-    """Returns whether a file of a table has a path of the form that ``shard_path`` returns.
+    """Returns whether a path has the form of ``shard_path`` for a table.
 
     >>> is_shard("pages/pages-00000-of-00012.parquet", "pages"), is_shard("pages/../x.parquet", "pages")
     (True, False)
@@ -85,17 +86,16 @@ def index_path(file: str) -> str:
 
 
 def no_release(output: str) -> str:
-    """Returns why a folder without a manifest is not a finished release, and what to do."""
+    """Returns a message for a folder without a manifest: why it is not a finished release, and what to do."""
     if Folder.of(join(output, BUILDING)).exists():
         return (
-            "there is no finished release: the run that was writing it did not finish. Run the same command again to "
-            "resume it"
+            "no finished release: the run that was writing it was interrupted. Run the same command again to resume it"
         )
     if is_local(output) and os.path.exists(output) and not os.path.isdir(output):
         return "not a folder; name the folder of a release"
     if not stored_files(output):
-        return "no such folder, or an empty folder, so there is no finished release; check the path"
-    return f"no {MANIFEST}, so there is no finished release; name another folder, or make the release"
+        return "no such folder, or an empty one, so there is no finished release; check the path"
+    return f"no finished release: the folder has no {MANIFEST}; name another folder, or make the release"
 
 
 def stored_files(output: str) -> list[str]:
@@ -114,13 +114,13 @@ def is_in(file: str, names: Collection[str]) -> bool:
 
 
 def check_output(output: str, *, kept: Collection[str] = ()) -> None:
-    """Checks that the output folder can be used. Call it before any long work.
+    """Checks that a folder can be used for output. Call it before any long work.
 
     Args:
-        kept: folders inside it that are finished releases and stay unchanged.
+        kept: folders inside it that contain finished releases and will stay unchanged.
 
     Raises:
-        SetupError: it contains a finished release, or files that kbsource did not write.
+        SetupError: the folder contains a finished release, or files that kbsource did not write.
     """
     files = [file for file in stored_files(output) if not is_in(file, kept)]
     if MANIFEST in files:

@@ -1,8 +1,9 @@
 """The macros of ``macros.sql`` and ``references.sql`` over the tables of an open release.
 
-In the files, a macro has the folder of a release as its argument (``kb_text('releases/enwiki-20261001')``) and needs
-only DuckDB. In a database with views of the release's tables, the same macro reads the views and has no such argument:
-``kb_text()``, or ``old.kb_text()`` for a release whose views are in the schema ``old``.
+The macros in these files need only DuckDB, and have the folder of a release as their first argument
+(``kb_text('releases/enwiki-20261001')``). In a database that ``kbsource`` opens, the same macros read the views of the
+release's tables and do not have this argument: ``kb_text()``, or ``old.kb_text()`` for a release whose views are in the
+schema ``old``.
 
 >>> [macro.call for macro in macros_of({"pages", "redirects"}) if macro.parameters]
 ['kb_category(category)', 'kb_sample(n_pages)']
@@ -34,10 +35,10 @@ class Macro(NamedTuple):
     """A table macro over the tables of a release."""
 
     name: str
-    parameters: tuple[str, ...]  #: without the folder of the release
+    parameters: tuple[str, ...]  #: names of the parameters, except the folder of the release
     meaning: str
     tables: frozenset[str]  #: tables that it reads
-    query: str  #: with the folder of the release as ``kb``
+    query: str  #: the folder of the release is its parameter ``kb``
 
     @property
     def call(self) -> str:
@@ -50,12 +51,12 @@ class Macro(NamedTuple):
 
 
 def macros_of(tables: Collection[str]) -> list[Macro]:
-    """Returns the macros that read only these tables, in the order of the files."""
+    """Returns the macros that need no other tables than these, in the order of the files."""
     return [macro for macro in _macros() if macro.tables <= {*tables}]
 
 
 def add_macros(db: DuckDBPyConnection, tables: Collection[str], *, schema: str = "main") -> list[Macro]:
-    """Adds the macros that read only these tables, and returns them.
+    """Adds the macros that need no other tables than these to a database, and returns them.
 
     Args:
         tables: names of the views in the schema.
@@ -70,8 +71,9 @@ def add_macros(db: DuckDBPyConnection, tables: Collection[str], *, schema: str =
 
 @cache
 def _macros() -> tuple[Macro, ...]:
-    """Returns the macros that read a single release; those that also take a folder of passages or alignments are only
-    in the files."""
+    """Returns the macros that read a single release. The others, which have a folder of passages or alignments as a
+    second argument, are only in the files.
+    """
     found = []
     for file in _FILES:
         text = resources.files("kbsource").joinpath(file).read_text("utf-8")
@@ -87,8 +89,8 @@ def _macros() -> tuple[Macro, ...]:
 def sample_queries(kind: Kind[Any], tables: Collection[str]) -> list[tuple[str, str]]:
     """Returns pairs of a question and an example query that answers it.
 
-    They are the kind's queries that need only these tables. For each table that none of these queries reads, a query
-    for its rows follows.
+    The pairs are the example queries of the kind that need no other tables than these. They are followed by a query for
+    the rows of each table that no example reads.
     """
     missing = {*kind.declared, *(macro.name for macro in _macros())} - {*tables}
     missing -= {macro.name for macro in macros_of(tables)}
@@ -98,5 +100,5 @@ def sample_queries(kind: Kind[Any], tables: Collection[str]) -> list[tuple[str, 
 
 
 def _read_by(query: str) -> set[str]:
-    """Returns the names after FROM or JOIN in one of our queries."""
+    """Returns the names after FROM and JOIN in a query of this package."""
     return set(re.findall(r"\b(?:from|join) (\w+)", query))

@@ -26,9 +26,9 @@ from kbsource.files import Folder, base_name, join
 from kbsource.release.layout import MANIFEST, stored_files, table_of
 
 Count = typing.Annotated[int, msgspec.Meta(ge=0, le=(1 << 53) - 1)]
-"""A number of things, within the range that every JSON reader represents exactly."""
+"""A count, within the range of integers that every JSON reader represents exactly."""
 Name = typing.Annotated[str, msgspec.Meta(pattern=r"\A[^/\\]*\Z")]
-"""A name that may become part of a file name: it contains no slash or backslash."""
+"""A name without slash or backslash, which may become part of a file name."""
 PACKAGES = ("kbsource", "mapping", "pipelines")
 DAMAGED = "the manifest is damaged or was not written by kbsource; download or build the release again"
 DAMAGED_FILE = (
@@ -39,7 +39,7 @@ DAMAGED_FILE = (
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """One file: path in the release, rows of a table or lines (None if neither applies), bytes, hex sha256."""
+    """A file of a release: path, number of rows or lines (None if the file has neither), bytes, hex sha256."""
 
     file: str
     rows: Count | None
@@ -48,14 +48,14 @@ class FileEntry:
 
     @classmethod
     def of(cls, folder: str, file: str, rows: int | None = None) -> typing.Self:
-        """Returns the entry of a file in a folder; reads the file to hash it."""
+        """Returns the entry of a file in a folder. The file is read to compute its hash."""
         stored = Folder.of(join(folder, file))
         return cls(file, rows, stored.size(), stored.sha256())
 
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """One input: base name, size in bytes, and hex sha256 of the stored (compressed) file."""
+    """An input file: base name, and size in bytes and hex sha256 as stored (compressed)."""
 
     name: str
     bytes: Count
@@ -71,7 +71,7 @@ class InnerRelease:
 
 
 class SourceFacts(typing.TypedDict, total=False):
-    """Facts in a manifest about a release that it was made from."""
+    """Facts in a manifest about a source: a release from which this release was made."""
 
     manifest_sha256: str
     wiki: str | None
@@ -106,7 +106,7 @@ class DumpFacts(typing.TypedDict, total=False):
 
 
 class CommonFacts(typing.TypedDict, total=False):
-    """Fields that manifests of any kind may have; a kind adds its own with ``Kind.facts``."""
+    """Fields that manifests of every kind may have. A kind adds fields with ``Kind.facts``."""
 
     release: SourceFacts | None
     old: SourceFacts | None
@@ -129,30 +129,32 @@ class CommonFacts(typing.TypedDict, total=False):
 
 
 def shape(name: str, /, **fields: Any) -> type[msgspec.Struct]:
-    """Returns a shape for ``Kind.facts``, ``Kind.documents`` and ``Kind.records``: objects whose fields of these
-    names have these types. Reading a missing field raises ``MissingFactError``.
+    """Returns a type for ``Kind.facts``, ``Kind.documents`` and ``Kind.records``, from the names and types of fields.
+    Reading a missing field raises ``MissingFactError``.
     """
     typed = [(name, type_ | msgspec.UnsetType, msgspec.UNSET) for name, type_ in fields.items()]
     return msgspec.defstruct(name, typed)
 
 
 def counts_shape(*names: str) -> type[msgspec.Struct]:
-    """Returns the shape of objects with a count under each of these names."""
+    """Returns the type of objects that have fields with these names, each a count."""
     return shape("counts", **dict.fromkeys(names, Count))
 
 
 class MissingFactError(DataError, KeyError):
-    """A manifest lacks a field of its kind. It is also a KeyError, for callers that can continue without the field."""
+    """A manifest lacks a field. This is also a KeyError, so that callers that can continue without the field may catch
+    it.
+    """
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class Values(dict[str, Any]):
-    """JSON values of a release, including nested objects; a missing field raises an error that names it.
+    """A JSON object of a release, which may contain others. A missing field raises an error that names it.
 
     Raises:
-        MissingFactError: instead of a KeyError.
+        MissingFactError: in place of a KeyError.
     """
 
     def __init__(self, values: Mapping[str, Any], where: str = MANIFEST, remedy: str = DAMAGED) -> None:
@@ -171,15 +173,15 @@ def _as_values(value: Any, where: str, remedy: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """The fields that the manifests of all kinds share: the format, and the files. A kind adds further fields."""
+    """The fields that the manifest of every kind has: the format and the files. A kind adds further fields."""
 
     format: str  #: name and version of the kind's layout
-    tables: dict[str, tuple[FileEntry, ...]]  #: files of each table, in order
+    tables: dict[str, tuple[FileEntry, ...]]  #: files of each table, in the order of their rows
     files: tuple[FileEntry, ...] = ()  #: the files that are not tables
 
     @property
     def parts(self) -> tuple[InnerRelease, ...]:
-        """Releases in folders of this one."""
+        """The releases in folders of this release."""
         return ()
 
     def made_from(self, fact: str = "release") -> str | None:
@@ -189,7 +191,7 @@ class Manifest:
         return None
 
     def fact(self, name: str) -> Any:
-        """Returns the JSON value of an outermost field.
+        """Returns the JSON value of a field at the top level.
 
         Raises:
             MissingFactError: the manifest has no such field.
@@ -221,8 +223,8 @@ class Manifest:
 
     @property
     def sha256(self) -> str:
-        """The ``manifest_sha256`` in the file: the checksum of the content without that key. It identifies the
-        release.
+        """The checksum of the manifest's content without the key ``manifest_sha256``, under which the file contains it.
+        It identifies the release.
         """
         return hashlib.sha256(canonical_json(self.to_json())).hexdigest()
 
@@ -234,7 +236,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypedManifest(Manifest):
-    """A manifest whose fields are all typed, for pages and for Wikidata. In the file, ``files`` is called
+    """The manifest of a release of pages or of Wikidata. All of its fields are typed. In the file, ``files`` is called
     ``index``.
     """
 
@@ -265,7 +267,7 @@ class TypedManifest(Manifest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListingManifest(Manifest):
-    """A manifest of JSON values and one list of all files, for everything made from pages and Wikidata."""
+    """The manifest of every other kind: JSON values, and one list of all files."""
 
     #: the fields other than format and files: ``release``, ``inputs``, ``options``, ``counts``, …
     facts: dict[str, Any] = field(default_factory=dict)
@@ -309,8 +311,8 @@ class ListingManifest(Manifest):
 
 
 def snapshot_of(values: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Returns wiki and date (``20261001``) of a release's snapshot, from the JSON values of its manifest; the newest if
-    there are several. A value is None if the manifest does not record it.
+    """Returns the wiki and the date (``20261001``) of a release's snapshot, from the JSON values of its manifest. If
+    there are several snapshots, returns those of the newest. A value is None if the manifest does not record it.
 
     >>> snapshot_of({"release": {"wiki": "enwiki", "dump_date": "20261001"}, "counts": {}})
     ('enwiki', '20261001')
@@ -322,7 +324,7 @@ def snapshot_of(values: Mapping[str, Any]) -> tuple[str | None, str | None]:
 
 
 def sources_of(values: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the SHA-256 of the manifests of the releases that a release was made from, by role."""
+    """Returns the manifest checksums of a release's sources, by their role."""
     named = {name: value for name, value in values.items() if isinstance(value, Mapping)}
     named |= {f"release of {release.get('dump_date')}": release for release in values.get("releases") or ()}
     known = {name: value.get("manifest_sha256") for name, value in named.items()}
@@ -330,7 +332,7 @@ def sources_of(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def input_files_of(inputs: Any, option: str = "") -> Iterator[tuple[str, InputFile]]:
-    """Iterates over the input files that a manifest lists, each with the option by which it was passed."""
+    """Yields the input files in a manifest, each with the option by which it was passed."""
     named = inputs if isinstance(inputs, Mapping) else {option: inputs}
     for name, files in named.items():
         yield from ((name, InputFile(file["name"], file["bytes"], file["sha256"])) for file in files or ())
@@ -347,7 +349,7 @@ _DISTRIBUTIONS = ("pyarrow", "mwparserfromhell", "lupa")
 @functools.cache
 def _code_facts() -> dict[str, str]:
     import platform
-    from importlib import metadata  # importing it is slow, and readers do not need it
+    from importlib import metadata  # a slow import, which only writing needs
 
     found = {}
     for distribution in _DISTRIBUTIONS:
@@ -377,8 +379,8 @@ def _version() -> str:
 
 
 def input_files(paths: Iterable[str]) -> list[InputFile]:
-    """Returns the files that were read. A file in a folder is named by its path in the folder. For a release, only the
-    manifest is listed.
+    """Returns the entries of input files. A file in a folder is named by its path in the folder. For a release, only
+    the manifest is listed.
     """
     result = []
     for path in paths:
@@ -392,17 +394,17 @@ def input_files(paths: Iterable[str]) -> list[InputFile]:
 
 
 def row_faults(manifest: Manifest, expected: Mapping[str, int]) -> list[str]:
-    """Returns every table whose number of rows differs from its count."""
+    """Returns a message for each table whose number of rows differs from the expected number."""
     return [
-        f"table {table} has {manifest.n_rows(table)} rows, but {n_wanted} according to the counts"
+        f"table {table} has {manifest.n_rows(table)} rows, but the counts say {n_wanted}"
         for table, n_wanted in expected.items()
         if manifest.n_rows(table) != n_wanted
     ]
 
 
 class Counted:
-    """Base of dataclasses that count the records of an input. The first field is the number of records read, and the
-    others are the numbers by outcome.
+    """Base of dataclasses that count the records of an input. The first field is the number of records read; the other
+    fields are the numbers of records with each outcome.
     """
 
     __slots__ = ()
@@ -418,12 +420,13 @@ Summed = typing.TypeVar("Summed", bound=Counted)
 
 
 def sum_faults(counts: Mapping[str, Summed], totals: Summed, zero: Summed) -> list[str]:
-    """Returns every contradiction among counts: the number read must be the sum of the numbers by outcome, and the
-    totals the sum over the inputs.
+    """Returns a message for each contradiction among counts. The number of records read must be the sum of the numbers
+    by outcome, and the totals must be the sums over the inputs.
     """
     faults = []
     for name, input_counts in [*sorted(counts.items()), ("all inputs", totals)]:
-        read, *became = (field.name for field in dataclasses.fields(input_counts))  # type: ignore[arg-type]  # it is one
+        # it is one
+        read, *became = (field.name for field in dataclasses.fields(input_counts))  # type: ignore[arg-type]
         parts = {
             field: input_counts.n_rejected if field == "rejected" else getattr(input_counts, field) for field in became
         }
@@ -436,12 +439,13 @@ def sum_faults(counts: Mapping[str, Summed], totals: Summed, zero: Summed) -> li
 
 
 def sum_counts(counts: Iterable[Summed], zero: Summed) -> Summed:
-    """Returns the sum, field by field, of dataclasses of numbers and of numbers by reason.
+    """Returns the sum of dataclasses, field by field. Their fields are numbers, or dicts of numbers by reason.
 
     Args:
         zero: an instance in which all numbers are zero.
     """
-    total = {part.name: getattr(zero, part.name) for part in dataclasses.fields(zero)}  # type: ignore[arg-type]  # it is one
+    # it is one
+    total = {part.name: getattr(zero, part.name) for part in dataclasses.fields(zero)}  # type: ignore[arg-type]
     for count in counts:
         for name, before in total.items():
             more = getattr(count, name)
@@ -453,7 +457,7 @@ def sum_counts(counts: Iterable[Summed], zero: Summed) -> Summed:
 
 
 def _with_rows(files: Any) -> Any:
-    """Returns files as JSON values, with ``rows`` for all of them."""
+    """Returns file entries as JSON values, in which ``rows`` is always present."""
     if not isinstance(files, list):
         return files
     return [{"rows": None, **file} if isinstance(file, dict) else file for file in files]

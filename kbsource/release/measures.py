@@ -1,4 +1,5 @@
-"""Views of a release, declared as data: a caption, a query over its tables, and how the result is shown.
+"""Measures: tables and charts about a release. Each has a caption, a query over the release's tables, and a form in
+which the result is shown.
 
 >>> by_shop = Measure(
 ...     "Goods by shop",
@@ -23,13 +24,13 @@ class ToRows(NamedTuple):
 
     table: str
     where: Mapping[str, str]
-    """The column of the result that contains the value, by column of the table. If one of the values is null, there is
-    no link; the value ``-`` finds rows with null.
+    """Column of the table -> column of the result with the value to look for. If one of the values is null, there is no
+    link. The value ``-`` finds rows with null.
     """
 
 
 class ToRow(NamedTuple):
-    """A link to the row of a table that the columns ``_file_number`` and ``_row`` of the result identify."""
+    """A link to one row of a table, which the columns ``_file_number`` and ``_row`` of the result identify."""
 
     table: str
 
@@ -42,50 +43,62 @@ that id.
 
 @dataclass(frozen=True)
 class Measure:
-    """A query whose result shows something about a release. It reads the views of the tables, with the columns of
-    ``places`` (see ``kbsource.release.sql``).
+    """A query about a release, and the form in which its result is shown. The query reads the views of the tables, with
+    the columns of ``places`` (see ``kbsource.release.sql``).
 
-    The columns of the result are shown by name, except columns whose names begin with an underscore, which only links
-    read. The order of the rows must be total. ``$manifest`` is the content of the manifest without the lists of files,
-    as JSON.
+    The result's columns are shown under their names. Columns whose names begin with an underscore are not shown; links
+    read them. The query must determine the order of the rows completely. ``$manifest`` is the content of the manifest
+    as JSON, without the lists of files.
     """
 
     caption: str
     query: str
     _: KW_ONLY
-    section: str = ""  #: heading above all measures of the section; if empty, the caption
-    is_folded: bool = False  #: its section is shown only when opened
+    section: str = ""  #: heading of the section that contains the measure; if empty, the caption
+    is_folded: bool = False  #: true if the section is closed until a reader opens it
     page: Literal["overview", "measures"] = "overview"
-    """Page of the inspector that shows it: ``measures`` for slow queries, which read nested columns or most of every
-    row."""
+    """Page of the inspector that shows the measure. Slow queries, which read nested columns or most of every row, are
+    on ``measures``.
+    """
     about: str = ""  #: a sentence above a table, or below a chart
     form: Literal["table", "facts", "text"] = "table"
-    """``table``: all rows; ``facts``: the values of the only row, each with its column's name; ``text``: the only
-    value, as a sentence."""
-    chart: Literal["bars", "columns"] | None = None
-    """Draws the result, with labels from its first column and numbers from the others: ``bars`` for things with names,
-    ``columns`` for things with an order, such as bins."""
-    is_shaded: bool = False  #: shade each cell by its share of the largest number
-    shares: tuple[str, ...] = ()
-    """Columns of shares from 0 to 1, shown in per cent, in addition to columns whose names begin with ``share``."""
-    links: Mapping[str, Target] = field(default_factory=dict)  #: targets by column; a 0 is not linked
-    spread: str = ""
-    """Column whose values become columns, in order of first occurrence. The next column contains their values. The
-    columns before it identify the row; the cells of a row must be consecutive rows of the result.
+    """``table``: all rows. ``facts``: the values of a single row, each with the name of its column. ``text``: a single
+    value, which is a sentence.
     """
-    by: str = ""  #: column; each of its values gets a separate section
-    compared: tuple[str, str] | None = None  #: columns of an old and a new text, whose differing words are marked
+    chart: Literal["bars", "columns"] | None = None
+    """Chart of the result, with labels from the first column and numbers from the others: ``bars`` for named things,
+    ``columns`` for ordered things, such as bins."""
+    is_shaded: bool = False  #: true if each cell is shaded in proportion to the largest number
+    shares: tuple[str, ...] = ()
+    """Columns with values from 0 to 1 that are shown in per cent. Columns whose names begin with ``share`` always
+    are.
+    """
+    links: Mapping[str, Target] = field(
+        default_factory=dict
+    )  #: targets of links, by column; the number 0 is not linked
+    spread: str = ""
+    """Column to pivot: its values become columns, in the order of their first occurrence, and the next column contains
+    the cells. The columns before it identify a row of the pivoted table. Rows of the result with the same
+    identification must be consecutive.
+    """
+    by: str = ""  #: column; there is a separate section for each of its values
+    compared: tuple[str, str] | None = (
+        None  #: column of an old text and column of a new text; the words that differ are marked
+    )
     optional: tuple[str, ...] = ()  #: columns that are left out if no row has a value
     needs: tuple[str, ...] = ()
-    """Tables that it needs to be shown. ``old.pages`` is the table of the release of pages that the manifest calls
-    ``old``, if that release is open too; the query uses this name in quotes."""
-    derived: Mapping[str, str] = field(default_factory=dict)  #: queries by name, run once each; ``query`` reads them
-    if_empty: str = ""  #: text shown if the result has no rows; if empty, nothing is shown then
-    if_missing: str = ""  #: text shown if a table in ``needs`` is missing; as for ``if_empty``
+    """Tables without which the measure is not shown. ``old.pages`` is the table ``pages`` of the release that the
+    manifest calls ``old``, if this release is open too; in a query, the name is in quotes.
+    """
+    derived: Mapping[str, str] = field(
+        default_factory=dict
+    )  #: subqueries by name, which ``query`` reads; each runs once
+    if_empty: str = ""  #: text to show if the result has no rows; empty for none
+    if_missing: str = ""  #: text to show if a table in ``needs`` is missing; empty for none
 
     @property
     def heading(self) -> str:
-        """The heading of the group that contains it."""
+        """The heading of the section that contains the measure."""
         return self.section or self.caption
 
 
@@ -104,14 +117,16 @@ def _literal(value: str | float | None) -> str:
 
 
 def meanings_table(meanings: Mapping[str, str]) -> str:
-    """Returns the meanings of names as the table ``meanings`` for a query: place, from 0; name; meaning."""
+    """Returns the meanings of names as a table ``meanings`` for a query, with the columns place (from 0), name and
+    meaning.
+    """
     rows = ((place, name, meaning) for place, (name, meaning) in enumerate(meanings.items()))
     return literals("meanings", ("place", "name", "meaning"), rows)
 
 
 def binned(value: str, edges: Sequence[float], null: int) -> str:
-    """Returns SQL for the number of a value's bin; ``null`` for null. Bins are half-open; the first is below the first
-    edge.
+    """Returns an SQL expression for the number of the bin that contains a value. Null is in the bin ``null``. Bins are
+    half-open, and bin 0 is below the first edge.
 
     >>> binned("score", (0.5, 1.0), 9)
     'case when score is null then 9 when score < 0.5 then 0 when score < 1.0 then 1 else 2 end'

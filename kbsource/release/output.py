@@ -36,9 +36,9 @@ from kbsource.release.reader import file_fault
 BEAT_S = 15.0
 """Interval at which a run renews its mark in a bucket."""
 SILENCE_S = 2.5 * BEAT_S
-"""How long a mark in a bucket must stay unchanged before its run counts as dead."""
+"""Time for which a mark in a bucket must stay unchanged before its run counts as dead."""
 _UNFINISHED = (TEMPORARY, ".unnamed")
-_NOTE = "written while a job runs; without a manifest.json this folder is not finished"
+_NOTE = "this file exists while a job runs; the folder is finished when it contains manifest.json"
 
 
 def commit(kind: Kind[M], manifest: M, output: str, *, kept: Collection[str] = ()) -> None:
@@ -51,7 +51,8 @@ def commit(kind: Kind[M], manifest: M, output: str, *, kept: Collection[str] = (
         kept: folders inside it that are finished releases.
 
     Raises:
-        SetupError: a file is missing, has another size, or is not listed; a DataError if counts do not add up.
+        SetupError: a file is missing, has another size, or is not listed.
+        DataError: the counts do not add up.
     """
     if faults := kind.count_faults(manifest):
         raise DataError(f"The counts do not add up, so no release was made: {'; '.join(faults)}.")
@@ -77,8 +78,8 @@ _is_trial: ContextVar[bool] = ContextVar("trial", default=False)
 
 @contextmanager
 def trial() -> Iterator[None]:
-    """Makes every ``ReleaseFolder`` in the context leave its folder unchanged; files are written to a temporary
-    folder.
+    """A context in which every ``ReleaseFolder`` writes to a temporary folder, so that output folders stay
+    unchanged.
     """
     before = _is_trial.set(True)
     try:
@@ -107,8 +108,8 @@ class ReleaseFolder:
     """The folder of a release while it is being written. Use it as a context manager: it locks the folder against a
     second run.
 
-    A run that dies leaves no lock: on a local disk the system releases it; for a bucket see ``_Lease``. Files of an
-    earlier run of the same job are kept, so that finished work is not repeated; files of another job are removed.
+    If a run dies, its lock ends: on a local disk the system releases it; for a bucket see ``_Lease``. The files of an
+    interrupted run of the same job are kept, so that finished work is not repeated. Files of another job are removed.
 
     Args:
         folder: absolute path; created if missing.
@@ -132,7 +133,7 @@ class ReleaseFolder:
     ) -> None:
         self.folder = folder
         self.staging = join(folder, STAGING)  #: folder for files needed only while the job runs
-        self.is_resumed = False  #: an earlier run of the same job was interrupted here
+        self.is_resumed = False  #: true if an earlier run of the same job was interrupted in this folder
         self._owned, self._kept = (*kind.owned, *further), kept
         self._job = None if job is None else stable_sha256(json.dumps([job, code_facts()], sort_keys=True))
         self._mark = join(folder, BUILDING)
@@ -152,7 +153,9 @@ class ReleaseFolder:
         else:
             self._lease = _Lease(Folder.of(self._mark), what=self.folder)
         try:
-            check_output(self.folder, kept=self._kept)  # another run may have finished it in the meantime
+            check_output(
+                self.folder, kept=self._kept
+            )  # again, because another run may have finished the release in the meantime
             self._take_over()
         except BaseException:
             self._unlock()
@@ -168,7 +171,7 @@ class ReleaseFolder:
         if not self.is_resumed:
             names = (*self._owned, STAGING)
             left += [name for name in names if any(is_in(file, (name,)) for file in found)]
-            if mark:  # an earlier run may have left empty folders, and hidden files, which are not among those found
+            if mark:  # an earlier run may have left empty folders and hidden files, which stored_files does not find
                 left += [name for name in names if not any(is_in(kept, (name,)) for kept in self._kept)]
         for name in left:
             Folder.of(join(self.folder, name)).delete()
@@ -231,7 +234,7 @@ def locked_output(path: str) -> Iterator[None]:
             try:
                 yield
             finally:
-                if _is_same(temporary, lock):  # nothing was written
+                if _is_same(temporary, lock):  # the output was not written
                     os.remove(temporary)
         return
     lease = _Lease(Folder.of(f"{path}.{BUILDING}"), what=path)
@@ -250,7 +253,7 @@ def output_file(path: str) -> Iterator[BinaryIO]:
     Raises:
         SetupError: another run is writing the file.
     """
-    if not is_local(path):  # a store shows only complete files, whichever run writes them
+    if not is_local(path):  # in a store, only complete files appear, so no lock is needed
         with Folder.of(path).create() as file:
             yield file
         return
@@ -263,7 +266,7 @@ def _locked_file(temporary: str, path: str) -> BinaryIO:
         file = _flocked(temporary, path)
         if _is_same(temporary, file):
             return file
-        file.close()  # its run has just ended, and has renamed or removed it
+        file.close()  # the run that had it open has ended, and has renamed or removed it
 
 
 def _is_same(path: str, file: BinaryIO) -> bool:
@@ -273,7 +276,7 @@ def _is_same(path: str, file: BinaryIO) -> bool:
 
 
 def _parse_mark(content: bytes) -> dict[str, Any]:
-    """Returns the values in a mark; empty if it has another form or was not written completely."""
+    """Returns the values in a mark; empty if the mark is malformed or incomplete."""
     with suppress(ValueError, RecursionError):
         value = json.loads(content)
         return value if isinstance(value, dict) else {}
@@ -290,9 +293,9 @@ class _Lease:
     """The mark of a run in a store. It is created only if it does not exist, and overwritten only if it is unchanged
     since it was read.
 
-    If several runs start or take over at the same moment, exactly one succeeds. A mark names its run. If that run has
-    ended, or ran on this machine, its death is detected at once. A run on another machine counts as dead if its mark
-    was not renewed for ``SILENCE_S``; clocks are not compared.
+    If several runs start or take over at the same moment, exactly one succeeds. A mark names its run. The end of a run
+    is detected at once if the run recorded it in the mark, or was on this machine. A run on another machine counts as
+    dead if its mark was not renewed for ``SILENCE_S``; clocks are not compared.
 
     Raises:
         SetupError: another run is writing the folder.
@@ -319,7 +322,7 @@ class _Lease:
             content, tag = self._file.read_tagged()
             self.mark = _parse_mark(content)
             if self._is_dead(tag):
-                # Until its files are removed, they belong to its job.
+                # Files of the previous run belong to its job until they are removed.
                 self._own["job"] = self.mark.get("job")
                 taken = self._file.replace(json.dumps(self._own).encode(), tag)
                 if taken is not None:
@@ -328,7 +331,7 @@ class _Lease:
 
     def _is_dead(self, tag: str) -> bool:
         if self.mark.get("run") is None:
-            return True  # it ended
+            return True  # the run recorded its end
         if self.mark.get("machine") == _machine() != "":
             before: list[int] = self.mark["process"]
             return before != _process(before[0])
@@ -345,7 +348,9 @@ class _Lease:
     def _write(self, further: dict[str, Any]) -> bool:
         content = json.dumps({**self._own, **further}).encode()
         written = self._file.replace(content, self._tag)
-        if written is None:  # the mark was written since: by another run, or by this one if its answer was lost
+        if (
+            written is None
+        ):  # the mark has changed: written by another run, or by this one if the store's answer was lost
             found, written = self._file.read_tagged()
             if _parse_mark(found).get("run") != self._own["run"]:
                 return False
@@ -366,7 +371,7 @@ class _Lease:
         self._is_over.set()
         if self._renewing is not None:
             self._renewing.join()
-        with suppress(OSError):  # another run has taken over; or the store is unreachable, and the mark expires
+        with suppress(OSError):  # another run has taken over, or the store is unreachable and the mark will expire
             if is_done():  # a renewal at the same moment may have restored the mark
                 self._file.delete()
             else:
@@ -374,14 +379,16 @@ class _Lease:
 
 
 def _machine() -> str:
-    """Returns an id of the machine and its process numbering; empty if unknown."""
+    """Returns an id of the machine and its process namespace; empty if unknown."""
     with suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         return f"{file.read().strip()}/{os.stat('/proc/self/ns/pid').st_ino}"
     return ""
 
 
 def _process(pid: int) -> list[int]:
-    """Returns a process as its id and start time; the time is 0 if the process has ended."""
+    """Returns the id and start time of a process, which together identify it. The time is 0 if the process has
+    ended.
+    """
     with suppress(OSError), open(f"/proc/{pid}/stat") as file:
         state, *numbers = file.read().rpartition(")")[2].split()
         return [pid, 0 if state in "ZX" else int(numbers[18])]

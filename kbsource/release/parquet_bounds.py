@@ -1,7 +1,7 @@
-"""Estimates, before reading, how much memory a Parquet file may need, from its footer and its page headers.
+"""Estimates how much memory a Parquet file will need, from its footer and page headers, before it is read.
 
-A few thousand bytes can expand to gigabytes: compressed zeros, a long text in a dictionary that a million rows refer
-to, runs of numbers. Sizes in the footer are not trusted.
+A few thousand bytes can expand to gigabytes: compressed zeros, runs of numbers, or a long text in a dictionary that a
+million rows refer to. The sizes in the footer are not trusted.
 
 Source: https://github.com/apache/parquet-format, Thrift's compact protocol and ``parquet.thrift``.
 """
@@ -18,13 +18,15 @@ import pyarrow.parquet as pq
 from kbsource.errors import DataError
 
 MOST_BYTES = 128 << 20
-"""Memory that a row group may always use, however small it is."""
+"""Memory that every row group may use, in bytes."""
 MOST_TIMES = 64
-"""Memory that a row group may use, as a multiple of its stored bytes; text compresses to a third or a tenth."""
+"""Memory that a row group may use, as a multiple of its stored bytes. Text normally compresses to a third or a
+tenth.
+"""
 _HEADER_BYTES = 1 << 9
 _LONGEST_HEADER = 1 << 20
 _DICTIONARY_PAGE = 2
-_BYTES_A_VALUE = 16  # for any type, with its levels
+_BYTES_A_VALUE = 16  # maximum for a number of any type, with its repetition and definition levels
 
 
 class _Page(NamedTuple):
@@ -35,7 +37,7 @@ class _Page(NamedTuple):
 
 
 class BoundedParquetFile(pq.ParquetFile):  # type: ignore[misc]  # PyArrow has no types
-    """A Parquet file, given as a path or an open file, whose row groups are checked before they are read.
+    """A Parquet file (a path or an open file) whose row groups are checked before they are read.
 
     Reading raises DataError if a row group would use more than ``MOST_BYTES`` and more than ``MOST_TIMES`` its stored
     bytes.
@@ -96,7 +98,7 @@ def _check_group(file: BoundedParquetFile, group: int, columns: tuple[str, ...] 
     """Raises DataError if the columns of a row group would use too much memory."""
     metadata = file.metadata.row_group(group)
     n_stored = n_bytes = 0
-    dictionaries: list[str] = []  # columns of texts that may be long and referred to often
+    dictionaries: list[str] = []  # dictionary-encoded text columns, whose texts may be long and repeated often
     for number in range(metadata.num_columns):
         column = metadata.column(number)
         path = column.path_in_schema
@@ -127,7 +129,9 @@ def _check_group(file: BoundedParquetFile, group: int, columns: tuple[str, ...] 
 
 
 def _named_bytes(file: BoundedParquetFile, group: int, path: str) -> int:
-    """Returns the bytes of a dictionary-encoded text column, counting each text as often as rows refer to it."""
+    """Returns the decoded size of a dictionary-encoded text column in bytes: each text counts once per row that refers
+    to it.
+    """
     with pq.ParquetFile(file.raw, read_dictionary=[path]) as named:
         column = named.read_row_group(group, columns=[path], use_threads=False).column(0).combine_chunks()
     while not pa.types.is_dictionary(column.type):
@@ -142,8 +146,8 @@ def _named_bytes(file: BoundedParquetFile, group: int, path: str) -> int:
 
 
 def _pages(read_at: Callable[[int, int], bytes], column: Any, name: str) -> Iterator[_Page]:
-    """Reads the pages of a column in a row group, according to their headers."""
-    # A column without values may only have a dictionary page; no page starts at byte 0.
+    """Yields the pages of a column in a row group, as described by their headers."""
+    # A column without values may have only a dictionary page. An offset of 0 means that there is no page.
     first = min(filter(None, (column.dictionary_page_offset, column.data_page_offset)), default=0)
     at, end = first, first + column.total_compressed_size
     if first < 0 or end < first:
@@ -197,8 +201,8 @@ def _read_header(data: bytes) -> _Page:
 
 
 def _field(data: bytes, at: int, last: int) -> tuple[int, int, int]:
-    """Returns number and type of the next field of a struct, and the offset of its value; type 0 at the end of the
-    struct.
+    """Returns the number, the type and the value's offset of the next field of a struct. At the end of the struct, the
+    type is 0.
     """
     byte = data[at]
     at += 1
@@ -224,7 +228,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _skip(data: bytes, at: int, type_: int, depth: int = 0) -> int:
-    """Returns the offset at which the value of a type that starts at ``at`` ends."""
+    """Returns the offset at which a value ends, from its type and the offset ``at`` at which it starts."""
     if type_ in (1, 2):
         return at
     if type_ == 3:

@@ -1,9 +1,9 @@
-"""Runs untrusted queries: only those whose parsed tree and plans contain nothing but read operations.
+"""Runs untrusted queries. Only queries whose syntax tree and plans consist of read operations are run.
 
-The statement type is not enough: DuckDB treats ``with t as (copy (select 1) to 'x.csv') select 1`` as a SELECT. The
-tree is therefore checked before binding, because binding a table function opens files. Then every version of the plan
-(as written, optimised, physical) is checked before it is executed. Both checks use lists of what is allowed: an
-operator that a later DuckDB adds is refused until it is listed here.
+The type of the statement is not a sufficient check: DuckDB treats ``with t as (copy (select 1) to 'x.csv') select 1``
+as a SELECT. The syntax tree is checked before binding, because the binding of a table function opens files. Then every
+version of the plan (as written, optimised, physical) is checked before it is executed. Both checks allow only what is
+listed here, so operators of later versions of DuckDB are refused until they are listed.
 
 The connection must also be locked down (see ``kbsource.runtime.database``).
 """
@@ -46,10 +46,10 @@ _OPERATORS = frozenset(
     # common table expressions
     "cte cte_scan rec_cte rec_cte_scan rec_key_cte rec_rec_cte_scan".split()
 )
-"""Operators that only read. A table function appears as an operator under its own name."""
+"""Operators that only read. In a plan, a table function is an operator with the function's name."""
 _BLANKS = re.compile(r"\s+")
 _MOST_ENDS = 100
-"""Maximum number of positions tried as the beginning of a comment at the end of a query."""
+"""Maximum number of positions at which a comment at the end of a query is looked for."""
 _UNPAIRED = re.compile("[\ud800-\udfff]")
 _NAMES = re.compile(r"\w+")
 _KIND = re.compile(r"^[A-Z][A-Za-z ]* Error: ")
@@ -58,21 +58,21 @@ _PLACE = re.compile(r"(\d+): (.*)\n( *)\^")
 
 
 class RefusedQueryError(ValueError):
-    """A query is refused because it may do more than read the tables, or because it is too long or too deeply nested to
-    be checked.
+    """A query is refused, because it might do more than read tables, or is too long or too deeply nested for the
+    check.
     """
 
 
 def run_query(db: DuckDBPyConnection, query: str, *, macros: Collection[str] = ()) -> DuckDBPyRelation:
-    """Returns the result of an untrusted query. The result is computed when its rows are fetched, so fetching may raise
-    the same errors of DuckDB.
+    """Runs an untrusted query and returns its result. The rows are computed when they are fetched, so fetching them may
+    raise errors of DuckDB too.
 
     Args:
         macros: names of kbsource's table macros that the query may call.
 
     Raises:
-        RefusedQueryError: it is not a single SELECT, or would do something that is not allowed.
-        duckdb.Error: the query is wrong, or needs too many resources.
+        RefusedQueryError: the query is not a single SELECT, or would do something that is not allowed.
+        duckdb.Error: the query has an error, or needs too many resources.
     """
     if len(query) > MOST_CHARS:
         raise RefusedQueryError(f"the query has {len(query):,} characters; shorten it to {MOST_CHARS:,} at most")
@@ -95,13 +95,13 @@ def _is_select(statements: Sequence[Any]) -> bool:
 
     try:
         return [statement.type for statement in statements] == [duckdb.StatementType.SELECT]
-    except ValueError:  # a type that the Python package of DuckDB does not know
+    except ValueError:  # a statement of a type that the Python package of DuckDB does not know
         return False
 
 
 def _without_end(db: DuckDBPyConnection, query: str) -> str:
-    """Returns a query without its semicolon and the comments after it, because DuckDB puts it in brackets to limit or
-    count its rows.
+    """Returns a query without the semicolon and comments at its end. DuckDB puts it in brackets to limit or count its
+    rows, which would fail with them.
     """
     tree = _tree(db, query)
     while ";" in query:
@@ -113,8 +113,9 @@ def _without_end(db: DuckDBPyConnection, query: str) -> str:
 
 
 def _shorter(query: str) -> Iterator[str]:
-    """Iterates over shorter versions of a query: without the white space at its end, or without a comment at its end,
-    for each position where that may begin, last first. A semicolon stays."""
+    """Yields shorter versions of a query: without white space at its end, and without a comment at its end, for each
+    position where a comment may begin, last first. A semicolon stays.
+    """
     if query != (stripped := query.rstrip()):
         yield stripped
     else:
@@ -145,9 +146,9 @@ def fault_line(fault: str, query: str) -> str:
     cut, column = place[2], len(place[3]) - len(f"LINE {line}: ")
     lines = query.split("\n")
     start = lines[line - 1].find(cut.removeprefix("...").removesuffix("...")) if line <= len(lines) else -1
-    if start < 0:  # DuckDB shows a query that it has rewritten
+    if start < 0:  # DuckDB has rewritten the query and shows the new one
         return said
-    if cut.startswith("..."):  # the beginning of a long line is left out
+    if cut.startswith("..."):  # DuckDB leaves out the beginning of a long line
         column += start - len("...")
     return f"{said} (line {line}, column {column + 1})"
 
@@ -159,7 +160,9 @@ def _check_tree(db: DuckDBPyConnection, query: str, table_functions: Collection[
     with_effects = _functions_with_effects(db)
     parts = list(_objects(tree["statements"]))
     if _NODES.isdisjoint(str(part.get("type")) for part in parts):
-        raise RefusedQueryError("the query cannot be checked: this version of DuckDB shows its tree in another form")
+        raise RefusedQueryError(
+            "the query cannot be checked, because this version of DuckDB writes syntax trees in another form"
+        )
     for part in parts:
         kind = part.get("type")
         if isinstance(kind, str) and kind.endswith("_NODE") and kind not in _NODES:
@@ -171,7 +174,9 @@ def _check_tree(db: DuckDBPyConnection, query: str, table_functions: Collection[
 
 
 def _functions_with_effects(db: DuckDBPyConnection) -> set[str]:
-    """Returns the functions that do more than compute a value, and DuckDB's own macros that call one of them."""
+    """Returns the names of functions that do more than compute a value, and of DuckDB's macros that call such
+    functions.
+    """
     volatile = "select lower(function_name) from duckdb_functions() where stability = 'VOLATILE'"
     found = {name for (name,) in db.execute(volatile).fetchall()} - _HARMLESS_VOLATILE
     macros = db.execute(
@@ -195,7 +200,9 @@ def _check_plans(db: DuckDBPyConnection, query: str) -> None:
         for version, text in plans.items()
     }
     if not all(operators.get(version) for version in ("logical_plan", "physical_plan")):
-        raise RefusedQueryError("the query cannot be checked: this version of DuckDB shows its plans in another form")
+        raise RefusedQueryError(
+            "the query cannot be checked, because this version of DuckDB writes plans in another form"
+        )
     for name in chain.from_iterable(operators.values()):
         if _BLANKS.sub("", name).lower() not in _OPERATORS:
             raise RefusedQueryError(
@@ -204,7 +211,7 @@ def _check_plans(db: DuckDBPyConnection, query: str) -> None:
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Finds all objects in JSON values, in no particular order."""
+    """Yields all objects in a JSON value, in no particular order."""
     pending = [value]
     while pending:
         value = pending.pop()

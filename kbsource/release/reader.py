@@ -23,17 +23,17 @@ _FOOTERS_AT_A_TIME = 8
 
 
 def parquet_file(source: Any, **options: Any) -> pq.ParquetFile:
-    """Opens a Parquet file. If its pages have checksums, they are compared whenever the pages are read.
+    """Opens a Parquet file. If its pages have checksums, these are verified whenever the pages are read.
 
-    Without checksums, every second flipped bit is silently read as different text, because zstd's frames have no
-    checksums. With them, one flipped bit in 200 goes undetected, in page headers and the footer; the sha256 of
-    ``kbsource verify`` detects these too. Reading raises DataError if a row group would need far more memory than it
-    has bytes.
+    Without checksums, every second flipped bit is read as different text without an error, because the zstd frames in
+    Parquet have no checksums. With them, only one flipped bit in 200 is undetected, in page headers and the footer;
+    ``kbsource verify`` detects these too. Reading raises DataError if a row group would need far more memory than its
+    size justifies.
 
     Args:
         source: a path, or an open file.
     """
-    # Importing it is slow, and looking up titles does not need it.
+    # A slow import, which the lookup of titles does not need.
     from kbsource.release.parquet_bounds import BoundedParquetFile
 
     return BoundedParquetFile(source, page_checksum_verification=True, **options)
@@ -63,7 +63,7 @@ def opened_table(path: str | Folder) -> Iterator[pq.ParquetFile]:
 
 @cache
 def stored_schema(schema: pa.Schema) -> pa.Schema:
-    """Returns a schema as Parquet returns it after writing. Parquet does not store timestamps in seconds."""
+    """Returns a schema as it is read back from a Parquet file, which cannot store timestamps in seconds."""
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
@@ -72,15 +72,15 @@ def stored_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def has_columns(file: pq.ParquetFile, schemas: Iterable[pa.Schema]) -> bool:
-    """Returns whether a file has exactly the columns of any of the schemas, with their types, in their order."""
+    """Returns whether a file has exactly the columns of one of the schemas: names, types and order."""
     return any(file.schema_arrow.equals(stored_schema(schema), check_metadata=False) for schema in schemas)
 
 
 def checked_schemas(paths: Sequence[str], schemas: Sequence[pa.Schema]) -> set[int]:
-    """Returns the numbers of the schemas that the files of a table have. Reads only the footers, several at a time.
+    """Returns the number of the schema that each file of a table has. Reads only the footers, several at a time.
 
     Raises:
-        DataError: a file has other columns (as ``check_columns``).
+        DataError: as for ``check_columns``.
     """
     with ThreadPoolExecutor(min(_FOOTERS_AT_A_TIME, max(len(paths), 1))) as pool:
         return {*pool.map(partial(check_columns, schemas=schemas), paths)}
@@ -90,7 +90,8 @@ def check_columns(path: str | Folder, schemas: Sequence[pa.Schema]) -> int:
     """Returns the number of the schema that a file of a table has. Reads only its footer.
 
     Raises:
-        DataError: it has other columns, or is not a Parquet file; an OSError if it cannot be opened.
+        DataError: the file has other columns, or is not a Parquet file.
+        OSError: the file cannot be opened.
     """
     import pyarrow.parquet as pq
 
@@ -121,15 +122,15 @@ def _unfit(path: str | Folder, fault: str) -> DataError:
 
 
 def _listed_names(names: Sequence[str]) -> str:
-    """Returns the first column names, shortened, on one line."""
+    """Returns column names for a message: the first ones, shortened, on one line."""
     more = f" and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
     return ", ".join(shown_value(name) for name in names[:_NAMES_SHOWN]) + more
 
 
 def row_groups(path: str | Folder, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """Reads the row groups of a file in order, with one in memory; ``columns`` selects columns."""
+    """Yields the row groups of a file in order. Memory: one row group. ``columns`` selects columns."""
     folder = Folder.of(path)
-    # Prefetching saves requests to a store; for a local disk it would only make a copy.
+    # Prefetching saves requests to a store. For a local disk it would only copy the data.
     with folder.open() as file, parquet_file(file, pre_buffer=not folder.is_local) as parquet:
         for group in range(parquet.metadata.num_row_groups):
             yield parquet.read_row_group(group, columns=columns and list(columns), use_threads=False)
@@ -140,7 +141,7 @@ def read_table(folder: str, entries: Iterable[FileEntry], schemas: Sequence[pa.S
 
     Args:
         entries: the files of the table, as the manifest lists them.
-        schemas: every schema that the table may have.
+        schemas: all schemas that the table may have.
 
     Raises:
         DataError: a file has other columns.
@@ -167,14 +168,16 @@ def rows_with(
 
 
 def _rows(group: pa.Table) -> Iterator[dict[str, Any]]:
-    """Iterates over the rows of a group, converting a few at a time, because Python rows take many times the memory."""
+    """Yields the rows of a row group. Converts a few at a time, because rows in Python take many times the memory."""
     for batch in group.to_batches(max_chunksize=_ROWS_AT_A_TIME):
         yield from batch.to_pylist()
 
 
 def groups_with(file: pq.ParquetFile, column: str, value: str | int) -> Iterator[pa.Table]:
-    """Reads the rows with a value from each row group. Row groups whose statistics exclude the value are not read."""
-    import pyarrow.compute as pc  # importing it is slow, and few readers need it
+    """Yields the rows with a value, from one row group after another. Row groups whose statistics exclude the value are
+    not read.
+    """
+    import pyarrow.compute as pc  # a slow import, which few readers need
 
     number = [leaf.path for leaf in file.schema].index(column)
     for group in range(file.metadata.num_row_groups):
@@ -185,10 +188,10 @@ def groups_with(file: pq.ParquetFile, column: str, value: str | int) -> Iterator
 
 
 def file_fault(folder: str, entry: FileEntry, *, hashes: bool) -> tuple[str, str] | None:
-    """Returns the rule that a file breaks, and what was found; None if the file is unchanged.
+    """Returns the invariant that a file violates, and a description; None if the file is unchanged.
 
     Args:
-        hashes: read and hash the file; otherwise only its size is compared.
+        hashes: compare the hash too, for which the file is read; otherwise only the size.
     """
     path = join(folder, entry.file)
     if not Folder.of(path).exists():
@@ -204,21 +207,22 @@ def check_sizes(folder: str, entries: Iterable[FileEntry]) -> None:
     """Checks that no file of a release is missing or truncated. Call it before long work.
 
     Raises:
-        SetupError: names the first such file, and the remedy.
+        SetupError: a file is missing or truncated.
     """
     _check(folder, entries, hashes=False)
 
 
 def check_hashes(folder: str, entries: Iterable[FileEntry]) -> None:
-    """Checks that every file of a release is unchanged. Reads all files; otherwise it works like ``check_sizes``."""
+    """Checks, like ``check_sizes``, that every file of a release is unchanged. Reads all files to hash them."""
     _check(folder, entries, hashes=True)
 
 
 def check_same_facts(folder: str, old: Mapping[str, Any], new: Mapping[str, Any], *, name: str = "") -> None:
-    """Checks that a release whose results are to be reused was made in the same way. Raises SetupError otherwise.
+    """Checks that an old release, whose results are to be reused, was made with the same options and code. Raises
+    SetupError if it was not.
 
     Args:
-        old, new: values that determine the output, by name, of that release and of the one to be made.
+        old, new: values that determine the output of the old and of the new release, by name.
     """
     for key in sorted(old.keys() | new.keys()):
         had, has = old.get(key), new.get(key)

@@ -25,7 +25,7 @@ _LARGEST = 1 << 63
 
 
 class ResultError(ValueError):
-    """The file format cannot store a column, or the query failed while its rows were computed."""
+    """The file format cannot store a column, or the query failed while its rows were being computed."""
 
 
 def write_result(found: DuckDBPyRelation, path: str, form: ResultForm) -> int:
@@ -54,12 +54,12 @@ def write_result(found: DuckDBPyRelation, path: str, form: ResultForm) -> int:
 def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     try:
         yield from reader
-    except OSError as error:  # Arrow raises this for an error of DuckDB
+    except OSError as error:  # Arrow's form of an error of DuckDB
         raise ResultError(str(error)) from error
 
 
 def _lines(batches: Iterable[pa.RecordBatch], names: Sequence[str], form: str) -> Iterator[tuple[int, bytes]]:
-    """Iterates over the number of rows and the bytes of each batch; the head and the end of the file have 0 rows."""
+    """Yields the number of rows and the bytes of each batch, and of the file's beginning and end, which have 0 rows."""
     if form == "csv":
         yield 0, _csv([names])
     elif form == "json":
@@ -92,11 +92,12 @@ def _csv_value(value: Any) -> Any:
 
 
 def json_of(value: Any) -> bytes:
-    """Returns a value of a result as JSON: times in ISO 8601, bytes in hexadecimal digits, and numbers that JSON cannot
-    represent exactly as text."""
+    """Returns a value of a result as JSON. Times are in ISO 8601 and bytes in hexadecimal digits. Numbers that JSON
+    cannot represent exactly are strings.
+    """
     try:
         return orjson.dumps(value, default=_json_value, option=_JSON)
-    except orjson.JSONEncodeError:  # it contains a whole number of more than 64 bits
+    except orjson.JSONEncodeError:  # the value contains an integer of more than 64 bits
         return orjson.dumps(_without_large(value), default=_json_value, option=_JSON)
 
 

@@ -1,7 +1,7 @@
-"""Indexes made from a release on first use; they are stored in the cache folder, never in the release.
+"""Indexes that are made from a release on first use. They are stored in the cache folder, never in the release.
 
-An index is a folder of files, most often one Parquet file of sorted rows, below a folder named by the hash of the
-release's manifest.
+The indexes of a release are in a folder named by the hash of its manifest. Each is a folder of files, most often with
+one Parquet file of sorted rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OnProgress = Callable[[int, int], None]
 
 
 class _StoppedError(Exception):
-    """The index is no longer needed, so making it stops."""
+    """Stops the making of an index that is no longer needed."""
 
 
 def cache_folder(sha256: str) -> Path:
@@ -40,7 +40,7 @@ _FILE, _SHA256 = "rows.parquet", "index.sha256"
 
 
 class OrderedRows:
-    """The sorted rows of an index. Threads may share an object."""
+    """The sorted rows of an index. Several threads may use an object at once."""
 
     def __init__(self, folder: str) -> None:
         self._open = ExitStack()
@@ -68,12 +68,12 @@ Form = TypeVar("Form", bound=OpenedIndex)
 
 
 class SideIndex(Generic[Form]):
-    """An index that is opened if it exists, and is otherwise made in a separate thread. Any thread may use it.
+    """An index that is opened if it exists, or else made in a background thread. Any thread may use it.
 
     Args:
         folder: folder of the complete index.
-        make: writes the files of the index to a folder, and reports the amount done and the total.
-        opens: opens the folder; by default as ``OrderedRows``.
+        make: a function that writes the files of the index to a folder. It reports the amount done and the total.
+        opens: a function that opens the folder; by default ``OrderedRows``.
     """
 
     @overload
@@ -96,13 +96,13 @@ class SideIndex(Generic[Form]):
     @property
     def percent(self) -> int:
         """Progress of making the index, in per cent."""
-        if self._opened is not None:  # nothing is done for an index that already existed
+        if self._opened is not None:  # also for an index that existed, whose amounts are 0
             return 100
         return 100 * self._done // self._total if self._total else 0
 
     def get(self) -> Form | None:
-        """Returns the index; None while it is being made, and if making it failed (see ``fault``). The first call
-        starts making it.
+        """Returns the index; None while it is being made, or if this failed (see ``fault``). The first call starts the
+        work.
         """
         with self._turn:
             if self._opened is None and self._thread is None and self.fault is None:
@@ -114,14 +114,14 @@ class SideIndex(Generic[Form]):
             return self._opened
 
     def wait(self) -> Form | None:
-        """Waits until the index is made, and returns it; None if making it failed (see ``fault``)."""
+        """Waits for the index and returns it; None if it could not be made (see ``fault``)."""
         self.get()
         if (thread := self._thread) is not None:
             thread.join()
         return self.get()
 
     def close(self) -> None:
-        """Closes the index. If it is still being made, the work stops and unfinished files are removed."""
+        """Closes the index. If it is still being made, stops the work and removes the unfinished files."""
         self._stopped.set()
         if (thread := self._thread) is not None:
             thread.join(timeout=10)
@@ -136,7 +136,7 @@ class SideIndex(Generic[Form]):
                 os.mkdir(made)
                 self._make(made, self._see)
                 Path(made, _SHA256).write_text(_digest(made))
-                if not _is_whole(self._folder):  # another process may have been faster
+                if not _is_whole(self._folder):  # another process may have made the index meanwhile
                     shutil.rmtree(self._folder, ignore_errors=True)
                     os.rename(made, self._folder)
             opened = self._opens(str(self._folder))
@@ -156,7 +156,7 @@ class SideIndex(Generic[Form]):
 
 
 def _is_whole(folder: Path) -> bool:
-    """Returns whether an index exists and is unchanged; a damaged index is made again."""
+    """Returns whether an index exists and is undamaged. A damaged index is made again."""
     try:
         return (folder / _SHA256).read_text() == _digest(str(folder))
     except (OSError, ValueError):
@@ -174,7 +174,7 @@ def _digest(folder: str) -> str:
 
 
 def write_ordered(db: duckdb.DuckDBPyConnection, table: str, folder: str) -> None:
-    """Writes a table as the file of an index."""
+    """Writes the sorted rows of a table as the file of an index."""
     db.execute(
         f"copy (from {identifier(table)} order by all) to {quoted(os.path.join(folder, _FILE))} (format parquet)"
     )

@@ -5,15 +5,15 @@
 ...     add_release(db, PAGES_RELEASE, folder)
 ...     db.sql("select title, len(anchors) from pages where page_id = 12").fetchall()
 
-A release has a view for every table, with the columns of its schema. Use schemas to tell several releases apart:
-``add_release(db, kind, folder, schema="old")`` creates ``old.pages``. Tables of releases inside a release (the
-alignments in a folder of alignments) are combined into one view per table. ``places=True`` adds four columns: ``_part``
-(folder of the inner release, empty for the release itself), ``_file`` (path in the release), ``_file_number`` (in the
-table) and ``_row`` (row number in the file). Rows are in no guaranteed order: order by a key, or by ``_file_number,
-_row``.
+There is a view for every table of a release. To open several releases, use a schema for each: ``add_release(db, kind,
+folder, schema="old")`` creates ``old.pages``. If a release contains others, such as the alignments in a folder of
+alignments, their tables of the same name are combined into one view. ``places=True`` adds four columns: ``_part``
+(folder of the inner release, empty for the release itself), ``_file`` (path in the release), ``_file_number`` (number
+of the file in the table) and ``_row`` (row number in the file). The order of rows is not guaranteed, so sort by a key,
+or by ``_file_number, _row``.
 
-A release is untrusted data. A table that its kind does not declare, or a file with other columns than the kind
-declares, is refused before DuckDB reads it.
+A release is untrusted data. A table that its kind does not declare is refused, and so is a file with other columns than
+declared, before DuckDB reads them.
 """
 
 from __future__ import annotations
@@ -51,13 +51,14 @@ def add_release(
         schema: schema of the views; created if missing.
 
     Raises:
-        SetupError: there is no such release; a DataError if it does not match its kind.
+        SetupError: the folder contains no release.
+        DataError: the release does not match its kind.
     """
     add_tables(db, kind.declared, tables_of(kind, folder), folder, schema=schema, places=places)
 
 
 def tables_of(kind: Kind[Any], folder: str) -> dict[str, list[str]]:
-    """Returns the paths in the folder of the files of each table of a release and the releases inside it.
+    """Returns the files of each table of a release and of the releases inside it, as paths in the folder.
 
     Raises:
         SetupError: as for ``add_release``.
@@ -82,11 +83,11 @@ def add_tables(
     schema: str = "main",
     places: bool = False,
 ) -> None:
-    """Adds a view for each of the given tables. Other arguments are as for ``add_release``.
+    """Adds a view for each table. The arguments not listed here are those of ``add_release``.
 
     Args:
-        declared: every schema that each table may have, as ``Kind.declared``.
-        tables: paths in the folder of the files of each table. A table without files becomes an empty view.
+        declared: all schemas that each table may have, as in ``Kind.declared``.
+        tables: the files of each table, as paths in the folder. A table without files becomes an empty view.
 
     Raises:
         DataError: a table is not declared, or a file has other columns.
@@ -107,7 +108,7 @@ def add_tables(
         found = checked_schemas([join(folder, name) for name in names], schemas)
         if names:
             listed = ", ".join(quoted(root + name) for name in names)
-            # Verified alignments have additional columns. To unite columns, DuckDB reads all footers at once.
+            # Verified alignments have additional columns, so the files may differ. DuckDB then reads all footers first.
             source = f"read_parquet([{listed}], union_by_name = {len(found) > 1}, hive_partitioning = false)"
             db.execute(f"create or replace view {view} as select *{further} from {source}")
         else:
@@ -120,10 +121,10 @@ def add_tables(
 def with_counts(
     kind: ListingKind, entries: Iterable[FileEntry], facts: Mapping[str, Any], folder: str
 ) -> dict[str, Any]:
-    """Returns the facts of a manifest with all the numbers that its kind counts in the tables.
+    """Counts the numbers of a manifest in the tables, and returns its facts with these numbers.
 
     Args:
-        entries: files in the folder, the tables among them; a table without files counts as empty.
+        entries: entries of the files in the folder. A table without files counts as empty.
         facts: the other fields of the manifest.
     """
     manifest = kind.listing(list(entries), facts)

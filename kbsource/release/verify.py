@@ -27,17 +27,17 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """The findings by file and rule; empty for a sound release."""
+    """The result of a verification. ``findings`` is empty if the release is undamaged."""
 
     findings: tuple[Finding, ...]
-    kind: str  #: empty if the manifest does not name it
+    kind: str  #: name of the kind of release; empty if the manifest does not state it
     n_files: int
     n_bytes: int
     n_rows: int  #: rows of tables, and lines of other files
-    counts: Mapping[str, int]  #: number of things checked, by their name (``anchors``)
-    has_texts: bool  #: it was compared with the releases it was made from
+    counts: Mapping[str, int]  #: number of checked things by name, such as ``anchors``
+    has_texts: bool  #: true if the release was compared with its sources
     extra: tuple[str, ...]  #: files and folders that were added on purpose, see ``layout.EXTRA``
-    remarks: tuple[str, ...] = ()  #: notes that are not faults, see ``Kind.remarks``
+    remarks: tuple[str, ...] = ()  #: notes for users that are not faults, see ``Kind.remarks``
 
     @property
     def is_sound(self) -> bool:
@@ -53,19 +53,19 @@ def verify(
     memory_mb: int = MEMORY_MB,
     on_progress: Progress = lambda done, total: None,
 ) -> VerifyReport:
-    """Verifies a release and returns everything that is wrong with it.
+    """Verifies a release and returns all faults.
 
-    Files are hashed first. Rows, columns and invariants are then checked in the files that are unchanged.
+    First, all files are hashed. Then rows, columns and invariants are checked in the files that are unchanged.
 
     Args:
-        sources: folders of the releases that it was made from, for comparison, by a name in ``Kind.made_from``.
+        sources: folders of the release's sources to compare it with, by their names in ``Kind.made_from``.
         memory_mb: memory limit for checking invariants, in MB; larger data is spilled to disk.
-        on_progress: receives the bytes done and the bytes to do. Every file counts twice: for its hash, and for its
+        on_progress: receives the number of bytes done and the total. Every file counts twice, for its hash and its
             content.
 
     Raises:
-        SetupError: a store does not answer, the folder contains no finished release, or ``sources`` are not what it was
-            made from.
+        SetupError: a store does not answer, the folder contains no finished release, or ``sources`` are not its
+        sources.
     """
     sources = sources or {}
     for folder in sources.values():
@@ -104,18 +104,18 @@ def _check_sources(
         flags = " and ".join(f"--{name}" for name in odd)
         takers = ", ".join(f"a {known.name}" for known in kinds if {*odd} & {*known.made_from})
         raise SetupError(
-            f"{path}: {flags} can be used only for {takers}, not for this kind of release ({kind.name}); leave it out."
+            f"{path}: {flags} can be used only for {takers}, but this is {kind.with_article}; leave it out."
         )
     if sources and len(sources) < len(kind.made_from):
         flags = " and ".join(f"--{name}" for name in kind.made_from)
-        raise SetupError(f"{path}: {flags} are the two sources of {kind.with_article}; give both, or neither.")
+        raise SetupError(f"{path}: {flags} name the two sources of {kind.with_article}; pass both or neither.")
     for name, folder in sources.items():
         of, fact, hashed = kind.made_from[name]
         source = of.read(folder)
         made_from = manifest.made_from(fact)
         if made_from not in (None, source.sha256):
             raise SetupError(
-                f"{path} was not made from the release {folder}; give the release whose manifest has the SHA-256 "
+                f"{path} was not made from the release {folder}; name the release whose manifest has the SHA-256 "
                 f"{made_from}."
             )
         for table in hashed:
@@ -125,13 +125,13 @@ def _check_sources(
 def _check_laws(
     kind: Kind[Any], manifest: Manifest, files: _Files, sources: Mapping[str, str], memory_mb: int
 ) -> Mapping[str, int] | None:
-    """Checks all invariants, and returns how much was checked; None if the files do not allow it."""
+    """Checks all invariants and returns the number of checked things by name; None if files are too damaged."""
     if not kind.laws and not files.has_counts:
         return {}
     import duckdb
 
     found = files.found
-    # A second thread needs a third more CPU for the same rows, and keeps row groups of its own in memory.
+    # One thread: a second one would need a third more CPU in total, and memory for row groups of its own.
     with connected(reads=[files.path, *sources.values()], memory_mb=memory_mb, threads=1) as db:
         whole = files.add_views(kind, db)
         checking = Checking(files.path, kind.name, manifest, sources, found, db, whole, files.entries, files.sound)
@@ -158,21 +158,23 @@ def _check_laws(
 
 
 class _Files:
-    """The files of a release and of the releases in its folders, and their faults."""
+    """Checks the files of a release and of the releases in its folders."""
 
     def __init__(self, path: str, found: Findings) -> None:
         self.path, self.found = path, found
-        self.entries: dict[str, FileEntry] = {}  # by path in the release
+        self.entries: dict[str, FileEntry] = {}  # entries by path in the release
         self.sound: set[str] = set()  # unchanged files with the right number of rows
-        self.extra: list[str] = []  # added on purpose
+        self.extra: list[str] = []  # files that were added on purpose, see layout.EXTRA
         self.n_rows = self.n_bytes = 0
-        self._releases: dict[str, tuple[Kind[Any], Manifest]] = {}  # by folder
+        self._releases: dict[str, tuple[Kind[Any], Manifest]] = {}  # releases in folders, by folder
         self._unknown: list[str] = []  # folders of releases with damaged manifests
         self._intact: set[str] = set()
         self._readable: set[str] = set()  # unchanged tables with the columns of their schema
 
     def list_release(self, kind: Kind[Any], manifest: Manifest, folder: str) -> None:
-        """Lists the files of a release and of the releases in its folders, whose manifests count as files."""
+        """Records the files of a release and of the releases in its folders. The manifests of the latter are
+        files too.
+        """
         self._releases[folder] = kind, manifest
         for entry in manifest.entries():
             self._add(FileEntry(join(folder, entry.file), entry.rows, entry.bytes, entry.sha256))
@@ -244,8 +246,8 @@ class _Files:
             self.n_rows += n_rows or 0
 
     def _document_fault(self, kind: Kind[Any], manifest: Manifest, folder: str, file: str) -> str | None:
-        """Returns what is wrong with a JSON file that its kind declares, or with one of its lines; None if nothing is
-        wrong or the file is not declared.
+        """Returns the fault of a JSON file that its kind declares, or of one of its lines; None if there is no fault or
+        the file is not declared.
         """
         name, inner = file.removeprefix(f"{folder}/") if folder else file, join(self.path, folder)
         try:
@@ -274,7 +276,7 @@ class _Files:
             return None
 
     def add_views(self, kind: Kind[Any], db: Any) -> set[str]:
-        """Adds a view for each table of a kind over the readable files; returns the tables that are complete."""
+        """Adds a view of the readable files for each table of a kind. Returns the names of the complete tables."""
         files: dict[str, list[str]] = {table: [] for table in kind.declared}
         whole = {*files}
         for folder, (_, manifest) in self._releases.items():
@@ -292,8 +294,9 @@ class _Files:
         return any(kind.counts for kind, _ in self._releases.values())
 
     def add_settings(self, db: Any) -> bool:
-        """Adds the settings that invariants and counts need from the manifests; returns False if a manifest lacks
-        them."""
+        """Adds the table of settings, which invariants and counts read, from the manifests. Returns False if a manifest
+        lacks a setting.
+        """
         settings = {}
         for folder, (kind, manifest) in self._releases.items():
             try:
@@ -308,7 +311,7 @@ class _Files:
         return True
 
     def check_counts(self, db: Any) -> dict[str, int]:
-        """Compares the counts of each manifest with its tables; returns how much was checked, by what it is."""
+        """Compares the counts of each manifest with its tables. Returns the number of checked things by name."""
         import duckdb
 
         summary: Counter[str] = Counter()
@@ -334,7 +337,7 @@ class _Files:
                     continue
                 try:
                     written = count.written(manifest)
-                except DataError:  # a count is missing, which is a finding already
+                except DataError:  # a count is missing, which was already reported
                     continue
                 for path in sorted(counted.keys() | written.keys()):
                     if (n := counted.get(path, 0)) != (m := written.get(path, 0)):
@@ -346,7 +349,7 @@ class _Files:
         return [join(folder, entry.file) for entry in manifest.tables.get(table, ())]
 
     def find_unreadable(self) -> bool:
-        """Reads every table, and reports those that cannot be read although they are unchanged."""
+        """Reads all unchanged tables, and reports those that cannot be read."""
         n_found = 0
         for file in sorted(self._readable):
             try:
@@ -360,10 +363,10 @@ class _Files:
 
 
 def _statistics_fault(file: pq.ParquetFile) -> str | None:
-    """Returns what is wrong with the statistics of id columns, which engines use to skip row groups; None if they are
+    """Returns the fault in the statistics of id columns, which query engines use to skip row groups; None if they are
     correct.
 
-    Releases from before 2026-12 lack some statistics, so only existing ones are checked.
+    Missing statistics are no fault, because releases from before 2026-12 lack some.
     """
     metadata = file.metadata
     names = [name for name in file.schema_arrow.names if is_id(name)]

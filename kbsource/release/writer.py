@@ -1,4 +1,6 @@
-"""Writes the files of a release, hashing them as they are written: Parquet tables by row groups, and files of lines."""
+"""Writes the files of a release: Parquet tables, one row group at a time, and files of lines. Each file is hashed while
+it is written.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,13 @@ from kbsource.runtime.chunks import rows_batch
 R = TypeVar("R", bound=Row)
 SMALL_GROUP_ROWS = 1 << 16
 ROWS_PER_FILE = 2_000_000
-"""Rows per file of the smaller tables, about 100 MB of redirects."""
+"""Rows per file of the smaller tables; for redirects, about 100 MB."""
 GROUP_ROWS = 1 << 14
-"""Rows that ``write_rows`` holds as Python objects, which take many times the memory of a batch."""
+"""Rows per row group of the smaller tables. ``write_rows`` holds them as Python objects, which take many times the
+memory of a batch.
+"""
 _SPOOLED_BYTES = 1 << 20
-"""Rejected rows are kept in memory up to this size."""
+"""Rejected rows are kept in memory up to this number of bytes, and on disk beyond it."""
 
 COMPRESSION_LEVEL = 1
 """Zstandard's level for Parquet. Level 3 writes a fifth more slowly and saves 7 % of the size; level 6 takes twice as
@@ -38,12 +42,12 @@ long and saves 13 %.
 """
 _PLAIN_LEVEL = 3
 
-# In addition to ids. On text and nested columns, statistics cost a tenth of the time and a quarter of the footer, and
-# no query can use them.
+# Columns with statistics, in addition to ids. On text and nested columns, statistics would take a tenth of the time and
+# a quarter of the footer, and no query could use them.
 _PRUNED_BY = frozenset(["title", "timestamp", "mention"])
 
-# Columns whose values repeat within a row group. For other columns, a dictionary would make reading and writing a tenth
-# slower.
+# Dictionary-encoded columns: their values repeat within a row group. A dictionary for other columns would make reading
+# and writing 10 % slower.
 _DICTIONARY = frozenset(
     """
     kind level ordinal marker section element target_fragment categories category_sort_keys caption header is_header
@@ -55,8 +59,7 @@ _DICTIONARY = frozenset(
 
 
 def is_id(name: str) -> bool:
-    """Returns whether a column contains ids. Query engines use statistics of ids to skip row groups, so every such
-    column has statistics.
+    """Returns whether a column contains ids. Such columns have statistics, which query engines use to skip row groups.
 
     >>> [is_id(name) for name in ("page_id", "wikidata_qid", "title", "property_ids")]
     [True, True, False, False]
@@ -65,7 +68,7 @@ def is_id(name: str) -> bool:
 
 
 def _leaves(name: str, path: str, type_: pa.DataType) -> Iterator[tuple[str, str, pa.DataType]]:
-    """Iterates over the leaves with nearest name, Parquet path and type below a column."""
+    """Yields the nearest name, the Parquet path and the type of each leaf of a column."""
     if pa.types.is_list(type_):
         yield from _leaves(name, f"{path}.list.element", type_.value_type)
     elif pa.types.is_struct(type_):
@@ -76,10 +79,11 @@ def _leaves(name: str, path: str, type_: pa.DataType) -> Iterator[tuple[str, str
 
 
 def _open(sink: HashingWriter, schema: pa.Schema) -> pq.ParquetWriter:
-    """Opens a Parquet writer. Text is compressed; numbers are encoded (dictionary or deltas) but not compressed.
+    """Opens a Parquet writer. Text is compressed. Numbers are encoded (dictionary or deltas) but not compressed,
+    because setting up a decompressor takes longer than reading the numbers of a row group.
 
-    Setting up a decompressor takes a reader longer than reading the numbers of a row group. Without compression of
-    numbers, a page is read 40 % faster and writing takes a quarter less time; files are 4 % larger.
+    Without compression of numbers, a page is read 40 % faster, writing takes a quarter less time, and files are 4 %
+    larger.
     """
     leaves = [leaf for field in schema for leaf in _leaves(field.name, field.name, field.type)]
     dictionary = [path for name, path, _ in leaves if name in _DICTIONARY]
@@ -102,10 +106,10 @@ def _open(sink: HashingWriter, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 class _HashedFile:
-    """A file that is hashed while it is written, and appears under its name only once it is complete.
+    """A file that is hashed while it is written, and gets its name only when it is complete.
 
     Raises:
-        DataError: its path, which may contain names from the input, points outside the output.
+        DataError: the file's path, which may contain names from the input, leads outside the output folder.
     """
 
     def __init__(self, output: str, file: str) -> None:
@@ -136,7 +140,7 @@ class _HashedFile:
 
     @property
     def entry(self) -> FileEntry:
-        """The entry of the file; only available after the context has ended."""
+        """The entry of the file; available when the context has ended."""
         assert self._entry is not None
         return self._entry
 
@@ -154,7 +158,7 @@ class TableFile(_HashedFile):
     """A Parquet file.
 
     Args:
-        is_plain: compress all columns in the same way, for small tables that are read as a whole.
+        is_plain: compress all columns in the same way. For small tables that are read as a whole.
     """
 
     def __init__(self, output: str, file: str, table: str, *, schema: pa.Schema, is_plain: bool = False) -> None:
@@ -181,7 +185,8 @@ class TableFile(_HashedFile):
 
 
 class RollingFiles:
-    """Writes batches of a table to files before the number of files is known; see ``name_files``.
+    """Writes batches of a table to files while the number of files is still unknown. Afterwards, ``name_files`` gives
+    them their final names.
 
     Args:
         names: file names in the table's folder, with a placeholder for the number.
@@ -216,17 +221,17 @@ class RollingFiles:
 
     @property
     def entries(self) -> tuple[FileEntry, ...]:
-        """The entries of the files; only available after the context has ended without an error."""
+        """The entries of the files; available when the context has ended without an error."""
         return tuple(file.entry for file in self._written)
 
 
 def name_files(
     entries: Sequence[FileEntry], table: str, *, schema: pa.Schema, folder: str, output: str
 ) -> tuple[FileEntry, ...]:
-    """Moves the files of a table, in order, to their final names. If there are no files, an empty file is written.
+    """Gives the files of a table their final names, in order. If there are no files, an empty file is written.
 
     Args:
-        entries: entries of the files. Files that were already moved stay.
+        entries: entries of the files. Files that already have their final names are skipped.
     """
     if not entries:
         with TableFile(folder, f"{table}/none.unnamed", table, schema=schema) as empty:
@@ -247,8 +252,8 @@ def write_small_table(
 ) -> tuple[FileEntry, ...]:
     """Writes a table of rows; writes at least one file.
 
-    Streams: memory holds ``SMALL_GROUP_ROWS`` rows. The files get their final names once their number is known. An
-    error raised by ``rows`` propagates and leaves no file under a final name.
+    Memory: ``SMALL_GROUP_ROWS`` rows. The files get their final names when their number is known. If ``rows`` raises an
+    error, it propagates, and no file gets its final name.
     """
     schema, source = schema_of(row), iter(rows)
     with RollingFiles(output, table, schema=schema, names="{:05d}.unnamed", rows_per_file=rows_per_file) as files:
@@ -269,7 +274,7 @@ def write_rows(
     """Writes rows as one file, and returns its entry. Rows are ``Row`` objects, or values in the order of the columns.
 
     Args:
-        rows: read group by group, so memory holds ``group_rows`` of them.
+        rows: the rows, of which ``group_rows`` are in memory at a time.
         file: path in the output; None if the table has only this file.
     """
 
@@ -284,7 +289,7 @@ def write_rows(
 def write_batches(
     batches: Iterable[pa.RecordBatch], table: str, schema: pa.Schema, *, output: str, file: str | None = None
 ) -> FileEntry:
-    """Writes each batch as a row group; otherwise as ``write_rows``."""
+    """Writes batches as ``write_rows`` does rows, each as one row group."""
     path = file or shard_path(table, 0, 1)
     with TableFile(output, path, table, schema=schema, is_plain=True) as target:
         for batch in batches:
@@ -293,14 +298,14 @@ def write_batches(
 
 
 class RejectedRows:
-    """Rejected rows in the order they were appended, until they are written as a table. Use it as a context manager.
-    The rows are stored on disk, so memory holds at most ``_SPOOLED_BYTES`` of them.
+    """Collects rejected rows, which are later written as a table in the same order. Use it as a context manager. Beyond
+    ``_SPOOLED_BYTES``, the rows are stored on disk.
     """
 
     def __init__(self) -> None:
         self._file = SpooledTemporaryFile(_SPOOLED_BYTES)  # noqa: SIM115  closed by the context
         self._encoder = msgspec.json.Encoder()
-        self.reasons: Counter[str] = Counter()  #: rows by reason
+        self.reasons: Counter[str] = Counter()  #: number of rows by reason
 
     def __enter__(self) -> Self:
         return self
@@ -324,7 +329,7 @@ class RejectedRows:
 
 
 def write_rejected(rejected: Iterable[BadRecord], *, output: str) -> FileEntry:
-    """Writes the table ``rejected`` of a release that is made in seconds."""
+    """Writes the table ``rejected`` of a release that takes only seconds to make."""
     return write_rows(rejected, "rejected", schema_of(BadRecord), output=output)
 
 

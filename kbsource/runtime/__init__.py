@@ -1,3 +1,3 @@
-"""Processing in chunks: files of rows, sorting on disk, and guarded processes, in which a row that fails does not
-affect other rows.
+"""Processing in chunks: files of rows, sorting on disk, and guarded processes, which keep a failing row from affecting
+other rows.
 """

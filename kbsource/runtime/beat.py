@@ -20,9 +20,10 @@ class Reading(NamedTuple):
     """The numbers that a worker shares."""
 
     page: int  #: number of the page being processed, from 1; 0 between pages
-    serial: int  #: how often ``page`` was set: if the serial is unchanged, the worker is still at the same page
-    pages_done: int  #: since the task began
-    amount_done: int  #: the same in the unit of the job: bytes of raw input, pieces of evidence, facts
+    serial: int  #: number of times that ``page`` was set; if it is unchanged, the worker is still at the same page
+    pages_done: int  #: number of pages processed since the task began
+    #: amount processed since the task began, in the unit of the job: bytes of raw input, pieces of evidence, facts
+    amount_done: int
 
 
 class Beat:
@@ -33,7 +34,7 @@ class Beat:
 
     @classmethod
     def create(cls, path: str) -> Beat:
-        """Creates the file, all zeros, replacing an older one, and maps it."""
+        """Creates a file of zeros, which replaces an older one, and maps it."""
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         with completed_file(path) as temporary, open(temporary, "wb") as file:
             file.write(bytes(SIZE_BYTES))
@@ -47,7 +48,7 @@ class Beat:
 
     @classmethod
     def unshared(cls) -> Beat:
-        """Returns a beat that is not shared, for work done in the same process."""
+        """Returns a beat that is not shared, for work in the same process."""
         return cls(bytearray(SIZE_BYTES))
 
     def enter(self, page: int) -> None:

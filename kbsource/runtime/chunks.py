@@ -1,4 +1,5 @@
-"""Chunks: rows that are processed together, with their position in the input order, in memory or in a stored file.
+"""A chunk is a set of rows that are processed together, with its position in the order of the input. Its rows are in
+memory or in a file.
 
 A chunk file is an Arrow IPC file. Its last batch has no rows; the metadata of this batch is the report of the step that
 made the chunk. If the file exists, the chunk is complete, and the step need not be repeated.
@@ -43,33 +44,34 @@ class BatchRef(NamedTuple):
     """Rows in consecutive batches of an Arrow IPC file, on disk or in a bucket."""
 
     path: str  #: path of the file
-    first_batch: int  #: ``first_batch``, ``n_batches``: the batches
+    first_batch: int  #: ``first_batch``, ``n_batches``: the first of the batches, and their number
     n_batches: int
     n_rows: int  #: number of rows in them
-    n_bytes: int  #: weight of the rows: bytes in memory, or another measure of the writer, such as bytes of text
+    #: weight of the rows: their size in memory, or another measure that the writer chose, such as bytes of text
+    n_bytes: int
 
 
 @dataclass(slots=True)
 class Report:
     """The results of a chunk besides its rows."""
 
-    counts: Counter[str] = field(default_factory=Counter)  #: by name; sums over chunks are meaningful
+    counts: Counter[str] = field(default_factory=Counter)  #: counts by name, which can be added up over chunks
     rejected: list[BadRecord] = field(default_factory=list)  #: records that cannot be used, in order
     facts: dict[str, Any] = field(default_factory=dict)  #: further JSON values
-    n_bytes: int = 0  #: weight of the rows, see ``BatchRef``; 0 for their bytes in memory
+    n_bytes: int = 0  #: weight of the rows, see ``BatchRef``; 0 if it is their size in memory
 
 
 @dataclass(slots=True)
 class Work:
-    """One chunk being processed."""
+    """The state of a chunk that is being processed."""
 
     key: ChunkKey  #: key of the chunk
     beat: Beat  #: records the row being processed and the work done
-    #: for rows that ended the process even when processed on their own, by row number from 1: how often that happened
-    #: (1 or 2) and how, ``timeout``, ``crash`` or ``error``
+    #: rows that ended the process even when they were processed alone, by row number from 1: how often (1 or 2), and in
+    #: which way (``timeout``, ``crash`` or ``error``)
     verdicts: Mapping[int, tuple[int, str]] = field(default_factory=dict)
-    #: number of the only row to process, without keeping its result, to find out whether it ends the process. The rows
-    #: passed in are then only that row; a function whose chunks are identified by key must find it. 0 for all rows.
+    #: 0, or the number of the only row to process, to find out whether it ends the process; its result is not kept. In
+    #: this case only this row is passed; a function that finds the rows of a chunk by its key must select it
     alone: int = 0
     report: Report = field(default_factory=Report)  #: filled by the function
 
@@ -77,9 +79,9 @@ class Work:
 class ChunkFunction(Protocol):
     """Processes the rows of a chunk; created once in each worker process.
 
-    For each row, the function enters the row's number (from 1) into the beat and leaves it afterwards. If the process
-    dies, this shows which row caused it. Rows are passed with their numbers, because a row may be passed without the
-    others.
+    Before each row, the function calls ``beat.enter`` with the row's number (from 1), and after it ``beat.leave``. If
+    the process dies, this shows which row was the cause. Rows are passed with their numbers, because a row may be
+    passed without the others.
     """
 
     schema: pa.Schema
@@ -108,9 +110,8 @@ def write_chunk(
     """Writes a chunk file, under a temporary name until it is complete, and returns a reference to its rows.
 
     Args:
-        batches: any number of batches of rows, written as they arrive.
-        report: written last, so it may be filled while the batches are consumed.
-        is_packed: compress the rows; an uncompressed file can be inspected without reading all of it.
+        batches: any number of batches of rows, written as they arrive. report: written last, so it may be filled while
+        the batches are consumed. is_packed: compress the rows. Of an uncompressed file, parts can be read.
     """
     n_batches = n_rows = n_bytes = 0
     with Folder.of(path).create() as sink:
@@ -140,8 +141,8 @@ def read_chunk_report(path: str) -> tuple[BatchRef, Report]:
 
 
 def drop_rows(stored: BatchRef) -> None:
-    """Replaces the file of a chunk with a file that contains only its report. This frees local disk space of rows that
-    are no longer read.
+    """Replaces the file of a chunk with a file that contains only its report, to free the local disk space of rows that
+    are no longer needed.
 
     Files in buckets are not changed.
     """
@@ -155,11 +156,11 @@ def _counter(kind: type[T], counts: Any) -> T:
 
 
 def once(path: str, make: Callable[[], object], read: Callable[[str], T]) -> T:
-    """Returns the result of a step, which is read from its file. If the file does not exist, the step is run and writes
-    it, so a killed job can be resumed.
+    """Returns the result of a step from its file. If the file does not exist, the step is run first and writes it. This
+    is how a killed job is resumed.
 
-    A file has its name only once it is complete. The folder of a step must therefore be used for only one job with one
-    input.
+    A file gets its name only when it is complete. As the file is reused, the folder of a step must be used for only one
+    job with one input.
     """
     if not Folder.of(path).exists():
         make()
@@ -167,12 +168,12 @@ def once(path: str, make: Callable[[], object], read: Callable[[str], T]) -> T:
 
 
 def once_json(path: str, make: Callable[[], Any]) -> Any:
-    """Returns JSON values that a step made, from a file that is made if it does not exist."""
+    """Returns the JSON values of a step, as ``once`` does."""
     return once(path, lambda: Folder.of(path).write_json(make()), lambda path: Folder.of(path).read_json())
 
 
 def once_value(path: str, make: Callable[[], T], type_: type[T]) -> T:
-    """Returns a dataclass that a step made, as ``once_json`` does; its fields may be ``Counter``."""
+    """Returns the result of a step, as ``once`` does. The result is a dataclass, whose fields may be ``Counter``."""
     values = once_json(path, lambda: msgspec.to_builtins(make()))
     return msgspec.convert(values, type_, dec_hook=_counter)
 
@@ -213,7 +214,7 @@ def read_chunk_schema(path: str) -> pa.Schema:
 
 
 def rows_batch(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Returns rows, as values in the order of the columns, as a record batch."""
+    """Returns a record batch of rows, which are passed as values in the order of the columns."""
     source = iter(rows)
     pieces = []
     while piece := list(islice(source, _ROWS_AT_ONCE)):
@@ -223,7 +224,7 @@ def rows_batch(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBat
 
 
 def numbered_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Pairs batches with the number of their first row, from 1."""
+    """Yields the number of the first row, from 1, and the batch."""
     number = 1
     for batch in batches:
         yield number, batch
@@ -231,7 +232,7 @@ def numbered_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, p
 
 
 def row_alone(batches: Iterable[pa.RecordBatch], number: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Selects only the row with this number, counted from 1; returns it together with the number."""
+    """Returns the row with a number, counted from 1, as pairs of number and batch like ``numbered_batches``."""
     for first, batch in numbered_batches(batches):
         if first <= number < first + batch.num_rows:
             yield number, batch.slice(number - first, 1)

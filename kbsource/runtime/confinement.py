@@ -1,7 +1,7 @@
-"""Restricts this process and its threads for the rest of their lives, with Landlock, a security module of Linux.
+"""Permanently restricts this process and its threads with Landlock, a security module of Linux.
 
-A process that runs untrusted queries must write only to its scratch folder. Checks inside the process may have gaps;
-these restrictions are enforced by the kernel and cannot be lifted again.
+A process that runs untrusted queries must only write to its temporary folder. Checks inside the process may have gaps.
+The restrictions here are enforced by the kernel and cannot be lifted.
 
 Source: https://docs.kernel.org/userspace-api/landlock.html (26 November 2026) and include/uapi/linux/landlock.h.
 """
@@ -37,7 +37,7 @@ _SYSTEM = ("/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev")
 
 
 class Confinement(Struct, frozen=True, kw_only=True):
-    """The access that a confined process still has."""
+    """The access that a confined process keeps."""
 
     writes: tuple[str, ...]  #: folders that it may write to
     reads: tuple[str, ...] | None  #: folders that it may read in addition to the system's; None for all
@@ -69,8 +69,8 @@ def missing_restrictions(version: int) -> list[str]:
 
 
 def forbid_writing(allowed: Confinement) -> None:
-    """Forbids this process to write outside its folders and to start programs; also forbids the use of the network,
-    unless allowed.
+    """Forbids this process to write outside the allowed folders, to start programs, and to use the network unless it is
+    allowed.
 
     Call it before other threads are started. Without Landlock, only the size of files is limited.
 
@@ -97,7 +97,7 @@ def forbid_reading(allowed: Confinement) -> None:
         SetupError: the kernel has Landlock but refuses to apply it.
     """
     if landlock_version() and allowed.reads is not None:
-        # Packages that are installed as editable are in no folder of sys.path.
+        # The folders of packages that are installed as editable are not in sys.path.
         packages = (
             module.__path__ for name, module in [*sys.modules.items()] if "." not in name and _is_package(module)
         )
@@ -111,8 +111,8 @@ def _is_package(module: ModuleType) -> bool:
 
 
 def _restrict(attributes: bytes, access: int, paths: Iterable[str]) -> None:
-    """Forbids the actions in the attributes, except for the given access below some paths; missing paths are
-    skipped.
+    """Forbids the actions in ``attributes``, except the actions in ``access`` below the paths. Paths that do not exist
+    are skipped.
     """
     libc, version = _libc(), landlock_version()
     size = 8 if version < 4 else 16 if version < 6 else 24

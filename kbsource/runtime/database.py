@@ -1,4 +1,4 @@
-"""Opens DuckDB with limited memory, on a connection that can only access the files it was opened for."""
+"""Opens DuckDB with limited memory. The connection can access only the files for which it was opened."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 1 << 16
 MEMORY_MB = 1000
-"""Default memory limit of a connection, in MB (10^6 bytes). Further data is spilled to disk."""
+"""Default memory limit of a connection, in MB (10^6 bytes). Data beyond it is spilled to disk."""
 ORDER_MB = 200
 """Memory limit for sorting and joining the rows of an index, in MB; the process takes up to 320 MB more."""
 _PROTOCOL = "kbsource"
-"""Scheme under which DuckDB opens files of a store: ``kbsource://s3://bucket/release/…``."""
+"""Scheme of the URLs by which DuckDB opens files of a store: ``kbsource://s3://bucket/release/…``."""
 
 
 @contextmanager
@@ -40,10 +40,10 @@ def connected(
 ) -> Iterator[DuckDBPyConnection]:
     """Opens a database without tables for the duration of the context.
 
-    The connection is locked down before it is used, and cannot be unlocked: it has no access to files outside
-    ``reads``, ``writes`` and its own temporary folder, to the network, to extensions or to settings. Name every folder
-    here; DuckDB cannot add one later. DuckDB does not distinguish reading from writing, so a statement could still
-    overwrite a file in ``reads``: names from outside must go through ``identifier`` and ``quoted``.
+    The connection is permanently locked down before it is used. It has no access to files outside ``reads``, ``writes``
+    and its temporary folder, to the network, to extensions or to settings. All folders must be named here, because
+    DuckDB cannot add one later. As DuckDB does not distinguish reading from writing, a statement could overwrite a file
+    in ``reads``. So names from outside must always be passed through ``identifier`` and ``quoted``.
 
     Args:
         reads: folders of the files to read, local or in a bucket.
@@ -52,7 +52,7 @@ def connected(
             a temporary folder.
         spill_mb: limit on the data spilled to disk; None to allow all free space.
     """
-    import duckdb  # readers of releases do not need it
+    import duckdb  # a slow import, which readers of releases do not need
 
     if scratch is not None:
         os.makedirs(scratch, exist_ok=True)
@@ -88,8 +88,8 @@ def readable_path(path: str) -> str:
 
 
 def identifier(name: str) -> str:
-    """Returns a name (of a table, a column, a schema) as an SQL identifier. Every name that is not a literal must go
-    through it.
+    """Returns a name (of a table, a column, a schema) as an SQL identifier. Use it for every name that is not a
+    literal.
 
     >>> identifier('the "best" one')
     '"the ""best"" one"'

@@ -96,7 +96,7 @@ class Guard:
         self.close()
 
     def close(self) -> None:
-        """Ends the process permanently, even if another thread waits for its answer."""
+        """Ends the process for good, even if another thread is waiting for its answer."""
         self._is_closed = True
         self._kill()
 
@@ -112,9 +112,10 @@ class Guard:
             stopped: an event that another thread sets to end the process and the task.
 
         Raises:
-            SetupError: the function raised it, the machine or a table is at fault (see ``named_faults``), or the guard
-                was closed.
-            WorkerDiedError: the process did not survive the task; the next call starts a new one.
+            SetupError: the function raised it, there is a fault of the machine or of a table (see ``named_faults``), or
+            the
+                guard was closed.
+            WorkerDiedError: the task ended the process. The next call starts a new one.
         """
         if self._is_closed:
             raise SetupError("the guard is closed; make a new one")
@@ -144,7 +145,7 @@ class Guard:
         self._process = subprocess.Popen(
             [
                 sys.executable,
-                "-P",  # the current folder may be a stranger's release, with a module in it
+                "-P",  # the current folder may be a release from a stranger that contains a Python module
                 "-m",
                 "kbsource.runtime.guarded",
                 self._function,
@@ -161,7 +162,7 @@ class Guard:
         return self._process
 
     def _wait(self, process: subprocess.Popen[bytes], beat: Beat, stopped: Event | None) -> bytes:
-        """Returns the answer line; watches the beat in the meantime."""
+        """Waits for the answer line and returns it. Meanwhile, watches the beat for pages that take too long."""
         assert process.stdout is not None
         poll = select.poll()
         poll.register(process.stdout, select.POLLIN | select.POLLHUP)

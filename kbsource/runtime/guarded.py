@@ -1,4 +1,4 @@
-"""The guarded process. ``kbsource.runtime.guard`` starts it, and explains its arguments: ``python -P -m
+"""The program of a guarded process. ``kbsource.runtime.guard`` starts it and describes its arguments: ``python -P -m
 kbsource.runtime.guarded MODULE:FUNCTION BEAT_FILE MEMORY_BYTES CONFINEMENT``.
 """
 
@@ -30,12 +30,12 @@ def main(argv: list[str]) -> None:
     """Runs tasks until the standard input ends."""
     target, beat_path, memory_bytes, allowed = argv
     confinement = msgspec.json.decode(allowed, type=Confinement | None)
-    # The interpreter only ends after the work raised an error; destructors of C++ that run then may abort the process.
+    # The interpreter exits normally only after an error. C++ destructors that run then may abort the process.
     atexit.register(os._exit, 1)
     # Output printed by the work must not mix with the answers.
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
-    # Ctrl-C goes to the whole process group; the supervisor decides what it means.
+    # Ctrl-C is sent to the whole process group. It is left to the supervisor.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     beat = Beat.open(beat_path)
     if confinement is not None:
@@ -64,13 +64,17 @@ def main(argv: list[str]) -> None:
 
 
 def spare_collector() -> None:
-    """Makes the garbage collector run rarely, because records are trees of tuples without cycles."""
+    """Makes the garbage collector run rarely. It would find nothing, because records are trees of tuples without
+    cycles.
+    """
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
 
 
 def _feed(tasks: queue.SimpleQueue[bytes]) -> None:
-    """Passes tasks on; ends the process as soon as the supervisor is gone, whatever the main thread is doing."""
+    """Passes tasks on to the main thread. Ends the process when the supervisor has ended, whatever the main thread is
+    doing.
+    """
     # Not sys.stdin: a thread that waits inside its lock makes the interpreter abort when it ends.
     pending = b""
     while piece := os.read(0, 1 << 16):

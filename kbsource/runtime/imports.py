@@ -20,9 +20,7 @@ class _Absent(MetaPathFinder):
 
 @contextmanager
 def leaving_out(*names: str) -> Iterator[None]:
-    """Makes packages look as if they were not installed, for the duration of the context. Packages that are already
-    imported stay imported.
-    """
+    """A context in which packages appear not to be installed. Packages that are already imported stay imported."""
     absent = _Absent(names)
     sys.meta_path.insert(0, absent)
     try:
@@ -56,4 +54,5 @@ def leave_out_pandas() -> None:
     import pyarrow as pa
 
     with leaving_out("pandas"):
-        pa.array([])  # allocates nothing: the first allocation reserves a GB, which counts against the process's limit
+        # an empty array, because the first allocation reserves a GB, which counts against the process's limit
+        pa.array([])

@@ -1,8 +1,8 @@
-"""Regroups the rows of chunks: one file per chunk, with its rows by group, so that all rows of a group can be read
-together.
+"""Regroups the rows of chunks. For each chunk, a file is written with its rows by group, so that all rows of a group
+can be read from these files.
 
-Only references to rows are sent between machines. Within a chunk, the rows of a group are sorted. The rows of a group
-are therefore read in order by merging the chunks, with few rows of each chunk in memory, however large the group is.
+Only references to rows are sent between machines. In each file, the rows of a group are sorted. So the rows of a group
+can be read in order by merging the files, with a few rows of each in memory, however large the group is.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import pyarrow as pa
 from kbsource.runtime.chunks import BatchRef, Report, read_stored, write_chunk
 
 MOST_GROUPS = 256
-"""Number of groups of rows that are processed together; a chunk has a segment for each."""
+"""Number of groups. The file of a chunk has a segment for each group."""
 PIECE_ROWS = 1 << 14
-"""Rows per batch in a file by groups. While a group is merged, this number of rows of each chunk is in memory."""
+"""Rows per batch in the file of a chunk. While a group is merged, this number of rows of each chunk is in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ def groups_in_place(
     *,
     order: Sequence[str] = (),
 ) -> list[tuple[int, BatchRef]] | None:
-    """Returns the same parts of a file as ``write_groups`` would, if the rows are already in that order: groups
-    ascending, and no batch with rows of two groups. Otherwise returns None.
+    """Returns what ``write_groups`` would return, if the stored rows are already ordered by group and no batch contains
+    rows of two groups. Otherwise returns None.
 
     Args:
         batches: the rows of ``stored``.
@@ -125,8 +125,8 @@ def merge_group(pieces: Sequence[BatchRef], order: Sequence[str]) -> Iterator[pa
         return
     readers = [_Reader(read_stored(piece), piece.n_batches) for piece in pieces]
     while readers := [reader for reader in readers if reader.fill()]:
-        # All rows up to the lowest last row held can be yielded: no earlier row can follow, and after the last batch of
-        # a segment nothing follows.
+        # For each segment, take the last row in memory. All rows up to the lowest of these can be yielded, because
+        # later rows of any segment cannot come before it. A segment whose last batch was read does not limit it.
         limits = [reader.last(order) for reader in readers if not reader.is_at_end]
         taken = [reader.take_to(min(limits), order) if limits else reader.take() for reader in readers]
         table = pa.Table.from_batches([batch for batch in taken if batch is not None])
@@ -135,7 +135,7 @@ def merge_group(pieces: Sequence[BatchRef], order: Sequence[str]) -> Iterator[pa
 
 
 class _Reader:
-    """The rows held of a segment."""
+    """The rows of a segment that are in memory."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], n_batches: int) -> None:
         self._batches = batches
@@ -144,11 +144,11 @@ class _Reader:
 
     @property
     def is_at_end(self) -> bool:
-        """True if nothing follows the rows held."""
+        """True if the rows in memory are the last ones of the segment."""
         return self._n_left == 0
 
     def fill(self) -> bool:
-        """Reads rows if none are held; returns whether there are rows."""
+        """Reads rows if none are in memory. Returns whether there are any."""
         while self._held is None or not self._held.num_rows:
             self._held = next(self._batches, None)
             if self._held is None:
@@ -157,7 +157,7 @@ class _Reader:
         return True
 
     def take(self) -> pa.RecordBatch | None:
-        """Returns all rows held."""
+        """Removes all rows from memory and returns them."""
         taken, self._held = self._held, None
         return taken
 
@@ -166,7 +166,7 @@ class _Reader:
         return tuple(self._held[name][-1].as_py() for name in order)
 
     def take_to(self, limit: tuple[Any, ...], order: Sequence[str]) -> pa.RecordBatch | None:
-        """Returns the rows up to and including a limit."""
+        """Removes the rows up to and including a limit from memory and returns them."""
         assert self._held is not None
         start, end = 0, self._held.num_rows
         for name, value in zip(order, limit, strict=True):
@@ -181,7 +181,8 @@ class _Reader:
 
 
 def whole_runs(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Cuts rows, in their order, so that consecutive rows with equal values in some columns are in one batch.
+    """Divides rows into batches, in order, so that consecutive rows with equal values in some columns are in the same
+    batch.
 
     Memory: one batch, and the longest run of equal rows.
     """
@@ -207,7 +208,7 @@ def whole_runs(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Itera
 
 
 def one_run_each(batches: Iterable[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
-    """Cuts rows, in their order, into one batch for each run of consecutive rows with equal values in a column."""
+    """Divides rows into batches, in order: one for each run of consecutive rows with equal values in a column."""
     for batch in whole_runs(batches, [name]):
         edges = np.flatnonzero(np.diff(batch[name].to_numpy())) + 1
         for start, end in pairwise([0, *edges.tolist(), batch.num_rows]):

@@ -1,4 +1,4 @@
-"""Joins the rows of chunks with SQL: one step of a job, which a single worker runs on its local disk.
+"""Joins the rows of chunks with SQL. This is a step of a job that a single worker runs on its local disk.
 
 If a step fails, it is run again from the chunks, which are not changed.
 """
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 ROWS_AT_ONCE = 1 << 20
-"""Number of rows that are sorted or grouped together in ranges of a column."""
+"""Maximum number of rows in a range of a column that is sorted or grouped at once, see ``ranges_of``."""
 _DISK_SHARE = 4
-"""Bytes on disk for each byte of rows: the table, and what grouping and sorting it spill."""
+"""Bytes needed on disk for each byte of rows, for the table and for the data spilled by grouping and sorting it."""
 _PROCESS_MB = 400
 """Memory of a process that joins, in MB, in addition to the limit of its database."""
 
@@ -48,11 +48,12 @@ def warehouse(
 ) -> Iterator[DuckDBPyConnection]:
     """Opens a database with the rows of chunks as tables, in a temporary folder, for the duration of the context.
 
-    The rows of a query are the same with any number of threads only if it has a total order, also inside aggregates
-    such as ``list``; read them with ``ordered_batches``. Memory: ``memory_mb``, and 400 MB for the process.
+    A query returns the same rows with any number of threads only if it determines their order completely, also inside
+    aggregates such as ``list``. Read them with ``ordered_batches``. Memory: ``memory_mb``, and 400 MB for the process.
 
     Raises:
-        SetupError: the disk or the memory of this machine is too small for the tables; nothing has been copied.
+        SetupError: the disk or the memory of this machine is too small for the tables. This is checked before rows are
+        copied.
     """
     with TemporaryFolder() as folder:
         n_bytes = sum(table.n_bytes for table in tables.values())
@@ -74,11 +75,12 @@ def warehouse(
 
 
 def ranges_of(db: DuckDBPyConnection, tables: Iterable[str], column: str) -> list[tuple[int, int]]:
-    """Returns ranges, first and last value, that divide the values of an integer column in some tables, ascending.
+    """Divides the values of an integer column in some tables into ranges, and returns the first and last value of each,
+    ascending.
 
-    A range has at most ``ROWS_AT_ONCE`` rows of all tables together, not counting the rows of its first value. Sort or
-    group wide rows range by range: if DuckDB processes all of them at once, it uses its whole limit and up to a fifth
-    more.
+    The rows of a range, except those with its first value, are at most ``ROWS_AT_ONCE`` in all tables together. Wide
+    rows should be sorted or grouped one range at a time, because DuckDB would exceed its memory limit by up to a fifth
+    if it processed all of them at once.
     """
     values = " union all ".join(f"select {identifier(column)} as place from {identifier(name)}" for name in tables)
     rows = db.execute(

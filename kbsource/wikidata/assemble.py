@@ -1,5 +1,5 @@
-"""Assembles a release from the files of the ranges: resolves duplicate entities, and writes final names, classes,
-rejected records and counts.
+"""Assembles a release from the files of the ranges: resolves duplicate entities, gives files their final names, and
+writes the classes, the rejected records and the counts.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from kbsource.wikidata.records import WIKIDATA_TABLES, ClassPair, EntityCounts
 def find_superseded(ids: pa.Table) -> dict[int, tuple[int, ...]]:
     """Returns, by range, the ordinals of the lines to leave out because another line has the same entity.
 
-    Of several lines with the same entity, the line with the highest revision is used; if the revisions are equal, the
-    first line.
+    Of several lines with the same entity, the one with the highest revision is used, or if the revisions are equal, the
+    first one.
 
     Args:
-        ids: rows of schema ``IDS``, in any order. If a line of an entity is included, all lines of that entity must be.
+        ids: rows of schema ``IDS``, in any order. They must contain all or none of the lines of an entity.
     """
     found: defaultdict[int, list[int]] = defaultdict(list)
     kind, number, revision, part, ordinal = (ids[name].to_numpy() for name in IDS.names)
@@ -39,9 +39,9 @@ def find_superseded(ids: pa.Table) -> dict[int, tuple[int, ...]]:
 
 
 def name_tables(reports: Sequence[PartReport], *, output: str, staging: str) -> dict[str, tuple[FileEntry, ...]]:
-    """Moves the ranges' files to their final places, in the order of the ranges; every table gets at least one file.
+    """Gives the files of the ranges their final names, in the order of the ranges. Every table gets at least one file.
 
-    Files that are already in place are not changed.
+    Files that already have their final names are not changed.
     """
     tables = {}
     for table in PARSED_TABLES:

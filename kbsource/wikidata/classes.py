@@ -13,7 +13,7 @@ from kbsource.columns import schema_of
 from kbsource.wikidata.records import ClassPair
 
 BLOCK_CLASSES = 1 << 14
-"""Number of classes whose closure is computed at once; each has 20 to 100 superclasses."""
+"""Number of classes whose superclasses are computed at once. Each has 20 to 100 superclasses."""
 _EDGES_AT_ONCE = 1 << 20
 _HALF, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
 
@@ -28,7 +28,7 @@ def class_closure(
 
     Args:
         subclasses, superclasses: pairs of item numbers, in any order, duplicates allowed. A pair of equal numbers only
-            registers the class.
+        adds the class.
     """
     nodes = np.unique(np.concatenate([subclasses, superclasses]))
     first, above = _adjacency(nodes, subclasses, superclasses)
@@ -40,7 +40,9 @@ def class_closure(
 
 
 def _adjacency(nodes: Numbers, subclasses: Numbers, superclasses: Numbers) -> tuple[Indexes, npt.NDArray[np.int32]]:
-    """Returns, by index of the node, the start of its superclasses, and all superclasses as indexes."""
+    """Returns the superclasses of all nodes as one array of indexes, and for each node where its superclasses start in
+    it.
+    """
     is_edge = subclasses != superclasses
     below = np.searchsorted(nodes, subclasses[is_edge]).astype(np.int32)
     above = np.searchsorted(nodes, superclasses[is_edge]).astype(np.int32)
@@ -52,7 +54,9 @@ def _adjacency(nodes: Numbers, subclasses: Numbers, superclasses: Numbers) -> tu
 def _reach(
     sources: Indexes, n_nodes: int, first: Indexes, above: npt.NDArray[np.int32]
 ) -> tuple[Indexes, npt.NDArray[np.int32]]:
-    """Returns the pairs (source * n_nodes + node) that are reached, sorted, and their distances."""
+    """Returns the sorted pairs of a source and a node that is reached from it, as source * n_nodes + node, and their
+    distances.
+    """
     found = sources * n_nodes + sources
     distances = np.zeros(len(found), np.int32)
     front, step = found, 0
@@ -60,8 +64,7 @@ def _reach(
         step += 1
         nodes = front % n_nodes
         n_above = first[nodes + 1] - first[nodes]
-        # Positions of every superclass of every node of the front: the start of its list, and consecutive positions
-        # after it.
+        # Positions of the superclasses of all nodes in the front. Those of a node are consecutive.
         ends = np.cumsum(n_above)
         places = np.arange(ends[-1]) + np.repeat(first[nodes] - (ends - n_above), n_above)
         reached = np.unique(np.repeat(front - nodes, n_above) + above[places])

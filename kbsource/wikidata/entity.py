@@ -1,7 +1,7 @@
-"""Reads a line of the JSON dump into an Entity: its terms, sitelinks and statements as released.
+"""Reads the entity in a line of the JSON dump: its terms, sitelinks and statements, in the form of the release.
 
-Snaks fill the columns of ``Value``. Nothing is lost: a value that has an unknown type, or does not have the form of its
-type, is stored as JSON under the type ``other``.
+A snak becomes columns of ``Value``. No value is lost: if its type is unknown or its form does not match its type, it is
+stored as JSON, with the type ``other``.
 
 Source: https://doc.wikimedia.org/Wikibase/master/php/docs_topics_json.html.
 """
@@ -24,14 +24,14 @@ SNAKS = ("value", "somevalue", "novalue")
 VALUE_TYPES = ("entity", "string", "time", "quantity", "monolingualtext", "globecoordinate", "other")
 RANKS = ("preferred", "normal", "deprecated")
 ID_NUMBER = r"(?:[1-9]\d{0,8}|[1-3]\d{9})"
-"""The number in an id, for regular expressions. It fits into 32 bits, because Wikibase assigns no number above
+"""Regular expression for the number in an id. The number fits into 32 bits, because Wikibase assigns no number above
 2,147,483,647.
 """
 VALUE_ID = rf"(?:[A-Z]{ID_NUMBER}|L{ID_NUMBER}-[FS][1-9]\d*)"
 """Id of any entity; ids of forms and senses begin with the id of their lexeme."""
 
 FORMS = (*(("value", value_type) for value_type in VALUE_TYPES), ("somevalue", None), ("novalue", None))
-"""The possible forms of a snak: its kind and the type of its value."""
+"""All possible combinations of the kind of a snak and the type of its value."""
 ENTITY, _STRING, _TIME, _QUANTITY, _MONOLINGUAL, _COORDINATE, _OTHER, _SOMEVALUE, _NOVALUE = range(len(FORMS))
 _VALUELESS = {"somevalue": _SOMEVALUE, "novalue": _NOVALUE}
 OWN_COLUMNS = {
@@ -40,7 +40,7 @@ OWN_COLUMNS = {
     "time": ("year", "month", "day", "precision", "calendar"),
     "globecoordinate": ("latitude", "longitude", "globe"),
 }
-"""Columns of ``Value`` that only a single type of value sets."""
+"""By type of value: the columns of ``Value`` that only this type uses."""
 
 Snak = tuple[int, str | None, str | None, tuple[Any, ...] | None]
 """Index in ``FORMS``, ``datatype``, ``value``, and the ``OWN_COLUMNS`` of the type; None for missing parts.
@@ -54,7 +54,7 @@ _is_amount = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII).fullma
 _is_entity_id = re.compile(VALUE_ID, re.ASCII).fullmatch
 MONTH_PRECISION, DAY_PRECISION = 10, 11
 _NUMBERS = {f"{number:02}": number or None for number in range(32)}
-"""Months and days by their two digits; 00 means none."""
+"""Months and days by their two digits. None stands for 00, which means that the month or day is not stated."""
 _MAX_PRECISION = 14
 _MAX_DEGREES = 360
 """As in Wikibase: the longitudes of some globes run from 0 to 360."""
@@ -74,7 +74,7 @@ def read_snak(snak: dict[str, Any]) -> Snak:
         kind = snak["snaktype"]
         datatype = snak.get("datatype")
         if type(datatype) is str:
-            datatype = intern(datatype)  # otherwise a row group would hold one object per value
+            datatype = intern(datatype)  # so that a row group holds one object per datatype, not one per value
         elif datatype is not None:
             raise RecordError("malformed_statement", f"datatype {brief(datatype)}")
         if kind != "value":
@@ -277,18 +277,18 @@ _KEY_BYTES = 4096
 class Entity(NamedTuple):
     """One entity, with the data that is released."""
 
-    #: ``item``, ``property``, or another type that is not released (``lexeme``, …); only the id of those is read
+    #: ``item``, ``property``, or a type that is not in the release (``lexeme``, …), of which only the id is read
     kind: str
     entity_id: str  #: ``Q42``
     number: int  #: number in the id
     revision_id: int | None = None  #: None if the dump lacks it
     datatype: str | None = None  #: datatype of a property, else None
-    #: ``labels``, ``descriptions``, ``aliases``: in the chosen languages, as dumped
+    #: ``labels``, ``descriptions``, ``aliases``: those in the chosen languages, as in the dump
     labels: tuple[Term, ...] = ()
     descriptions: tuple[Term, ...] = ()
     aliases: tuple[Term, ...] = ()
     label: Term | None = None  #: the label to show, if any
-    #: sitelinks to the chosen wikis: the wikis and, at the same indexes, the titles
+    #: sitelinks to the chosen wikis, as two parallel sequences: the wikis, and the titles
     sitelinks: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     n_sitelinks: int = 0  #: number of sitelinks to all wikis
     statements: tuple[ReadStatement, ...] = ()  #: in the order of the dump
@@ -336,7 +336,7 @@ class EntityReader:
         try:
             value = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            if _NO_MEMORY in str(error):  # not a fault of the line
+            if _NO_MEMORY in str(error):  # the line is not the cause
                 raise MemoryError from error
             raise RecordError("malformed_json", str(error)) from error
         if type(value) is not dict:
@@ -376,8 +376,8 @@ class EntityReader:
         )
 
     def wanted_in(self, kind: str, names: Collection[str]) -> set[str]:
-        """Returns which of the chosen ``languages``, ``sites`` or ``qualifiers`` occur among the names, directly or as
-        a variant.
+        """Returns those of the chosen ``languages``, ``sites`` or ``qualifiers`` that occur among the names, themselves
+        or as a variant.
         """
         return {
             code for code in self._wanted[kind] if any(name == code or name.startswith(f"{code}-") for name in names)
@@ -388,7 +388,7 @@ class EntityReader:
     ) -> tuple[Term, ...]:
         found, wanted = object_of(value, name), self._languages
         try:
-            # The language is the key; the value may name the language of a fallback.
+            # The key is the language. The value may name another language, from which the term was taken as a fallback.
             own = [(language, found[language]) for language in found if wanted[language]]
             return tuple([Term(language, _text(term["value"])) for language, terms in own for term in terms_in(terms)])
         except (KeyError, TypeError) as error:
@@ -443,8 +443,8 @@ class EntityReader:
 
 
 def shown_term(terms: Sequence[Term], languages: Sequence[str]) -> Term | None:
-    """Returns the term in the first chosen language that has one, else in ``mul``, else in a variant; None if there
-    are no terms.
+    """Returns the term in the first of the chosen languages that has one, or else in ``mul``, or else in a variant;
+    None if there are no terms.
     """
     if not terms:
         return None
@@ -462,7 +462,9 @@ def entity_key(line: bytes) -> str:
 
 
 def _fits(found: re.Match[str], kind: str) -> bool:
-    """Returns whether an id matches the type. No other type uses the letters of items and properties."""
+    """Returns whether an id matches the type of its entity. Only items have the letter Q, and only properties the
+    letter P.
+    """
     if kind in _KIND_LETTERS or found[1] in _KIND_LETTERS.values():
         return found[0] == f"{_KIND_LETTERS.get(kind)}{found[2]}"
     return True

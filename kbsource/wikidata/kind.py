@@ -36,7 +36,7 @@ class WikidataManifest(TypedManifest):
     """The manifest of a release of Wikidata, which consists of tables only."""
 
     date: str | None  #: date of the dump, from the files' names, or None
-    #: ``counts``, ``totals``: by base name of the input file, and their sum
+    #: ``counts``: by base name of the input file; ``totals``: their sum
     counts: dict[str, EntityCounts]
     totals: EntityCounts
     #: number of statements by ``rank_…``, ``snak_…`` and ``value_…``, of ``qualifiers``, and of entities
@@ -48,7 +48,7 @@ class WikidataManifest(TypedManifest):
 
 
 def _count_faults(manifest: WikidataManifest) -> list[str]:
-    """Returns every disagreement among the counts, or between counts and numbers of rows."""
+    """Returns a message for each contradiction among the counts, or between counts and numbers of rows."""
     totals, findings = manifest.totals, manifest.findings
     expected = {
         "items": totals.items,
@@ -66,8 +66,8 @@ _ALWAYS = {"language", "year", "precision", "calendar", "latitude", "longitude",
 
 
 def _value_faults(of: str = "") -> Iterator[tuple[str, str]]:
-    """Lists possible faults of a value of a statement, or of a qualifier with this prefix: the condition, and its
-    name.
+    """Yields the condition and the name of each possible fault of a value. ``of`` is the prefix of the columns, for
+    statements or qualifiers.
     """
     yield f"not regexp_full_match({of}property_id, '{_PROPERTY}')", "not a property"
     yield f"{of}snak not in {SNAKS}", "not a kind of snak"
@@ -91,7 +91,7 @@ def _value_faults(of: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _first(faults: Iterable[tuple[str, str]]) -> str:
-    """Returns an expression for the first fault of a row; or null."""
+    """Returns an expression for the first fault of a row, which is null if it has none."""
     return f"case {' '.join(f'when {is_broken} then {what!r}' for is_broken, what in faults)} end"
 
 
@@ -114,8 +114,8 @@ def _entity_faults(key: str, form: str) -> Iterator[tuple[str, str]]:
 
 
 def _claim_law(name: str, claiming: str, present: str, needs: tuple[str, ...]) -> Law:
-    """Returns the invariant that entities have as many rows as they claim; a sum weighted by the entities' numbers
-    detects mix-ups.
+    """Returns the invariant that a table has as many rows of each entity as the entity claims. It compares the number
+    of rows, and a sum weighted by the entities' numbers, which detects rows of wrong entities.
     """
     return Law(
         "counts",
@@ -188,7 +188,7 @@ with subclasses as (
 from subclasses union select above, above from subclasses
 union select value[2:]::uinteger as class, class from statements where property_id = 'P31' and {_IS_LINK}
 """
-"""The relation that defines classes; a row with the same item twice registers it as a class."""
+"""The subclass relation. A row with the same item twice only adds the item as a class."""
 
 
 def check_classes(checking: Checking[WikidataManifest]) -> Mapping[str, int]:

@@ -1,7 +1,7 @@
 """Reads the lines of a Wikidata dump that contain its entities, from byte ranges.
 
-The dump is a JSON array with one entity per line, or the same lines without the array (ndjson). A line contains no
-other newline.
+The dump is a JSON array with one entity per line, or has the same lines without the array (ndjson). The JSON of an
+entity contains no newline.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from kbsource.records import BadRecord
 from kbsource.wikidata.entity import entity_key
 
 MAX_LINE_BYTES = 32 << 20
-"""Length of the longest line that is read. The longest line of Wikidata has about 5 MB."""
+"""Maximum length of a line in bytes. The longest line of Wikidata has about 5 MB."""
 READ_AHEAD_BYTES = 2 << 20
-_BAD_RECORD_BYTES = 1 << 11  # rough upper bound
+_BAD_RECORD_BYTES = 1 << 11  # rough upper bound of the size in memory
 
 
 def plan_entities(paths: Sequence[str], *, range_bytes: int, files: Files = Folder.of) -> list[LineRange]:
@@ -34,7 +34,7 @@ def plan_entities(paths: Sequence[str], *, range_bytes: int, files: Files = Fold
 
 
 def _form(path: str, files: Files) -> tuple[Compression, bool]:
-    """Returns the compression of a file, and whether its content begins as an array."""
+    """Returns the compression of a file, and whether its content is a JSON array."""
     with files(path).open() as file:
         compression = compression_of(read_up_to(file, MAGIC_BYTES), path)
         begin = b""
@@ -60,8 +60,8 @@ def read_entities(
     on_damage: Callable[[int], None] | None = None,
     max_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Line | BadRecord]:
-    """Reads the entities of a range without the array syntax around them; otherwise as
-    ``kbsource.dump.lines.read_lines``.
+    """Reads the entities of a range like ``kbsource.dump.lines.read_lines``, without the commas and brackets of the
+    array.
     """
     for line in lines.read_lines(
         line_range, files=files, on_progress=on_progress, on_damage=on_damage, max_bytes=max_bytes, key_of=entity_key
@@ -80,9 +80,9 @@ def read_entities(
 
 
 def read_ahead(lines: Iterable[Line | BadRecord], *, ahead_bytes: int = READ_AHEAD_BYTES) -> Iterator[Line | BadRecord]:
-    """Reads lines ahead, about ``ahead_bytes`` before it yields the first line, and passes them on.
+    """Yields lines unchanged, but reads about ``ahead_bytes`` before it yields the first one.
 
-    Decompressing and parsing each use the processor's caches, so switching between them at every line takes more time.
+    Decompression and parsing both use the processor's caches, so switching between them at every line would be slower.
     """
     waiting: deque[Line | BadRecord] = deque()
     n_bytes = 0

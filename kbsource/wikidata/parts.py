@@ -1,8 +1,8 @@
-"""Turns one range of a dump into batches of the tables, and writes these to files with a report.
+"""Converts a range of a dump to batches of the tables, and writes them to files with a report.
 
-The files of a range are in the staging folder, named by its key, until the number of all files is known:
+The files of a range have names with its key, and are in the staging folder until the number of all files is known:
 ``tables/items/00012-00000-000.parquet``, …; ``classes/00012-00000.arrow`` contains P279 statements and the values of
-P31 (see ``CLASS_EDGES``). Everything depends only on the key, so repeating a range is harmless.
+P31 (see ``CLASS_EDGES``). The files depend only on the range, so repeating a range does no harm.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from kbsource.wikidata.records import WIKIDATA_TABLES, EntityCounts, Statement, 
 
 Columns = Sequence[Sequence[Any]]
 GROUP_ROWS = {"items": 1 << 13, "properties": 1 << 13, "sitelinks": 1 << 16, "statements": 1 << 15}
-"""Rows per row group, by table; ``_ROWS_AT_ONCE`` for data that is not a table."""
+"""Rows per row group, by table. Data that is not a table has ``_ROWS_AT_ONCE`` rows per batch."""
 _ROWS_AT_ONCE = 1 << 16
 _TERMS = ("labels", "descriptions", "aliases")
 _SNAKS, _VALUE_TYPES = zip(*FORMS, strict=True)
@@ -58,7 +58,7 @@ _OWN = [(FORMS.index(("value", value_type)), names) for value_type, names in OWN
 
 
 def row_batch(schema: pa.Schema, columns: Columns) -> pa.RecordBatch:
-    """Returns a record batch from one column of whole rows, which are tuples."""
+    """Returns a record batch of rows that are tuples. They are passed as the only column."""
     (rows,) = columns
     return plain_batch(schema, _transposed(rows, len(rows[0])))
 
@@ -95,7 +95,7 @@ def statements_batch(columns: Columns) -> pa.RecordBatch:
 
 
 class TableBatches:
-    """Columns of a table, passed on one row group at a time."""
+    """Collects the columns of a table, and passes them on one row group at a time."""
 
     def __init__(
         self, name: str, batch_of: Callable[[Columns], pa.RecordBatch], ready: list[tuple[str, pa.RecordBatch]]
@@ -116,7 +116,7 @@ class TableBatches:
             self._give(self._group_rows)
 
     def flush(self) -> None:
-        """Passes on the pending rows; call it once after the last row."""
+        """Passes on the last rows. Call it once, after all rows were added."""
         if self._n_rows:
             self._give(self._n_rows)
 
@@ -138,7 +138,7 @@ def statement_facts(batch: pa.RecordBatch) -> Counter[str]:
 
 
 def names_in(table: str, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
-    """Returns the names in a batch that options can select, by option."""
+    """Returns the names in a batch (languages, wikis, properties) that an option can select, by option."""
     if table == "sitelinks":
         yield "sites", batch["site"]
     elif table == "statements":
@@ -187,7 +187,7 @@ def _names(names: tuple[str | None, ...]) -> pa.Array:
 
 
 def _spread(array: pa.Array, at: npt.NDArray[np.int64], n_rows: int) -> pa.Array:
-    """Returns an array of ``n_rows`` with the given values at the given positions, and null elsewhere."""
+    """Returns an array of ``n_rows`` that has the values at the positions ``at``, and null at all others."""
     if not len(at):
         return pa.nulls(n_rows, array.type)
     is_missing = np.ones(n_rows, np.bool_)
@@ -202,7 +202,7 @@ def _small(numbers: Sequence[int]) -> npt.NDArray[np.uint8]:
 
 
 PARSED_TABLES = ("items", "properties", "sitelinks", "statements")
-"""Tables whose rows come from single ranges of a dump; the others are made from all ranges."""
+"""Tables that are made range by range. The others are made from all ranges together."""
 ROWS_PER_FILE = {
     "items": 1 << 20,
     "properties": 1 << 20,
@@ -210,7 +210,9 @@ ROWS_PER_FILE = {
     "statements": 1 << 22,
     "classes": 1 << 24,
 }
-"""Rows per file, 50 to 200 MB. Ranges of a bzip2 file have fewer; a gzip file is one range."""
+"""Maximum rows per file, which are 50 to 200 MB. A range of a bzip2 file has fewer; a gzip file, which is one range,
+may have more.
+"""
 ITEM, PROPERTY = 0, 1
 IDS = pa.schema(
     [

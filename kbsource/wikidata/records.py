@@ -1,4 +1,4 @@
-"""Rows of a release of Wikidata. Ids are texts with their letter, as everywhere in Wikidata."""
+"""Rows of a release of Wikidata. Ids are strings such as ``Q42`` and ``P31``."""
 
 from __future__ import annotations
 
@@ -23,27 +23,29 @@ class Term(Row, order=True):
 class Terms(Row):
     """The columns that items and properties share."""
 
-    label: Annotated[str | None, "label in the first chosen language that has one, otherwise in mul"]
+    label: Annotated[
+        str | None, "label in the first chosen language that has one, otherwise the label for all languages (mul)"
+    ]
     label_language: Annotated[str | None, "language of the label"]
-    labels: Annotated[tuple[Term, ...], "labels in the chosen languages, their variants and mul, as dumped"]
+    labels: Annotated[tuple[Term, ...], "labels in the chosen languages, their variants and mul, as in the dump"]
     descriptions: Annotated[tuple[Term, ...], "descriptions in the same languages"]
     aliases: Annotated[tuple[Term, ...], "aliases in the same languages, several per language"]
-    n_statements: Annotated[Int32, "number of rows of statements about the {}"]
-    revision_id: Annotated[int | None, "revision that was dumped"]
+    n_statements: Annotated[Int32, "number of statements about the {} in the table statements"]
+    revision_id: Annotated[int | None, "id of the revision in the dump"]
 
 
 class Value(Row):
     """The content of a statement or a qualifier."""
 
     snak: Annotated[str, "value | somevalue (unknown value) | novalue (no value)"]
-    datatype: Annotated[str | None, "datatype of the property, as dumped; missing in old dumps"]
+    datatype: Annotated[str | None, "datatype of the property, as in the dump; null in old dumps"]
     value_type: Annotated[
         str | None,
         "entity | string | time | quantity | monolingualtext | globecoordinate | other; null unless snak is value",
     ]
     value: Annotated[
         str | None,
-        "entity: id; time: as dumped; quantity: amount without +; globecoordinate: latitude,longitude; string and "
+        "entity: id; time: as in the dump; quantity: amount without +; globecoordinate: latitude,longitude; string and "
         "monolingualtext: the text; other: the datavalue as JSON",
     ]
     language: Annotated[str | None, "language of a monolingualtext"]
@@ -94,26 +96,26 @@ class Sitelink(Row):
 
 
 class Statement(Row):
-    """One row per statement of an item or property, in the order of the dump; references are left out. The qualifiers
-    have the columns from `snak` to `globe` too.
+    """One row per statement of an item or property, in the order of the dump, without references. Qualifiers also have
+    the columns from `snak` to `globe`.
     """
 
     entity_id: Annotated[str, "item or property that the statement is about"]
     property_id: Annotated[str, "property of the statement"]
     rank: Annotated[str, "preferred | normal | deprecated"]
     value: Annotated[Value, Columns()]
-    qualifiers: Annotated[tuple[Qualifier, ...], "qualifiers with the chosen properties, as dumped"]
+    qualifiers: Annotated[tuple[Qualifier, ...], "qualifiers with the chosen properties, in the order of the dump"]
 
 
 class ClassPair(Row):
-    """One row per class and superclass, over any number of steps of P279 (subclass of); sorted by number of the
-    class, then of the superclass. Deprecated statements are left out. To find out whether an item is a film, join
-    its P31 values with `class_id` where `superclass_id` is Q11424.
+    """One row per pair of a class and a superclass that it reaches over any number of P279 statements (subclass of),
+    sorted by the numbers of class and superclass. Deprecated statements are ignored. To find out whether an item is a
+    film, join its values of P31 with `class_id` where `superclass_id` is Q11424.
     """
 
-    class_id: Annotated[str, "item that is a class: it has P279, or is a value of P279 or P31"]
-    superclass_id: Annotated[str, "the class itself, or a class reached over P279"]
-    distance: Annotated[Int32, "smallest number of P279 steps; 0 for the class itself"]
+    class_id: Annotated[str, "item that is a class: it has a P279 statement, or is a value of P279 or P31"]
+    superclass_id: Annotated[str, "the class itself, or a class that it reaches over P279"]
+    distance: Annotated[Int32, "smallest number of P279 statements between them; 0 for the class itself"]
 
 
 WIKIDATA_TABLES: dict[str, pa.Schema] = {

@@ -1,4 +1,4 @@
-"""Finds identifiers of publications in text and in addresses, in normal form, and addresses of web archives.
+"""Finds identifiers of publications (DOI, ISBN, …) in text and in URLs, and reads the URLs of web archives.
 
 Forms and check digits: https://www.doi.org/the-identifier/resources/handbook, ISO 2108 (ISBN), ISO 3297 (ISSN),
 https://info.arxiv.org/help/arxiv_identifier.html, https://en.wikipedia.org/wiki/Help:Citation_Style_1#Identifiers.
@@ -15,13 +15,13 @@ from urllib.parse import unquote
 from kbsource.wikitext.functions.arguments import read_rules
 
 MAX_CHARS = 400
-"""Number of characters searched for identifiers; none is longer, including the text that may surround it."""
+"""Number of characters of a text that are searched for identifiers. Every identifier is shorter than this."""
 _HYPHEN = r"[- \u00a0\u2010-\u2015\u2212.]"
 _HYPHENS = re.compile(_HYPHEN)
 _NUMBER = re.compile(r"(?<![0-9])0*([1-9][0-9]{0,11})(?![0-9])")
-# Paired brackets belong to a DOI: as in SICI, <1661::AID-SIM968>, and of the AMS, [0223:TDOTA].
+# A DOI may contain paired brackets, such as <1661::AID-SIM968> (from a SICI) or [0223:TDOTA] (from the AMS).
 _DOI_PART = r"[^\s\"<>\[\]{}|\x00-\x1f]|<(?=[0-9])[^\s\"<>{}|\x00-\x1f]*>|\[[^\s\"<>\[\]{}|\x00-\x1f]*\]"
-# ISBNs may have nine digits, from before 1970.
+# ISBNs from before 1970 have nine digits.
 _FORMS: dict[str, re.Pattern[str]] = {
     "doi": re.compile(rf"10\.[0-9]{{4,9}}(?:\.[0-9]+)*(?:/|%2[Ff])(?:{_DOI_PART})+"),
     "isbn": re.compile(rf"(?<![0-9])(?:97[89]{_HYPHEN}?)?[0-9](?:{_HYPHEN}?[0-9]){{7,8}}{_HYPHEN}?[0-9Xx](?![0-9])"),
@@ -39,11 +39,12 @@ SCHEMES = tuple(_FORMS)
 
 
 def read_identifiers(scheme: str, text: str) -> tuple[list[str], list[str]]:
-    """Returns the distinct identifiers of a scheme in a short text, in order, and the faults found.
+    """Returns the distinct identifiers of a scheme in a short text, in normal form and in order, and the faults found.
 
-    The faults are ``isbn_check`` for each identifier with a wrong check digit, and ``isbn_form`` if no identifier is
-    found, or if the text is too long to be read completely. In normal form, a DOI is in lower case without prefix, an
-    ISBN has 13 digits, an ISSN has a hyphen, numbers have no leading zeros, and arXiv ids have no version.
+    In normal form, a DOI is in lower case without prefix, an ISBN has 13 digits, an ISSN has a hyphen, a number has no
+    leading zeros, and an arXiv id has no version. The faults of ISBNs are ``isbn_check``, once for each wrong check
+    digit, and ``isbn_form``, if there is no identifier or the text is too long to be read completely. Faults of other
+    schemes are named likewise.
 
     >>> read_identifiers("isbn", "0-306-40615-2 (hbk), 0-306-40615-3")
     (['9780306406157'], ['isbn_check'])
@@ -74,13 +75,13 @@ def _isbn(written: str) -> str | None:
 
 
 def _thirteenth(digits: str) -> str:
-    """Returns the check digit of an ISBN-13, from the twelve digits before it."""
+    """Returns the check digit of an ISBN-13 from its first twelve digits."""
     return str(-sum(int(digit) * (3 if place % 2 else 1) for place, digit in enumerate(digits[:12])) % 10)
 
 
 def _sum_down(signs: str) -> int:
-    """Returns the weighted sum of digits (X counts ten), with weights from the number of digits down to 1. For
-    ISBN-10 and ISSN it must be a multiple of 11.
+    """Returns the weighted sum of digits, where X is ten. The last digit has the weight 1, the one before it 2, and so
+    on. The sum of a valid ISBN-10 or ISSN is a multiple of 11.
     """
     return sum((10 if sign == "X" else int(sign)) * (len(signs) - place) for place, sign in enumerate(signs))
 
@@ -103,7 +104,7 @@ _LONGEST_ISBN = 24  # in characters, with hyphens and the separators between nam
 
 
 def identifiers_in(text: str) -> dict[str, str]:
-    """Returns the identifiers that a text names (``PMID 123``, ``{{doi|10.1/x}}``), by scheme; the first of each.
+    """Returns the first identifier of each scheme that a text names (``PMID 123``, ``{{doi|10.1/x}}``), by scheme.
 
     >>> identifiers_in("pp. 3-9, ISBN 0-306-40615-2, {{doi|10.1000/182}}")
     {'isbn': '9780306406157', 'doi': '10.1000/182'}
@@ -127,8 +128,8 @@ def citation_rules() -> dict[str, Any]:
 
 @cache
 def _addresses() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Returns patterns of the addresses before an identifier, one group per scheme, and of the addresses of
-    archives.
+    """Returns the pattern of the URLs that end in an identifier, with one group per scheme, and the pattern of the URLs
+    of web archives.
     """
     rules = citation_rules()
     prefixes = "|".join(f"(?P<{scheme}>{form})" for scheme, form in rules["addresses"].items())
@@ -137,7 +138,7 @@ def _addresses() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def identifiers_of_address(url: str) -> dict[str, str]:
-    """Returns the identifier in an address (``https://doi.org/10.1/x``), by scheme; at most one."""
+    """Returns the identifier in a URL (``https://doi.org/10.1/x``) by scheme; empty if there is none."""
     match = _addresses()[0].match(url)
     if match is None or (scheme := match.lastgroup) is None:
         return {}
@@ -146,14 +147,14 @@ def identifiers_of_address(url: str) -> dict[str, str]:
 
 
 class Archived(NamedTuple):
-    """The information in the address of an archived copy."""
+    """The information in the URL of a copy in a web archive."""
 
-    url: str | None  #: the archived address; None if the address does not contain it
-    date: str | None  #: date of the copy in ISO form; None if the address does not contain it
+    url: str | None  #: URL of the original; None if the copy's URL does not contain it
+    date: str | None  #: ISO date of the copy; None if its URL does not contain it
 
 
 def read_archive_address(url: str) -> Archived | None:
-    """Returns the information in the address of a copy in a web archive; None for other addresses.
+    """Returns the information in the URL of a copy in a web archive; None for other URLs.
 
     >>> read_archive_address("https://web.archive.org/web/20200102030405/http://example.org/")
     Archived(url='http://example.org/', date='2020-01-02')

@@ -1,6 +1,6 @@
-"""Converts dates of citations to ISO 8601, as far as the text is unambiguous.
+"""Converts the dates in citations to ISO 8601. A text that can be read in two ways has no date.
 
-``functions.dates.read_date`` makes a best guess for a template's output. Here, an ambiguous text gives no date.
+``functions.dates.read_date``, which formats dates for templates, makes a best guess instead.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _LONGEST = 80  # characters; no date is longer
 _YEAR_FIRST = re.compile(r"(\d{4})(?:-(\d\d)|([-\u2010/.])(\d{1,2})\3(\d{1,2})(?:[T ].*)?)")
 _CJK = re.compile(r"(\d{4})\s?年(?:\s?(\d{1,2})\s?月(?:\s?(\d{1,2})\s?[日号號])?)?")
 _NUMBERS = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
-_LETTERED = re.compile(r"\d{4}[a-z]")  # 2004b, which distinguishes works of the same year
+_LETTERED = re.compile(r"\d{4}[a-z]")  # such as 2004b, the second cited work of 2004
 _TOKEN = re.compile(r"\d+|[^\W\d_]+|[^\w\s.,()'’]")
 _SPANS = frozenset("–—-/−")
-_MONTH_FIRST = frozenset(("en", "simple", "ja", "zh"))  # here 3.4.2020 may be in March; elsewhere it is in April
+_MONTH_FIRST = frozenset(("en", "simple", "ja", "zh"))  # 3.4.2020 may be in March; elsewhere it is in April
 
 
 @cache
 def _names(lang: str) -> tuple[dict[str, int], frozenset[str], tuple[tuple[str, str], ...]]:
-    """Returns the numbers of months by name, full or abbreviated, in the language and in English; other words that
-    dates contain; and names with spaces with their replacements, longest first. Ambiguous abbreviations are left
-    out.
+    """Returns three things for reading dates in a language and in English: the number of each month by its full or
+    abbreviated name, without ambiguous abbreviations; other words that dates contain; and replacements for names that
+    contain spaces, longest first.
     """
     words = citation_rules()["dates"]
     months: dict[str, int] = {}
@@ -46,8 +46,8 @@ def _names(lang: str) -> tuple[dict[str, int], frozenset[str], tuple[tuple[str, 
 def sure_date(text: str, lang: str) -> str | None:
     """Returns the ISO date of a text in a language: year, month or day; None if it is ambiguous.
 
-    A span or a season gives the smallest period that contains all of it. A date in numbers counts only if there is one
-    way to read it.
+    For a range of dates or a season, the result is the shortest year, month or day that contains all of it. A date in
+    numbers is read only if it is unambiguous.
 
     >>> sure_date("16 July 1969", "en"), sure_date("May–June 2004", "en"), sure_date("03/04/2020", "en")
     ('1969-07-16', '2004', None)
@@ -60,7 +60,7 @@ def _sure_date(text: str, lang: str) -> str | None:
     if found := _YEAR_FIRST.fullmatch(text):
         if not found[2]:
             return _iso(found[1], int(found[4]), int(found[5])) if int(found[4]) and int(found[5]) else None
-        is_month = 0 < int(found[2]) <= int(found[1][2:])  # 2004-05 may be two years
+        is_month = 0 < int(found[2]) <= int(found[1][2:])  # 2004-05 may mean the years 2004 and 2005
         return _iso(found[1], int(found[2]), 0) if is_month else None
     if cjk := _CJK.fullmatch(text):
         return _iso(cjk[1], int(cjk[2] or 0), int(cjk[3] or 0))
@@ -73,7 +73,7 @@ def _sure_date(text: str, lang: str) -> str | None:
 
 
 def _in_words(text: str, lang: str) -> str | None:
-    """Returns the date in names and numbers; None if one of them is not known to be part of a date."""
+    """Returns the date in a text of words and numbers; None if one of them is not known to be part of a date."""
     if _LETTERED.fullmatch(text):
         text = text[:-1]
     known_months, known_words, joined = _names(lang)
@@ -105,7 +105,7 @@ def _in_words(text: str, lang: str) -> str | None:
 
 
 def _iso(year: str, month: int, day: int) -> str | None:
-    """Returns a date from its parts that are not 0; None if it does not exist."""
+    """Returns a date in ISO form, without the parts that are 0; None if there is no such date."""
     try:
         datetime.date(int(year), month or 1, day or 1)
     except ValueError:

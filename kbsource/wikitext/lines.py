@@ -1,4 +1,6 @@
-"""Marks the beginnings of headings and list items before tokenization, and tidies spaces and cuts."""
+"""Marks the beginnings of headings and list items before tokenization, and cleans up the places where markup was
+removed.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ _VARIANT = re.compile(r"-\{([^{}]*)\}-")
 
 _CUT_BEFORE_BRACKET = re.compile(rf"\x02[ ,;:{DIGIT}]*+[)\]\"”»]")
 _CUT_AFTER_PARENTHESIS = re.compile(r"\( ?\x02")
-# With nothing between them, or only a word that announces what was cut.
+# Brackets that contain nothing, or only a word that introduced the removed text ("see").
 _ANNOUNCING = (
     r"e\.g\.|i\.e\.|cf\.|[Ss]ee|vgl\.|[Ss]iehe|z\. ?B\.|(?:ad )?es\.|[Cc]fr\.|p\. ?ex\.|[Vv]oir|por ej\.|[Vv]éase"
     r"|bijv\.|[Zz]ie|см\.|напр\."
@@ -51,8 +53,8 @@ _CUT_BEFORE_CLOSING = re.compile(
 )  # bounded, so that the work stays linear
 _PARENTHESIS_START = re.compile(rf"\( ?\x02[\x02 {DIGIT}]*[,;] *")
 _AFTER_CUT = frozenset(["", " ", ",", ".", ")", ";"])
-_CLOSE_UP = frozenset(",.)")  # characters before which no space is left where something was cut
-_SEPARATED = frozenset(",.);")  # characters before which no comma or semicolon is left
+_CLOSE_UP = frozenset(",.)")  # after a cut, the space before these characters is removed
+_SEPARATED = frozenset(",.);")  # after a cut, a comma or semicolon before these characters is removed
 _SEPARATORS = frozenset(",;")
 _DIGITS = frozenset(DIGITS)
 _TRAIL_SIGNS = frozenset("\"'’“„»-–")  # characters that are in some language's link trail
@@ -131,12 +133,12 @@ def remove_switches(text: str, losses: Counter[str], switches: set[str], pattern
     def replace(match: re.Match[str]) -> str:
         switches.add(match[0].upper())
         losses["behaviour_switch"] += 1
-        # A heading may begin after it; a space there must not become an indent.
+        # A heading may begin after the switch, and a space after it must not become an indent.
         return CUT if match.string[match.end() : match.end() + 1] == " " else ""
 
     if not pattern.pattern.startswith("__") or ("_" in text and "__" in text):
         text = pattern.sub(replace, text)
-    if "~" in text and "~~~" in text:  # one character is found many times as fast as three
+    if "~" in text and "~~~" in text:  # searching for one character is many times as fast as for three
         text, n_signatures = _SIGNATURE.subn(CUT, text)
         losses["signature"] += n_signatures
     return text
@@ -172,10 +174,9 @@ def _variant(match: re.Match[str]) -> str:
 def tidy(text: str, *, has_prefixes: bool = False) -> str:
     """Returns the text without cut markers and with single spaces.
 
-    ``has_prefixes``: letters before a link belong to it, so a stop stays where something was cut between them.
-
     Where something was cut, empty brackets are removed, and so is the space before a comma, full stop or closing
-    bracket. Directly after a link a stop remains, so that ``[[bus]]<ref/>es`` has no link trail.
+    bracket. A cut directly after a link leaves a marker, so that ``[[bus]]<ref/>es`` has no link trail. With
+    ``has_prefixes``, letters directly before a link belong to it, so a cut between them and the link leaves a marker.
     """
     if CUT in text:
         if _CUT_BEFORE_BRACKET.search(text):
@@ -189,7 +190,7 @@ def tidy(text: str, *, has_prefixes: bool = False) -> str:
 
 
 def _without_empty_brackets(text: str) -> str:
-    """Does ``_EMPTY_BRACKETS.sub(CUT, text)``, but looks only around cuts, which is seven times as fast."""
+    """Returns ``_EMPTY_BRACKETS.sub(CUT, text)``. Searching only around cuts is seven times as fast."""
     pieces, end = [], 0
     for cut in _CUT_BEFORE_CLOSING.finditer(text):
         start = cut.start() - 1
@@ -202,14 +203,14 @@ def _without_empty_brackets(text: str) -> str:
 
 
 def _join_cuts(text: str, has_prefixes: bool) -> str:
-    """Returns the text without cut markers, after inspecting both sides of each."""
+    """Returns the text without cut markers. The characters on both sides of each cut decide which spaces stay."""
     pieces = iter(text.split(CUT))
     before = next(pieces)
     out = [before]
     add = out.append
-    is_spaced = False  # there were spaces between the last cuts
+    is_spaced = False  # there is a space among the cuts just read
     is_numbered = has_numbers(text)
-    numbers = ""  # numbers of the last cuts
+    numbers = ""  # numbers in the cuts just read
     placed: list[tuple[int, str]] = []  # numbers with the index of the segment that follows them
     for piece in pieces:
         first = piece[:1]
@@ -264,7 +265,9 @@ def _join_cuts(text: str, has_prefixes: bool) -> str:
 
 
 def _put_back(out: list[str], place: int, digits: str) -> None:
-    """Inserts numbers after the text they follow: before white space, and not between brackets that belong together."""
+    """Inserts numbers directly after the text before them: before white space, and never between brackets that belong
+    together.
+    """
     passed = " \t[" + TEMPLATE_LINK + "]" * (place < len(out) and out[place][:1] == "]")
     while place > 0:
         piece = out[place - 1]
@@ -283,8 +286,8 @@ _KEPT_LABEL = EMPTY_LABEL.replace(BLOCK, NUMBER)
 
 
 def end_paragraphs(text: str) -> str:
-    """Returns the text with a paragraph break for each element that ends a paragraph; in list items, headings and
-    links with a space.
+    """Returns the text with a paragraph break for each removed element that ends a paragraph. In list items, headings
+    and links it is replaced by a space.
     """
     out: list[str] = []
     position = 0
@@ -298,7 +301,7 @@ def end_paragraphs(text: str) -> str:
             line = _LINK_WITH_BLOCK.sub(lambda link: link[0].replace(BLOCK, " "), line)
         is_whole = line.lstrip(CUTS)[:1] in _WHOLE_LINES
         line = _ENDED.sub(" " if is_whole else "\n\n", line).replace(_KEPT_LABEL, EMPTY_LABEL)
-        line = _MARK_AFTER_BREAK.sub(f"\n{CUT}", line)  # it is inside the line, so no list and no heading
+        line = _MARK_AFTER_BREAK.sub(f"\n{CUT}", line)  # within the line, so it begins no list item or heading
         out += (text[position:start], line)
         position = end
     out.append(text[position:])
@@ -310,8 +313,8 @@ _LINK_WITH_QUOTES = re.compile(r"\[\[([^\[\]|\n]*)(\|[^\[\]\n]*)?\]\]")
 
 
 def _strip_links(line: str) -> str:
-    """Returns the line with the quotes in its links resolved: those in a target are text, those in a label are local to
-    it.
+    """Returns the line with the quotes in its links resolved: in a target they are text, and in a label they end with
+    the label.
 
     Source: handleInternalLinks2 of MediaWiki's Parser, which runs before the quotes of the line.
     """
@@ -330,7 +333,7 @@ _RUN = re.compile(r"('{2,})")
 
 
 def strip_quotes(text: str) -> str:
-    """Returns the text with quote markup replaced by neutral markers; apostrophes that are text stay."""
+    """Returns the text with the markup for bold and italics replaced by cut markers; apostrophes that are text stay."""
     if "''" not in text:
         return text
     out: list[str] = []
@@ -353,14 +356,15 @@ def strip_quotes(text: str) -> str:
 
 
 def _strip_line(line: str) -> str:
-    """Returns the line without quote markup; of four apostrophes one is text, of more than five all but five.
+    """Returns the line without the markup for bold and italics.
 
-    If bold and italics are both unbalanced, one bold mark becomes an apostrophe and italics: the first after a
-    single-letter word, else the first after a word, else the first after a space.
+    Of four apostrophes, the first is text; of more than five, the last five are markup. If bold and italics are both
+    unbalanced, one bold mark is read as an apostrophe and the beginning of italics: the first after a single-letter
+    word, else the first after a word, else the first after a space.
     """
     if "'''" not in line:
         return line.replace("''", CUT)
-    if "''''" not in line:  # runs of two and three only
+    if "''''" not in line:  # the line has only runs of two and three apostrophes
         without_bold = line.replace("'''", CUT)
         if not (line.count("'''") % 2 and without_bold.count("''") % 2):
             return without_bold.replace("''", CUT)

@@ -1,4 +1,6 @@
-"""Runs Lua modules, and answers what Scribunto's library asks of MediaWiki: about frames, titles, languages, time."""
+"""Runs Lua modules in place of MediaWiki: answers the requests of Scribunto's library about frames, titles, languages
+and time.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ from kbsource.wikitext.functions.numbers import format_number, local_digits, unf
 from kbsource.wikitext.markers import CUT, LITERAL_OF, find_marks, unliteral, without_forged_marks
 
 INSTRUCTIONS_A_UNIT = 100
-"""Lua instructions per unit of the page's work, chosen so that a page may run as many as take about a second."""
+"""Lua instructions per unit of a page's work budget. The whole budget allows about a second of Lua."""
 MAX_BYTES = 2 << 20
 """Maximum size in bytes of a text passed between a module and the library: $wgMaxArticleSize, as in Scribunto."""
 STOP = b"\0stop\0"
@@ -37,13 +39,13 @@ STOP = b"\0stop\0"
 FAULT = b"\0fault\0"
 """Answer, with a message, if a function receives an invalid argument."""
 MAX_SECONDS = 20.0
-"""Seconds of CPU that one run may take. A last resort: many times what the other limits allow."""
+"""Maximum CPU seconds of one run. A last resort: the other limits normally stop a module long before."""
 _UNITS_A_LOOK_UP = 100
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _REFERENCE = re.compile(r"&(?:lt|gt|amp|quot|nbsp|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _ANY_REFERENCE = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
-# Wikimedia's own projects by prefix: those with a language, and those without. Source: the interwiki map of Wikimedia,
-# 2024.
+# Wikimedia's projects by prefix: first those with one wiki per language, then the others. Source: the interwiki map of
+# Wikimedia, 2024.
 _PROJECTS = {
     "b": "wikibooks", "n": "wikinews", "q": "wikiquote", "s": "wikisource", "v": "wikiversity", "voy": "wikivoyage",
     "w": "wikipedia", "wikibooks": "wikibooks", "wikinews": "wikinews", "wikipedia": "wikipedia",
@@ -60,7 +62,9 @@ _COMMON_PROJECTS = {
 
 @cache
 def _interwiki(edition: str) -> dict[str, str]:
-    """Returns addresses with ``$1`` for the title, by lower-case prefix; addresses of other sites go through Meta."""
+    """Returns the URL pattern of each interwiki prefix (lower case), with ``$1`` for the title. The URLs of sites
+    outside Wikimedia lead through Meta-Wiki.
+    """
     meta = "https://meta.wikimedia.org/wiki/Special:GoToInterwiki"
     urls = {prefix: f"{meta}/{prefix}:$1" for prefix in sorted(interwiki_prefixes())}
     urls |= {prefix: f"https://{edition}.{name}.org/wiki/$1" for prefix, name in _PROJECTS.items()}
@@ -74,8 +78,8 @@ def _is_of_wikimedia(url: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _language_names(inside: str) -> dict[str, str]:
-    """Returns names of languages by code: in the language itself, or in ``inside`` and its fallback languages, with
-    English last.
+    """Returns the names of languages by code. Without ``inside``, each name is in its own language; otherwise it is in
+    ``inside``, or else in its fallback languages, of which English is the last.
     """
     names = foreign.language_names("autonyms")
     for lang in reversed((inside, *fallbacks(inside), "en") if inside else ()):
@@ -87,32 +91,32 @@ Value = str | int | float | bytes | bool | None
 
 
 class LibraryRequest(NamedTuple):
-    """A request that the library may make."""
+    """A kind of request that the library may send to the host."""
 
-    #: kinds of the arguments, one letter each: ``s`` text, with bytes that are not UTF-8 replaced; ``u`` text that must
-    #: be UTF-8; ``y`` such a text, None if it is not UTF-8; ``n`` number; ``b`` boolean; ``v`` any of them or None.
-    #: ``*`` after the last letter allows any number of that argument
+    #: kinds of the arguments, one letter each: ``s`` text, in which bytes that are not UTF-8 are replaced; ``u`` text,
+    #: an error if it is not UTF-8; ``y`` text, None if it is not UTF-8; ``n`` number; ``b`` boolean; ``v`` any of them
+    #: or None. ``*`` after the last letter: the last argument may be repeated
     takes: str
     answer: Callable[..., Value | tuple[Value, ...]]
-    bytes_a_unit: int = 1024  #: bytes of the arguments per unit of the page's work
+    bytes_a_unit: int = 1024  #: bytes of the arguments that cost one unit of the page's work budget
 
 
 class ArgumentError(Exception):
-    """A function of the library received an invalid argument: an error in Lua."""
+    """A function of the library received an invalid argument; Lua code sees an error."""
 
 
 _KINDS = {"s": "string", "u": "string", "y": "string", "n": "number", "b": "boolean", "v": "string"}
 _LARGEST = 2.0**53
 _DECIMAL = re.compile(rb"\s{0,9}[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?\s{0,9}")
 _BETWEEN_CUTS = re.compile(f"{CUT}([^{CUT}]+){CUT}")
-_MAX_MARKS = 1000  # combining marks in a row; sorting them takes quadratic time
+_MAX_MARKS = 1000  # maximum in a row; normalisation sorts them in quadratic time
 
 
 def _taken(value: object, kind: str) -> Value:
-    """Returns a value converted to the kind of an argument; numbers and texts are converted into each other as in Lua.
+    """Returns a value converted to the kind of an argument. Numbers become texts and texts numbers as in Lua.
 
     Raises:
-        ArgumentError: it is of another kind, or too large.
+        ArgumentError: the value cannot be converted, or is too large.
     """
     if kind == "v" and (value is None or isinstance(value, bool | int | float)):
         return value
@@ -138,7 +142,7 @@ def _taken(value: object, kind: str) -> Value:
 
 
 def _orderly(text: str) -> str:
-    """Returns a text after checking that it can be normalised in reasonable time.
+    """Returns the text unchanged if it can be normalised in reasonable time.
 
     Raises:
         ArgumentError: it has too many combining marks in a row.
@@ -151,8 +155,8 @@ def _orderly(text: str) -> str:
 
 
 def _in_normal_form(text: str) -> str:
-    """Returns the wikitext of a module in normal form C, as MediaWiki stores all text, if that is possible in
-    reasonable time.
+    """Returns the wikitext of a module in Unicode normal form C, in which MediaWiki stores all text. A text that would
+    take too long is returned unchanged.
     """
     if text.isascii():
         return text
@@ -189,7 +193,7 @@ def _named(value: object) -> str:
 
 
 class Host:
-    """Answers the requests during a run of a module."""
+    """Answers the requests of the library while a module runs."""
 
     def __init__(
         self, frame: Frame, site: Site, definitions: Definitions, modules: LuaModules, exists: Callable[[str], bool]
@@ -201,13 +205,13 @@ class Host:
         self._exists = exists
         self._children: list[Frame] = []
         self._marks: set[str] = set()  # structural markers in the texts passed to the module
-        self.bound: BoundError | None = None  #: why the page may run no further
+        self.bound: BoundError | None = None  #: the limit that the page exceeded; None if none
         self._last = clock.thread_time() + MAX_SECONDS
 
     def __call__(self, name: bytes, *values: object) -> Value | tuple[Value, ...]:
         """Answers a request; texts are passed as UTF-8. No exception propagates through Lua.
 
-        The arguments are charged by size before they are processed.
+        Before the arguments are processed, their size is charged to the page's budget.
         """
         question = _QUESTIONS[name.decode()]
         try:
@@ -242,11 +246,11 @@ class Host:
         return wikitext
 
     def taken(self, wikitext: str) -> str:
-        """Returns wikitext from the module, without markers that it invented."""
+        """Returns wikitext from the module, without markers that it did not receive."""
         return without_forged_marks(wikitext, self._marks)
 
     def _arguments_of(self, flat: tuple[str, ...]) -> dict[str, str]:
-        """Returns arguments that the module passes as alternating keys and values."""
+        """Returns the arguments that the module passes as a list of alternating keys and values."""
         texts = [*map(self.taken, flat)]
         return dict(zip(texts[::2], texts[1::2], strict=True))
 
@@ -403,7 +407,7 @@ class Host:
             found = read_moment(text, facts)
             if found is None:
                 return None
-        if not (found[0].month and found[0].day):  # a module computes with whole dates
+        if not (found[0].month and found[0].day):  # a module needs complete dates
             text = found[1].replace(tzinfo=None).isoformat(" ")
         return write_moment(form, text, facts, lang)
 
@@ -412,7 +416,7 @@ class Host:
         return pattern.sub(lambda found: unescape(found[0]), text)
 
     def _unstrip(self, text: str) -> str:
-        """Returns a text with its literal characters as wikitext again, and without the markers around them."""
+        """Returns a text with its literal characters restored as wikitext, and without the markers around them."""
         text = text.replace(LITERAL_OF["&"], "&amp;").replace(LITERAL_OF["<"], "&lt;")
         return unliteral(_BETWEEN_CUTS.sub(r"\1", text))
 
@@ -506,13 +510,13 @@ _QUESTIONS = {
 
 
 MAX_MEMORY = 32 << 20
-"""Maximum memory of a module in bytes. MediaWiki allows half as much again, for all modules of a page together.
+"""Maximum memory of a module in bytes. MediaWiki allows 50 % more, but for all modules of a page together.
 
-24 MiB of this are for the module; the sandbox makes no request if there might be no room for the answer.
+The module itself may use 24 MiB. The sandbox sends a request only if the rest has room for the largest answer.
 """
 MAX_NESTED = 10
-"""Maximum number of modules running at once, each called by wikitext of the previous one."""
-_UNITS_A_RUN = 250  # cost of preparing a state, which may be a new one
+"""Maximum nesting depth of modules: the wikitext that a module expands may call another module."""
+_UNITS_A_RUN = 250  # cost of preparing a Lua state for a run
 _MAX_REMEMBERED_BYTES = 32 << 20
 _BYTES_A_NAME = 512
 _COMPILE = b"""function(source, name)
@@ -524,10 +528,10 @@ _BYTECODE = "\x1b"  # modules may not contain bytecode
 
 
 class LuaModules:
-    """The modules of a wiki; an ``Invoke``. Without ``exists``, no article exists.
+    """The modules of a wiki. Implements ``Invoke``. Without ``exists``, modules see no article as existing.
 
-    Compiled modules are cached, and Lua states are used again. Nothing else passes from run to run: neither what a
-    module leaves nor how much memory it took, so that limits do not depend on earlier runs.
+    Compiled modules are cached, and Lua states are reused. Nothing else passes from one run to the next, neither
+    variables nor memory in use, so limits do not depend on earlier runs.
     """
 
     def __init__(
@@ -548,10 +552,10 @@ class LuaModules:
         folder = resources.files("kbsource.wikitext").joinpath("lua")
         sources = {path.name.removesuffix(".lua"): path.read_text("utf-8") for path in folder.iterdir()}
         self._library = {name: self._compile(source, f"={name}")[0] for name, source in sources.items()}
-        self._idle: list[_State] = []  # states to use again: at most as many as ran at once
+        self._idle: list[_State] = []  # states to reuse
 
     def compiled(self, name: str) -> tuple[bytes | None, str]:
-        """Returns the compiled module of a name in normal form, or None and what is wrong."""
+        """Returns the compiled module of a name in normal form and an empty message, or None and an error message."""
         self.asked.module(name)
         found = self._compiled.get(name)
         if found is None:
@@ -608,7 +612,7 @@ class LuaModules:
 
 
 class _State:
-    """A Lua state with the library, which runs one module after another; see ``lua/state.lua``."""
+    """A Lua state with the library. It runs one module after another; see ``lua/state.lua``."""
 
     def __init__(self, library: dict[str, bytes | None]) -> None:
         state = _new_state()
@@ -617,11 +621,11 @@ class _State:
         add, self._run, self._clean = load(library["state"], self._desk)
         for name, compiled in library.items():
             add(name.encode(), compiled)
-        del load, add, state  # the first cleaning records the size, without what only the construction needs
+        del load, add, state  # not part of the size that the first cleaning records
         self.clean()
 
     def run(self, host: Host, module: str, function: str) -> bytes:
-        """Returns what a function of a module returns; raises errors of Lua."""
+        """Calls a function of a module and returns its result; errors in Lua are raised."""
         self._desk.host = host
         try:
             return bytes(self._run(module.encode(), function.encode()))
@@ -629,12 +633,12 @@ class _State:
             self._desk.host = None
 
     def clean(self) -> bool:
-        """Removes what the last run left; returns whether the state is as it was before its first run."""
+        """Resets the state after a run; returns whether it is as it was before its first run."""
         return bool(self._clean())
 
 
 class _Desk:
-    """Passes the requests of a state to the host of its current run."""
+    """Passes requests from a Lua state to the host of the current run."""
 
     __slots__ = ("host",)
 
@@ -646,7 +650,7 @@ class _Desk:
 
 
 def _new_state() -> Any:
-    """Returns a Lua state that can access nothing of Python except what is passed to it."""
+    """Returns a Lua state that can access only the Python objects that are passed to it."""
     import lupa.lua51
 
     return lupa.lua51.LuaRuntime(

@@ -1,9 +1,9 @@
 """Control characters that represent structure while a page is processed.
 
-XML 1.0 forbids the control characters below U+0020 (except tab, newline and return), so no dump contains them. A page
-uses them freely between the first cleaning step and the walk, and none is left in what is stored. Characters that look
-like markup but are text (inside ``<nowiki>``, from ``&#91;``) are exchanged one to one for a control character, which
-keeps every offset, and exchanged back at the end.
+XML 1.0 forbids the control characters below U+0020 (except tab, newline and return), so no dump contains them. They
+appear in the text of a page from the first cleaning step to the walk, and never in the stored text. Characters that
+look like markup but are text (inside ``<nowiki>``, or from ``&#91;``) are each replaced by one control character, so
+that offsets stay the same, and are restored at the end.
 """
 
 from __future__ import annotations
@@ -12,28 +12,29 @@ import re
 from collections.abc import Collection
 from functools import lru_cache
 
-PIPE = "\x00"  # a pipe from a template, which separates no arguments; until the braces are expanded
-TRAIL_STOP = "\x01"  # directly after ]] where something was cut: no link trail begins here
-CUT = "\x02"  # something was cut here; keeps quotes and brackets on both sides separate
+PIPE = "\x00"  # a pipe in a template's output, which is text and separates no arguments; until the braces are expanded
+TRAIL_STOP = "\x01"  # directly after ]]: something was cut here, so letters after it are no link trail
+CUT = "\x02"  # something was cut here; quotes or brackets before and after it do not combine
 HEADING = "\x03"  # begins a heading line; followed by the level as a digit
 LIST = "\x04"  # around the prefix of a list line
-EQUALS = "\x05"  # an equals sign from a template, which names no argument; until the braces are expanded
+EQUALS = "\x05"  # an equals sign in a template's output, which names no argument; until the braces are expanded
 PLACE = "\x06"  # a line of its own: "\x06T3" or "\x06I0", the placeholder of a table or an infobox
 FRAGMENT = f"\n{PLACE}F\n"  # between the body and the fragments (cells, infobox values) walked with it
 PRE = "\x07"  # begins a line of preformatted text
-LINE = "\x0b"  # the text after it begins a line; until the braces are expanded
+LINE = "\x0b"  # text follows that begins a line; until the braces are expanded
 SAID = "\x0c"  # around an unknown template that may wrap words of a sentence
 TEMPLATE_LINK = "\x1c"  # directly after [[ of a link that a template made and that is not in the page's own wikitext
-# after a currency sign whose number came from a template that shows nothing; until the braces are expanded
+# after a currency sign whose amount is in a template without output; until the braces are expanded
 NUMBER = "\x1d"
 BREAK = "\x1e"  # a line break within a line: a newline in cells and infobox values, a space elsewhere
-BLOCK = "\x1f"  # an element that ends the paragraph was cut here; as the whole label of a link: it shows nothing
+BLOCK = "\x1f"  # an element that ends the paragraph was cut here; a link whose whole label is this marker shows nothing
 EMPTY_LABEL = f"|{BLOCK}]]"  # the end of a link whose label shows nothing
 CURRENCY = frozenset("$£€¥₹₽₩")
 
-# UTF-8 documents cannot contain these either: the number of what was cut, in base 32, follows its CUT. Code that
-# inspects the neighbours of a cut skips them, so a text is the same with and without numbers. The first digit is always
-# 0, because one character is found many times faster than any of 32.
+# A number in base 32 may follow CUT: the number of the removed note. Its digits are surrogates, which UTF-8 documents
+# cannot contain either. Code that inspects the neighbours of a cut skips the digits, so the resulting text is the same
+# with and without numbers. The first digit is always 0, because searching for one character is many times as fast as
+# for any of 32.
 DIGIT = "\\ud800-\\ud81f"  # for a character class
 DIGITS = "".join(map(chr, range(0xD800, 0xD820)))
 N_DIGITS = 5
@@ -41,11 +42,11 @@ ANY_DIGITS = re.compile(f"{DIGITS[0]}[{DIGIT}]*")
 NUMBERED = re.compile(f"{DIGITS[0]}[{DIGIT}]{{{N_DIGITS - 1}}}")
 _DIGITS_IN_A_ROW = re.compile(f"[{DIGIT}]+")
 CUTS = CUT + DIGITS
-"""The characters of a cut and of numbers, which are stripped together."""
+"""The characters of cuts and their numbers, for stripping both."""
 
 BLANKS = " \t\n\r\x0b"
-"""Characters that MediaWiki strips with PHP's trim, without the null byte, which represents a pipe here. No-break
-spaces are not among them.
+"""Characters that MediaWiki strips with PHP's trim, except the null byte, which represents a pipe here. No-break spaces
+are not stripped.
 """
 
 _TEXT = "[]{}|<&='*#:;~_"
@@ -67,8 +68,7 @@ and no page shows it.
 """
 ANY_CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f{DELETE}]")
 ANY_PLACE = re.compile(f"{PLACE}[TItiF]?[0-9]*")
-"""The placeholder of a table or an infobox, in any letter case that a function may have changed it to, or the rest
-of it that a function left.
+"""The placeholder of a table or an infobox, also if a parser function has changed its letter case or cut off its end.
 """
 _MARK = re.compile(f"{ANY_PLACE.pattern}|{ANY_CONTROL.pattern}")
 _PAIRS = tuple(zip(_CONTROLS, _TEXT, strict=True))
@@ -96,15 +96,15 @@ def without_marks(text: str) -> str:
 
 
 def as_read(wikitext: str) -> tuple[str, int]:
-    """Returns wikitext with one character for each newline and without control characters, and how many it had."""
+    """Returns wikitext with ``\\n`` for every line break and without control characters, and how many it had."""
     if "\r" in wikitext:
         wikitext = wikitext.replace("\r\n", "\n").replace("\r", "\n")
-    if any(control in wikitext for control in _UNSHOWN):  # one after the other is faster than a character class
+    if any(control in wikitext for control in _UNSHOWN):  # faster than a search for a character class
         return ANY_CONTROL.subn("", wikitext)
     return wikitext, 0
 
 
-# Characters allowed in an expansion: text, cuts, preformatted lines, and those for templates.
+# Markers allowed in the output of a template: literal text, cuts, preformatted lines, and those used between templates.
 _EXPANDED = frozenset(f"\t\n{PIPE}{CUT}{EQUALS}{PRE}{LINE}{TEMPLATE_LINK}{NUMBER}{BLOCK}{_CONTROLS}")
 _NOT_EXPANDED = re.compile(
     f"{ANY_PLACE.pattern}|[" + "".join(f"\\x{code:02x}" for code in range(0x20) if chr(code) not in _EXPANDED) + "]"
@@ -112,7 +112,7 @@ _NOT_EXPANDED = re.compile(
 
 
 def as_expanded(text: str) -> str:
-    """Returns the output of a function or a module without the markers that only later steps make."""
+    """Returns the output of a function or a module without the markers that only later steps insert."""
     return _NOT_EXPANDED.sub("", text) if _NOT_EXPANDED.search(text) else text
 
 
@@ -122,17 +122,17 @@ def find_marks(text: str) -> set[str]:
 
 
 def without_forged_marks(text: str, given: Collection[str]) -> str:
-    """Returns the output of a module, with U+FFFD for every character that XML forbids and that is not a marker it
-    received.
+    """Returns the output of a module. Every character that XML forbids becomes U+FFFD, except the markers that the
+    module received.
 
-    Source: Scribunto cleans what modules return with UtfNormal's Validator::cleanUp. A lone carriage return is white
-    space to a browser and not a line break to MediaWiki.
+    Source: Scribunto cleans what modules return with UtfNormal's Validator::cleanUp. A lone carriage return stays: it
+    is no line break to MediaWiki, and white space to a browser.
     """
     text = text.replace("\ufffe", "\ufffd").replace("\uffff", "\ufffd")
     if not ANY_CONTROL.search(text):
         return text
     text = text.replace("\r\n", "\n").replace("\r", " ")
-    for control in _FORBIDDEN:  # one after the other is faster than a character class if there are many
+    for control in _FORBIDDEN:  # faster than one search for all of them if there are many
         if control not in given and control in text:
             text = text.replace(control, "\ufffd")
     return text
@@ -150,7 +150,7 @@ def unmark_separators(text: str) -> str:
     return text.replace(PIPE, "|").replace(EQUALS, "=")
 
 
-_SPACES = re.compile("   *")  # two spaces or more; written so that the search begins with two plain characters
+_SPACES = re.compile("   *")  # two spaces or more; a pattern that begins with two plain characters is searched faster
 
 
 def single_spaces(text: str) -> str:
@@ -192,7 +192,7 @@ def without_numbers(text: str) -> str:
 
 
 def reach_back(text: str, position: int, n_chars: int) -> int:
-    """Returns where the ``n_chars`` characters before a position begin. Numbers do not count.
+    """Returns the position that is ``n_chars`` characters before another; digits of numbers are not counted.
 
     >>> reach_back("abcdef", 5, 3)
     2
@@ -207,7 +207,7 @@ def reach_back(text: str, position: int, n_chars: int) -> int:
 
 
 def reach_on(text: str, position: int, n_chars: int) -> int:
-    """Returns where the ``n_chars`` characters after a position end. Numbers do not count."""
+    """Returns the position that is ``n_chars`` characters after another; digits of numbers are not counted."""
     start, end = position, position + n_chars
     while n_uncounted := sum(map(len, _DIGITS_IN_A_ROW.findall(text, start, end))):
         start, end = end, end + n_uncounted
@@ -215,6 +215,6 @@ def reach_on(text: str, position: int, n_chars: int) -> int:
 
 
 def cut_out(text: str | re.Match[str]) -> str:
-    """Returns the replacement for a removed text: a cut, with the numbers in the text."""
+    """Returns the replacement for a removed text: a cut with the numbers that the text contains."""
     text = text if isinstance(text, str) else text[0]
     return CUT + "".join(NUMBERED.findall(text)) if has_numbers(text) else CUT

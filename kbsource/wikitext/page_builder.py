@@ -1,8 +1,8 @@
-"""Builds a page from text and links, whatever the input format: title, headings, paragraphs, list items, tables and
-infoboxes, the joins between lines, the numbers of items, and the offsets of links.
+"""Builds the elements, tables and infoboxes of a page from its text and links, for every input format. It joins the
+lines of paragraphs, counts the items of numbered lists, and computes the offsets of links.
 
-The wikitext parser passes a whole text with the markers of ``kbsource.wikitext.markers``. ``PageBuilder`` collects such
-a text piece by piece, for readers of formats that contain the result of every template.
+The wikitext parser passes the whole text with the markers of ``kbsource.wikitext.markers``. For formats in which
+templates are already expanded, ``PageBuilder`` collects such a text segment by segment.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from kbsource.wikitext.walk import Link
 
 
 class Blocks(NamedTuple):
-    """The content of a page's body. ``places`` maps ``T3`` or ``I0`` to the index of the element before it."""
+    """The content of a page's body. ``places`` maps the placeholder of a table or infobox (``T3``, ``I0``) to the index
+    of the element before it.
+    """
 
     elements: list[Element]
     anchors: list[Anchor]
@@ -30,7 +32,7 @@ class Blocks(NamedTuple):
 
 
 Line = tuple[str, int, list[Link]]  # text, offset in the body, links
-CellText = tuple[str, tuple[CellLink, ...]]  # of a cell, a caption or an infobox value, with its links
+CellText = tuple[str, tuple[CellLink, ...]]  # text of a cell, a caption or an infobox value, with its links
 NO_LINKS: list[Link] = []
 LINE_PREFIX = re.compile(f"{LIST}[^{LIST}]*{LIST}|{HEADING}[0-9]|{PRE}|{PLACE}[TI][0-9]+")
 _FRAGMENT_LENGTH = len(FRAGMENT)
@@ -41,7 +43,7 @@ def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
     """Returns the blocks of a page's body, whose lines have the markers of ``kbsource.wikitext.markers``; links must
     be in order.
     """
-    # The parser's hottest loop except the links' own: everything in it is a local variable.
+    # After the loop over links, the parser spends the most time in this one, so it uses only local variables.
     elements: list[Element] = [Element("title", 1, None, "", (), title)]
     anchors: list[Anchor] = []
     places: dict[str, int] = {}
@@ -86,7 +88,7 @@ def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
             own = links[first_link:next_link]
             next_start = links[next_link][0] if next_link < n_links else beyond
         first = line[:1]
-        if first == " " and line.isspace():  # left by links that show nothing
+        if first == " " and line.isspace():  # the remains of links that show nothing
             first = ""
         if first > _LAST_MARK or first == PRE:  # the most frequent case first: a line of text
             if (first == PRE) != is_pre:
@@ -135,7 +137,7 @@ def build_blocks(text: str, links: list[Link], *, title: str) -> Blocks:
 
 
 def join_lines(lines: list[Line]) -> Line:
-    """Returns the lines of a paragraph as one line, joined by single spaces, with its links moved along."""
+    """Returns the lines of a paragraph joined by single spaces, and its links with their new offsets."""
     texts: list[str] = []
     moved: list[Link] = []
     length = 0
@@ -154,10 +156,11 @@ def join_lines(lines: list[Line]) -> Line:
 
 
 def count_item(numbering: list[list[int | str]], marker: str) -> int | None:
-    """Returns the number of a ``#`` item, None for other items; a list continues as long as its prefix does.
+    """Returns the number of a ``#`` item, or None for another item. Items with the same beginning of the prefix are in
+    one list.
 
-    ``numbering`` contains, for every depth of the current list, its marker character and the number of items so far; it
-    is updated. ``#:`` continues an item, so that the next ``#`` counts on.
+    ``numbering`` contains the marker character and the number of items so far for every depth of the current list, and
+    is updated. ``#:`` continues an item, so the next ``#`` item gets the next number.
     """
     same = 0
     for kept, character in zip(numbering, marker, strict=False):
@@ -173,7 +176,9 @@ def count_item(numbering: list[list[int | str]], marker: str) -> int | None:
 
 
 def split_cells(text: str, links: list[Link]) -> tuple[str, list[Link], list[CellText]]:
-    """Returns the body of a text with fragments, its links, and the fragments as cells; links must be in order."""
+    """Splits a text into the body and the fragments after it. Returns the body, its links, and the fragments as cells.
+    ``links`` must be in order.
+    """
     end = text.index(FRAGMENT)
     n_links = bisect_left(links, (end,))
     cells = build_cells(text, end + _FRAGMENT_LENGTH, links[n_links:])
@@ -207,7 +212,7 @@ def assemble_boxes(
             tuple(
                 [
                     Cell(text, cell.is_header, cell.colspan, cell.rowspan, own)
-                    for cell, (text, own) in zip(row, taken, strict=False)  # in this order, so no extra text is taken
+                    for cell, (text, own) in zip(row, taken, strict=False)  # a row has as many texts as cells
                 ]
             )
             for row in table.rows
@@ -229,7 +234,7 @@ def assemble_boxes(
 
 
 def build_cells(text: str, offset: int, links: list[Link]) -> list[CellText]:
-    """Returns the fragments in a text from ``offset`` on as cells; ``links`` are those in them."""
+    """Returns the fragments in a text from ``offset`` on as cells. ``links`` contains only links in these fragments."""
     cells: list[CellText] = []
     add = cells.append
     first = 0
@@ -248,7 +253,7 @@ def build_cells(text: str, offset: int, links: list[Link]) -> list[CellText]:
             next_start = links[first][0] if first < n_links else beyond
         if not piece.isprintable():
             add(_cell(piece, offset, own))
-        elif own:  # printable: one line without marks, as most cells are
+        elif own:  # a printable text has one line and no markers, like most cells
             add(_line_cell(piece, offset, own))
         else:
             add((piece.strip(), ()))
@@ -260,8 +265,9 @@ _LOOSE_LINE = re.compile(r"\n(?:\s|(?<=\s\n))")  # a line that is empty or has w
 
 
 def _line_cell(text: str, offset: int, links: list[Link]) -> CellText:
-    """Returns the text of a cell without list markers, and with white space only before its first and after its last
-    line."""
+    """Returns the text and links of a cell that needs only stripping: it contains no list markers, and has white space
+    around lines only at its beginning and end.
+    """
     stripped = text.strip()
     shift = offset if len(stripped) == len(text) else offset + len(text) - len(text.lstrip())
     return stripped, tuple([_cell_link(link, shift) for link in links])
@@ -315,7 +321,7 @@ def _cell(text: str, offset: int, links: list[Link]) -> CellText:
 
 
 class BuiltPage(NamedTuple):
-    """The content of a page that ``PageBuilder`` has collected; ``places`` is as in ``Blocks``."""
+    """The content of a page, as collected by ``PageBuilder``. ``places`` is described in ``Blocks``."""
 
     elements: list[Element]
     anchors: list[Anchor]
@@ -337,9 +343,9 @@ class _Run:
         self.length = 0
         self.links: list[Link] = []
         self.ends_in_space = True
-        self.following = following  # beginning of the line that the next text is in; None: it continues the line
+        self.following = following  # prefix of the line that the next text begins; None if the text continues a line
         self.line_start = self.last_visible = 0
-        self.opened: list[tuple[int, int]] = []  # where open links begin: number of pieces, and characters
+        self.opened: list[tuple[int, int]] = []  # beginnings of open links, as numbers of pieces and of characters
 
     def append(self, text: str) -> None:
         self.pieces.append(text)
@@ -350,14 +356,15 @@ class _Run:
         self.following = None
         self.ends_in_space = True
         self.line_start = self.last_visible = self.length
-        self.opened = [(len(self.pieces), self.length)] * len(self.opened)  # a link shows one line
+        self.opened = [(len(self.pieces), self.length)] * len(self.opened)  # links stay in one line
 
 
 class PageBuilder:
-    """Collects a page piece by piece: text, links and reference markers, in lines that are begun explicitly.
+    """Collects the text, links and reference markers of a page in reading order. The caller begins each line
+    explicitly.
 
-    White space, no-break spaces included, becomes single spaces, and control characters are removed and counted in
-    ``losses``. Everything else is as for wikitext: the same functions join, number and place what was collected.
+    White space, no-break spaces included, becomes single spaces. Control characters are removed and counted in
+    ``losses``. The functions that join lines, count items and place tables are the same as for wikitext.
     """
 
     def __init__(self, losses: Counter[str]) -> None:
@@ -366,7 +373,7 @@ class PageBuilder:
         self._outer: list[_Run] = []
         self._tables: list[tuple[RawTable, list[_Run]]] = []  # with caption and cells, in order
         self._infoboxes: list[tuple[str, list[tuple[str, _Run]]]] = []
-        self.n_visible_chars = 0  # added so far, without spaces
+        self.n_visible_chars = 0  # number of characters added so far, without spaces
 
     @property
     def last_character(self) -> str:
@@ -380,19 +387,19 @@ class PageBuilder:
         return bool(self._outer)
 
     def heading(self, level: int) -> None:
-        """Begins a heading, which ends with its line."""
+        """Begins a heading. It ends at the end of the line."""
         self._run.begin_line(f"\n{HEADING}{level}")
 
     def item(self, prefix: str) -> None:
-        """Begins an item of a list, with a prefix as in wikitext."""
+        """Begins a list item; its prefix is written as in wikitext."""
         self._run.begin_line(f"\n{LIST}{prefix}{LIST}")
 
     def paragraph(self) -> None:
-        """Ends the line; text that follows begins a paragraph."""
+        """Ends the line; the next text begins a paragraph."""
         self._run.following = _PARAGRAPH
 
     def space(self) -> None:
-        """Separates what follows from the text before it."""
+        """Adds a space, unless there already is one."""
         if self._run.following is None:
             self.text(" ")
 
@@ -430,12 +437,12 @@ class PageBuilder:
                 run.last_visible = run.length - len(text) + len(text.rstrip())
 
     def open_link(self) -> None:
-        """Begins a link; links do not contain each other."""
+        """Begins a link; links must not be nested."""
         run = self._run
         run.opened.append((len(run.pieces), run.length))
 
     def close_link(self, target: Target, written: str, *, is_made: bool) -> bool:
-        """Ends the last link, and returns whether it shows anything in its last line."""
+        """Ends the last link, and returns whether it has text in the current line."""
         run = self._run
         n_pieces, start = run.opened.pop()
         shown = "".join(run.pieces[n_pieces:])
@@ -447,20 +454,20 @@ class PageBuilder:
         return True
 
     def mark(self, target: Target, written: str) -> None:
-        """Places a reference marker after the last visible character of the current line, as a link that covers it;
-        without text before it in the line, nothing is placed.
+        """Places a reference marker after the last visible character of the current line. The marker is stored as a
+        link over this character. If the line is empty, nothing is placed.
         """
         run = self._run
         if run.last_visible > run.line_start:
             run.links.append((run.last_visible - 1, run.last_visible, target, written, False))
 
     def open_table(self) -> int:
-        """Adds a table; the placeholder is in the body, unless the table is in a cell. Returns its number."""
+        """Adds a table and returns its number. The placeholder is added to the body, unless the table is in a cell."""
         self._tables.append((RawTable(), []))
         return self._place("T", len(self._tables) - 1)
 
     def open_infobox(self, name: str) -> int:
-        """Adds an infobox. Returns its number."""
+        """Adds an infobox and returns its number."""
         self._infoboxes.append((name, []))
         return self._place("I", len(self._infoboxes) - 1)
 
@@ -475,7 +482,7 @@ class PageBuilder:
         self._tables[table][0].rows.append([])
 
     def open_cell(self, table: int, *, is_header: bool, colspan: int, rowspan: int) -> None:
-        """Begins a cell; text goes into it until ``close_cell``."""
+        """Begins a cell. Text is added to it until ``close_cell`` is called."""
         raw, runs = self._tables[table]
         if not raw.rows:
             raw.rows.append([])
@@ -483,7 +490,7 @@ class PageBuilder:
         runs.append(self._enter())
 
     def open_caption(self, table: int) -> None:
-        """Begins a table's caption, as ``open_cell`` does; of several, the first is used."""
+        """Begins a table's caption, which ``close_cell`` ends. If a table has several, the first is used."""
         raw, runs = self._tables[table]
         run = self._enter()
         if raw.caption is None:
@@ -491,7 +498,7 @@ class PageBuilder:
             runs.insert(0, run)
 
     def open_field(self, infobox: int, name: str) -> None:
-        """Begins the value of an infobox's field, as ``open_cell`` does."""
+        """Begins the value of an infobox's field, which ``close_cell`` ends."""
         self._infoboxes[infobox][1].append((name, self._enter()))
 
     def _enter(self) -> _Run:
@@ -513,7 +520,7 @@ class PageBuilder:
         *,
         on_box: Callable[[str, Sequence[int], int, int], None] | None = None,
     ) -> BuiltPage:
-        """Returns the page; ``on_box`` is as for ``assemble_boxes``."""
+        """Returns the page. ``on_box`` is described in ``assemble_boxes``."""
         runs = [self._body]
         for raw, own in self._tables:
             runs += own if any(raw.rows) or raw.caption is not None else []

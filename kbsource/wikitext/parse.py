@@ -1,9 +1,8 @@
-"""Parses a page's wikitext into elements, anchors, tables, infoboxes, categories, and counts of what was left
-out.
+"""Parses a page's wikitext into elements, anchors, tables, infoboxes and categories, and counts the skipped content.
 
-The order of the steps is MediaWiki's own: comments and extension tags, braces, HTML, tables, quotes, links, blocks. All
-text (the body, cells and infobox values) goes through the tokenizer once, in one string, so that one piece of code
-determines text and links.
+The steps are in MediaWiki's order: comments and extension tags, braces, HTML, tables, quotes, links, blocks. The
+tokenizer reads the body, the cells and the infobox values in one pass, as one string, so that the same code finds the
+links in all of them.
 """
 
 from __future__ import annotations
@@ -49,19 +48,21 @@ from kbsource.wikitext.tags import decode_references
 from kbsource.wikitext.templates import LostText, find_rule
 from kbsource.wikitext.walk import Walker
 
-# Markup that a line of only text, links, quotes and character references neither contains nor begins with.
+# Markup of every other kind than links, quotes and character references. A line without it takes the fast path.
 _STRUCTURE = re.compile(r"\|[-+]|[{}<\n\x00\x01\x03-\x07\x0b-\x0d\x1c-\x1f]|__|~~~")
 _LINE_STARTS = frozenset("=*#:;- ")
 
-# The newlines around a template's argument are stripped, so a marker may end up within a line.
-_STRAY_PRE = re.compile(f"{PRE}(?<=[^\n]{PRE})")  # begins with the marker, which is found faster than any character
-# Markers that no later step makes or reads. Pipes are unmarked everywhere, and searching for a null byte is slow.
+# A template strips the newlines around an argument, which may move a marker from the beginning of a line into the
+# middle.
+_STRAY_PRE = re.compile(f"{PRE}(?<=[^\n]{PRE})")  # the pattern begins with the marker, so that it is searched fast
+# Markers that later steps neither insert nor read. The pipe's is missing: it is replaced in every text, and searching
+# for a null byte is slow.
 _LEAKED = (EQUALS, LINE, SAID, NUMBER, "\r", DELETE)
 _NO_TARGET = re.compile(rf"\[\[{TEMPLATE_LINK}(?=[][|{{}}<>\n{PLACE}])")
 
 
 def _without_leaks(text: str, losses: Counter[str]) -> str:
-    """Returns the text without placeholders left by an earlier step, which are counted."""
+    """Removes the markers that an earlier step left in the text by mistake, and counts them."""
     n_leaked = 0
     for mark in _LEAKED:
         if mark in text:
@@ -76,8 +77,8 @@ def _without_leaks(text: str, losses: Counter[str]) -> str:
 class ParsedText(Row):
     """The content of a page's wikitext.
 
-    Links are not yet resolved: they have the title that they are written with (empty for the page itself) and no page
-    id. The header of a table is still its first row.
+    Links are not yet resolved: they have their title as written (empty for the page itself) and no page id. The header
+    of a table is still among its rows, as the first.
     """
 
     elements: tuple[Element, ...]
@@ -90,24 +91,24 @@ class ParsedText(Row):
     templates: tuple[TemplateUse, ...] = ()
     losses: tuple[Loss, ...] = ()
     is_disambiguation: bool = False
-    #: text lost in templates, by name and outcome; the empty mapping is copied for each page
+    #: text lost in templates, by name and outcome
     lost: dict[tuple[str, str], LostText] = {}  # noqa: RUF012 (a compiled class takes no ``field``)
-    #: visible characters shown by templates outside other templates, by name and outcome; templates that leave nothing
-    #: at all are not listed
+    #: visible characters shown by templates outside other templates, by name and outcome; templates whose output is
+    #: empty are not listed
     shown: Mapping[tuple[str, str], int] = {}
     references: ParsedReferences | None = None  #: None if not requested
-    asked: frozenset[str] | None = None  #: dependencies on the snapshot, see ``Dependencies``; None if not recorded
+    asked: frozenset[str] | None = None  #: the page's dependencies, see ``Dependencies``; None if not recorded
 
 
 class WikitextParser:
     """Parses a wiki's pages. It holds caches; create one per process.
 
-    With ``is_direct``, plain and hidden links are read without mwparserfromhell; the result is the same.
-    ``definitions`` are used to expand templates; ``invoke``, ``exists`` and ``asked`` are as for
-    ``Expander``.
+    ``definitions`` is used to expand templates; ``invoke``, ``exists`` and ``asked`` are arguments of ``Expander``.
+    With ``is_direct``, plain and hidden links are read without mwparserfromhell, which is faster and gives the same
+    result.
 
-    ``has_references`` changes nothing else in the result. A page whose references cannot be read gets no references,
-    which is counted as ``failed``.
+    With ``has_references``, references are read too; the rest of the result is the same. If the references of a page
+    cannot be read, the page has none, and ``failed`` counts it.
     """
 
     def __init__(
@@ -145,14 +146,14 @@ class WikitextParser:
         is_from_xml: bool = False,
         leave_out_references: bool = False,
     ) -> ParsedText:
-        """Returns the parsed page; with ``leave_out_references``, as a page whose references cannot be read.
+        """Returns the parsed page. ``leave_out_references`` treats its references as unreadable.
 
-        ``is_from_xml``: control characters that XML forbids are not searched for. ``timestamp`` is the time at which
-        the revision was saved, ISO 8601; templates such as ``{{age}}`` use it as the current time.
+        ``timestamp`` is the time at which the revision was saved, in ISO 8601; templates such as ``{{age}}`` use it as
+        the current time. With ``is_from_xml``, the text is not searched for control characters, which XML forbids.
         """
         n_controls = 0
         if not is_from_xml or DELETE in wikitext:
-            wikitext, n_controls = as_read(wikitext)  # without characters that represent structure from here on
+            wikitext, n_controls = as_read(wikitext)  # from here on, control characters are markers
         page = PageFacts(self._page.lang, title, timestamp, self._page.site, self._page.exists)
         if self._read_reference is None:
             return self._parse_page(wikitext, page, n_controls)
@@ -175,7 +176,7 @@ class WikitextParser:
         return self._parse(wikitext, work, references)
 
     def plain(self, wikitext: str) -> str:
-        """Returns the text of some wikitext on one line; templates are rendered only by the rules."""
+        """Returns the text of a wikitext fragment on one line. Templates are rendered by the rules only."""
         if _STRUCTURE.search(wikitext):
             return self.plain_structure(wikitext)
         losses: Counter[str] = Counter()
@@ -200,7 +201,7 @@ class WikitextParser:
         return self._targets.parse(unliteral(written.removeprefix(TEMPLATE_LINK))).kind == "file"
 
     def plain_structure(self, wikitext: str) -> str:
-        """Returns the result of ``plain``, with all steps that a page goes through."""
+        """Returns the same as ``plain``, through all steps of the parser."""
         parsed = self._parse(wikitext, PagePreparation(self._page, None))
         return " ".join(element.text for element in parsed.elements[1:])
 
@@ -219,7 +220,7 @@ class WikitextParser:
         is_marked = TEMPLATE_LINK in text
         if is_marked:
             text = _NO_TARGET.sub("[[", text)
-        if references is not None:  # the following steps see the text of a page without references
+        if references is not None:  # the next steps receive the same text as without references
             text, numbers = lift_numbers(text)
         cut, lifted = self._match(text, losses, numbers)
         if is_marked:
@@ -261,9 +262,9 @@ class WikitextParser:
 
 
 PAGE_FAULTS = (ParserError, ArithmeticError, LookupError, ValueError, RecursionError)
-"""Errors that the parser may raise because of a page's content. Anything else is a defect that must stop the job."""
+"""Errors that the parser may raise because of a page's content. Any other error is a defect and must stop the job."""
 FAILED_REFERENCES = ParsedReferences((), (), Counter(failed=1))
-"""The references of a page whose references cannot be read."""
+"""The result for a page whose references cannot be read."""
 
 _LINK = re.compile(r"\[\[(?:[^\[\]|\n]{1,255}\|)?([^\[\]|\n]{1,1000})\]\]")
 _TAG = re.compile(r"<[^<>\n]{0,500}>")
@@ -272,11 +273,11 @@ _HEADING = re.compile(r"(={1,6})\s*(.*?)\s*=+$")
 
 
 def extract_fallback(wikitext: str, *, title: str) -> ParsedText:
-    """Returns title, headings and every other line that contains a letter as a paragraph, with markup characters
-    removed.
+    """Extracts a page that the parser cannot read: removes markup characters, and returns the title, the headings, and
+    every other line that contains a letter as a paragraph.
 
-    Nothing is rendered or resolved, so templates, tables and references appear in the text as written; the page's
-    parse_status says so. Links, tables and categories are not collected; ``losses`` counts the page under ``fallback``.
+    Templates, tables and references appear in the text as written, which the page's ``parse_status`` reports. Links,
+    tables and categories are not collected. ``losses`` counts the page under ``fallback``.
     """
     wikitext, _ = as_read(wikitext)
     elements = [Element("title", 1, None, "", (), title)]

@@ -1,6 +1,8 @@
-"""Prepares the wikitext of a page for the tokenizer: processes templates, tags and tables; leaves links and lines.
+"""Prepares the wikitext of a page for the tokenizer: resolves templates, tags and tables, so that only links, quotes
+and lines remain.
 
-Table cells and infobox values are kept apart from the body as fragments; ``assemble`` puts their texts back.
+The wikitext of table cells and infobox values becomes separate fragments. After tokenization, ``assemble`` puts their
+texts into the tables and infoboxes.
 """
 
 from __future__ import annotations
@@ -65,12 +67,12 @@ from kbsource.wikitext.templates import (
 
 _NOTHING = f"{CUTS}{LINE} \n"
 _CUT_BLOCKS = CUTS + BLOCK
-_BLANK_NAME = f"{CUTS}{PIPE}: _\n"  # a template name contains at least one other character
+_BLANK_NAME = f"{CUTS}{PIPE}: _\n"  # a name of only these characters is empty
 _PLACE_LINE = re.compile(f"{PLACE}[TI][0-9]+")
 _PLACE_TO_SETTLE = re.compile(f"({PLACE}[TI][0-9]+)\n? *")
 _PLACE_SHOWN = re.compile(f"({ANY_PLACE.pattern})\n?")
 _CUTS_IN_A_ROW = re.compile(f"{CUT}{CUT}+")
-_UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}{BLOCK}]")  # what _settle looks for
+_UNSETTLED = re.compile(f"[<&_~{{{PIPE}{EQUALS}{PLACE}{LINE}{NUMBER}{BLOCK}]")  # characters that _settle processes
 _ITEM_ENDS = frozenset("*#: \t")
 _ITEM_START = re.compile(r"\n[*#:]+[ \t]*")
 _MONEY_IN_BRACKETS = re.compile(rf"\((?:[^()\n{NUMBER}][{DIGIT}]*+){{0,200}}{NUMBER}(?:[^()\n][{DIGIT}]*+){{0,200}}\)")
@@ -81,7 +83,7 @@ _SAID = re.compile(f"{SAID}([^{SAID}]*){SAID}")
 _ADDRESS = re.compile(
     r"\[https?://(?:\[[0-9A-Fa-f:.]+\])?+[^\s\[\]\"<>']*+(?:'[^\s\[\]\"<>']++)*+(?:\]|(?=[\[\"<]|''|[^\S \n]))"
 )
-# An external link whose label holds block elements: its address shows nothing, and it may end on another line.
+# An external link whose label contains block elements. Its URL is not shown, and it may end on another line.
 _BLOCK_TAG = "(?ai:table|div|p|center|blockquote|ul|ol|dl|hr|h[1-6])\\b"
 _REST_OF_BLOCKS = (
     rf"//[^\s\[\]<>\"|\x00-\x1f]++([^\[\]\n<{BLOCK}]*+(?:<(?!{_BLOCK_TAG})[^\[\]\n<{BLOCK}]*+)*+[<{BLOCK}]"
@@ -90,9 +92,9 @@ _REST_OF_BLOCKS = (
 _BLOCK = re.compile(BLOCK)
 _OPENED_BLOCK = re.compile(f"<{_BLOCK_TAG}")
 _LABEL_OF_BLOCKS = re.compile(rf"\[(?:https?:)?{_REST_OF_BLOCKS}")
-# A character reference to a space, which does not end an address.
+# A URL up to a character reference for a space, which does not end it.
 _BLANK_IN_ADDRESS = re.compile(r"(\[https?://[^\s\[\]<>\"&]*+)&(?:nbsp|#(?:x20|32|160|x[aA]0));")
-# A tag, a character reference or a switch that what follows the template may complete.
+# An incomplete tag, character reference or switch, which the text after the template may complete.
 _OPENED_TOKEN = re.compile(r"(?:</?[A-Za-z][^<>]*|&#?\w{0,40}|__\w{0,40})\Z")
 _FRACTION = re.compile("[0-9]+[⁄/][0-9]+")
 _FRACTION_AFTER_NUMBER = re.compile(rf"(?<=[0-9]){CUT}{CUT}(?=[0-9]+[⁄/][0-9])")
@@ -102,7 +104,7 @@ _HEADING_IN_TEMPLATE = re.compile(r"\n==[^=\n][^\n]*==[ \t]*\n")
 
 
 class PagePreparation:
-    """The state of a page while it is prepared for the tokenizer; the counts are those in ``ParsedText``."""
+    """The state of a page while it is prepared for the tokenizer. Its counts are described in ``ParsedText``."""
 
     def __init__(
         self,
@@ -122,14 +124,16 @@ class PagePreparation:
         self.templates: Counter[tuple[str, str]] = Counter()
         self.lost: dict[tuple[str, str], LostText] = {}
         self.shown: Counter[tuple[str, str]] = Counter()
-        self._targets: set[str] = set()  # names that redirects of the wiki lead to
+        self._targets: set[str] = set()  # targets of redirects between templates
         self._switches: set[str] = set()
         self._infoboxes: list[tuple[str, list[tuple[str, str]]]] = []
         self._tables: list[RawTable] = []
         self._has_blocks = self._has_fractions = False
 
     def prepare(self, wikitext: str) -> str:
-        """Returns the body with everything but links, quotes and lines resolved; collects tables and infoboxes."""
+        """Returns the body, in which only links, quotes and lines are left to resolve. Tables and infoboxes are
+        collected.
+        """
         references = self._references
         text = strip_extensions(wikitext, self.losses, references)
         if self._facts.code in VARIANT_LANGS:
@@ -149,8 +153,10 @@ class PagePreparation:
         return text.replace(BREAK, " ") if BREAK in text else text
 
     def _said(self, use: re.Match[str]) -> str:
-        """Returns the words that an unknown template wraps if it is inside a sentence, otherwise nothing."""
-        inner, numbers = without_numbers(use[1]), "".join(NUMBERED.findall(use[1]))  # in its name
+        """Returns the argument of an unknown template inside a sentence, because it is probably part of the sentence;
+        otherwise nothing.
+        """
+        inner, numbers = without_numbers(use[1]), "".join(NUMBERED.findall(use[1]))  # notes in its name
         head, _, words = inner.partition("|")
         name = normalise_template_name(head, self._facts.code)
         if not is_in_sentence(use):
@@ -159,7 +165,7 @@ class PagePreparation:
         return words.strip() + numbers
 
     def _settle(self, text: str) -> str:
-        if NUMBER in text:  # in brackets, a currency sign without its number goes with the words around it
+        if NUMBER in text:  # a currency sign whose number is missing is removed from brackets, with the words around it
             text = _MONEY_IN_BRACKETS.sub(lambda found: _MONEY_WITHOUT_NUMBER.sub(cut_out, found[0]), text)
             text = text.replace(NUMBER, CUT)
         if LINE in text:
@@ -185,10 +191,11 @@ class PagePreparation:
         return end_paragraphs(cut_tables(text, self._tables, self.losses))
 
     def _on_noted(self, inner: str, depth: int) -> str:
-        """Returns the result of ``_on_template`` with the numbers of the references in the use and of those it makes.
+        """Returns the result of ``_on_template`` with the numbers of references: those in the use, and the one that it
+        makes.
 
-        If the use shows more than a cut, numbers that pass through its expansion stay at their positions. Otherwise
-        they follow the output, unless they would separate what belongs together.
+        If the use shows text and its expansion keeps the numbers, they stay at their positions. Otherwise they follow
+        the output, but never separate characters that belong together.
         """
         assert self._references is not None
         kind = self._references.kind_of(inner.partition("|")[0])
@@ -219,7 +226,9 @@ class PagePreparation:
         return "".join((shown[:end], *NUMBERED.findall(numbers), shown[end:]))
 
     def _worked_out_again(self, inner: str, depth: int) -> str:
-        """Returns the result of ``_on_template`` without counting anything or charging the page's budget."""
+        """Returns the result of ``_on_template`` for a second time, without counts and without charging the page's
+        budget.
+        """
         again = PagePreparation(self._page, self._expander)
         again._infoboxes = self._infoboxes[:]
         return again._on_template(inner, depth)
@@ -285,19 +294,19 @@ class PagePreparation:
             text = _apart(text)
         elif ("⁄" in text or "/" in text) and _FRACTION.fullmatch(text):
             self._has_fractions = True
-            text = f"{CUT}{CUT}{text}"  # separated from a number before it, because it is added to that number
+            text = f"{CUT}{CUT}{text}"  # a number before it must not touch it: 5 and 1/2 are added
         elif text.startswith(BLOCK_STARTS) and not rendering.is_block:
             text = f"{LINE if _begins_line(template) else CUT}{text}"
         if not depth:
             self.shown[name, "rendered"] += visible_chars(_without_places(text) if has_places else text)
-        if rendering.is_block:  # an empty block keeps a list after it at the beginning of a line
+        if rendering.is_block:  # also if it is empty: a list after it must begin a line
             text = f"\n\n{text}\n\n" if text else f"{CUT}\n\n"
             if not depth:
                 text = f"{BLOCK}{text}{BLOCK}"
         return mark_separators(text) if depth else text
 
     def _resolve(self, name: str) -> tuple[str, TemplateRule]:
-        """Returns the name that a template's or parser function's name leads to, and its rule."""
+        """Returns the name of a template or parser function after redirects, and its rule."""
         if self._expander is None or name[0] == "#" or name in magic().rules:
             return name, self._find_rule(name)
         found = self._expander.resolve(self._expander.name_template(name) if ":" in name else name)
@@ -306,8 +315,9 @@ class PagePreparation:
         return found
 
     def _expand(self, inner: str, name: str, depth: int, *, has_rule: bool = False) -> str | None:
-        """Returns the output of a template's definition, or None if there is no definition. If there is a rule, also
-        returns None for a definition that is incomplete or exceeds a limit."""
+        """Returns the output of a template's definition; None if there is no definition. If the template also has a
+        rule, a definition that is incomplete or exceeds a limit counts as missing.
+        """
         if self._expansion is None or _has_heading(inner):
             return None
         outcome, text, is_infobox, n_modules, n_refs, is_incomplete = self._expansion.expand(inner, name)
@@ -339,9 +349,10 @@ class PagePreparation:
         return f"\n{PLACE}I{len(self._infoboxes) - 1}\n"
 
     def _leave_out(self, inner: str, name: str, outcome: str) -> str:
-        """Counts a template that shows nothing. Infoboxes and tables inside it keep their positions.
+        """Counts a template that shows nothing, and returns what remains of it: the placeholders of infoboxes and
+        tables in it.
 
-        If it contains a section heading, it was never closed, and the closing braces belong to another template: its
+        A use that contains a section heading was never closed, and its closing braces belong to another template. Its
         text stays.
         """
         if "\n==" in inner and _has_heading(inner):
@@ -366,7 +377,7 @@ class PagePreparation:
 
     def fragments(self) -> list[str]:
         """Returns the wikitext of all cells and values, in the order that ``assemble`` expects."""
-        # Values may contain tables, which come after the body's tables, so they are settled first.
+        # Values are settled first: tables in them are added after the tables of the body.
         values = [
             self._settle(value) if _UNSETTLED.search(value) or self._has_fractions else value
             for _, fields in self._infoboxes
@@ -386,7 +397,7 @@ class PagePreparation:
     ) -> tuple[tuple[Table, ...], tuple[Infobox, ...]]:
         """Returns the tables and infoboxes with the texts of their fragments, each with its position in the body.
 
-        Tables at ``hidden_places`` are left out, with the tables nested in them, which follow and have no position.
+        Tables at ``hidden_places`` are left out, with their nested tables, which come after them and have no position.
         """
         return assemble_boxes(
             self._tables,
@@ -406,22 +417,22 @@ class PagePreparation:
 
 
 def _begins_item(before: str) -> bool:
-    """Returns whether a template begins a list item, from the text before its braces. There a citation is read, as it
-    describes a work; elsewhere it fills a reference.
+    """Returns whether a template begins a list item, from the text before its braces. A citation in this position is
+    shown, because it is an entry of a bibliography.
     """
     return before[-1:] in _ITEM_ENDS and _ITEM_START.fullmatch(before, max(before.rfind("\n"), 0)) is not None
 
 
 def _has_heading(inner: str) -> bool:
-    """Returns whether a use contains a section heading outside the captions of files."""
+    """Returns whether a use of a template contains a section heading; captions of files do not count."""
     if "\n==" not in inner or not _HEADING_IN_TEMPLATE.search(inner):
         return False
     return "[[" not in inner or _HEADING_IN_TEMPLATE.search(LINK_OF_LINES.sub("", inner)) is not None
 
 
 def _begins_line(use: Template) -> bool:
-    """Returns whether a list or a table that a use shows begins a line: it is of a parser function, or of an argument
-    that begins with a newline.
+    """Returns whether a list or table at the beginning of a template's output begins a line. It does so in the output
+    of a parser function, and if the argument with the list begins with a newline.
     """
     if use.name[0] == "#" or use.name[-1] == ":":
         return True
@@ -429,8 +440,9 @@ def _begins_line(use: Template) -> bool:
 
 
 def _with_places(shown: str, inner: str) -> str:
-    """Returns a template's output with the placeholders of the use at the ends of lines, and without placeholders that
-    a function changed."""
+    """Returns a template's output with the placeholders of its arguments at the ends of lines, and without placeholders
+    that a parser function has damaged.
+    """
     places = {*_PLACE_LINE.findall(inner)}
     return _PLACE_SHOWN.sub(lambda place: f"{place[1]}\n" if place[1] in places else "", shown)
 
@@ -440,18 +452,22 @@ def _without_places(text: str) -> str:
 
 
 def _apart(text: str) -> str:
-    """Returns a rule's output with cuts that keep apostrophes at its ends from joining apostrophes beside it."""
+    """Returns a rule's output with cuts at its ends, so that its apostrophes do not combine with apostrophes
+    beside it.
+    """
     before = CUT if text[0] == "'" else ""
     return f"{before}{text}{CUT}" if text[-1] == "'" else before + text
 
 
 def drop_addresses(text: str, losses: Counter[str]) -> str:
-    """Returns the text without unlabelled external links, and with a space between address and label of the others."""
+    """Returns the text without external links that have no label. In the others, a space separates URL and label."""
     return _ADDRESS.sub(partial(_address, losses=losses), text)
 
 
 def _address(found: re.Match[str], losses: Counter[str]) -> str:
-    """Returns the replacement for an external link up to the end of its address. In a link's label it is text."""
+    """Returns the replacement for the beginning of an external link, up to the end of its URL. Within the label of
+    another link, it is text.
+    """
     if found[0][-1] != "]":
         return f"{found[0]} "
     before = found.string[reach_back(found.string, found.start(), _LONGEST_LABEL) : found.start()].rpartition("\n")[2]
@@ -462,7 +478,7 @@ def _address(found: re.Match[str], losses: Counter[str]) -> str:
 
 
 def _has_block_after_slashes(text: str) -> bool:
-    """Returns whether a line has a block element after two slashes, which an address may begin with."""
+    """Returns whether a line contains two slashes, which may begin a URL, and a block element after them."""
     blocks = [tag.start() for tag in _OPENED_BLOCK.finditer(text)] if "<" in text else []
     if BLOCK in text:
         blocks = sorted([*blocks, *(block.start() for block in _BLOCK.finditer(text))])
@@ -482,7 +498,7 @@ def listed_work(template: Template, language: str) -> str:
     citation = read_listed_work(template.name, arguments, language=language)
     if citation is None or not (citation.title or citation.work):
         return ""
-    # what has no field, as written, by slot; the first one of each
+    # the first value of each slot that has no field, as written
     shown = {slot_of(name, language): value.strip() for name, value in reversed(arguments.items()) if value.strip()}
     title, publisher = citation.title, citation.publisher
     if title and (translated := shown.get("trans_title", title)) != title:
@@ -496,10 +512,12 @@ def listed_work(template: Template, language: str) -> str:
     for scheme in ("isbn", "doi"):
         if identifier := shown.get(scheme):
             text = f"{text} {scheme.upper()} {identifier}."
-    return text.replace("\n", " ")  # it is one line of a list
+    return text.replace("\n", " ")  # a list item is one line
 
 
 def _own_line(place: re.Match[str]) -> str:
-    """Returns a placeholder on a line of its own, without the spaces after it, which would preformat the next line."""
+    """Returns a placeholder on a line of its own, without the spaces after it. At the beginning of the next line, they
+    would make it preformatted.
+    """
     is_begun = place.start() > 0 and place.string[place.start() - 1] != "\n"
     return f"\n{place[1]}\n" if is_begun else f"{place[1]}\n"

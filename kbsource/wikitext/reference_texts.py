@@ -35,7 +35,7 @@ from kbsource.wikitext.reference_rows import Citation
 from kbsource.wikitext.tags import strip_extensions
 from kbsource.wikitext.templates import normalise_template_name, split_template, unmarked
 
-# An address ends at a placeholder for cut or replaced text, and at quotes that make it bold or italic.
+# A URL ends at a marker for cut or replaced text, and at quotes that make it bold or italic.
 _ADDRESS = r"(?:[^\s\[\]<>\"{}|'\x00-\x1f]|'(?!'))+"
 _LINK = re.compile(
     rf"\[((?i:(?:https?|ftp):)?//{_ADDRESS})(?:(?=[\x00-\x1f ]|'')([^\]\n]*))?\]"
@@ -46,7 +46,7 @@ _ADDRESS_END = re.compile(r"&(?:lt|gt|nbsp|#[xX]0*(?:3[CcEe]|[Aa]0)|#0*(?:60|62|
 # Source: cleanUrl of its Sanitizer.
 _NOT_IN_ADDRESS = re.compile(r"[\[\]<>\"\x00-\x20\x7f]")
 _STOPS = ",;\\.:!?"
-# Written so that every match begins with one of few characters, which is searched many times as fast.
+# Every match begins with one of few characters, which makes the search many times as fast.
 _MARKUP = re.compile(r"[\[\]{}<>&'_\x00-\x1f](?:(?<=[^'_])|(?<=')'|(?<=_)_)")
 _YEAR = re.compile(r"(?<!\d)\d{4}[a-z]?(?![\da-z])")
 _LAST_NAMES = tuple(
@@ -56,23 +56,23 @@ _LAST_NAMES = tuple(
 _YEARS = ("year", "date", "publication-date", *"année año fecha anno data jahr ano jaar datum rok год".split())
 _PAGES = ("p", "pp", "page", "pages", "loc", "at", "location", "passage", "s", "str", "с")
 _ANCHORS = ("sfnref", "harvid")
-_NO_NOTES = ("refbegin", "refend", "cnote", "notefoot")  # templates around a list, which make no footnote
+_NO_NOTES = ("refbegin", "refend", "cnote", "notefoot")  # templates around a list of notes, which are not footnotes
 _MOST_HEADS = 1 << 14  # maximum number cached per process
-_MOST_NAMES = 4  # a shortened note names no more
+_MOST_NAMES = 4  # a shortened note names at most four authors
 _MOST_AUTHORS = 6
 
 Key = tuple[tuple[str, ...], str]
-"""Key of a source for shortened notes: up to four family names, case-folded, and the year."""
+"""Key by which shortened notes find a source: up to four family names, case-folded, and the year."""
 
 
 class ReferenceText(NamedTuple):
-    """The content of a reference."""
+    """The text, citations and further sources of a reference."""
 
     text: str = ""
     template: str | None = None  #: first citation template in it, in normal form
-    citation: Citation | None = None  #: from that template, or from the first link, or from identifiers in the text
-    short: Key | None = None  #: key of the source that it names by author and year, if any
-    works: tuple[Template, ...] = ()  #: the citations in it, used by shortened notes to find it
+    citation: Citation | None = None  #: from the template, else the first link, else identifiers in the text
+    short: Key | None = None  #: for a shortened note, the key of its source
+    works: tuple[Template, ...] = ()  #: the citation templates in it, which shortened notes may refer to
     doubts: tuple[str, ...] = ()
     #: template name (None for a link) and citation of each further source
     further: tuple[tuple[str | None, Citation], ...] = ()
@@ -82,9 +82,9 @@ class ReferenceReader:
     """Reads a wiki's references.
 
     Args:
-        plain: turns wikitext into text.
+        plain: converts wikitext to text.
         kind_of: returns the reference kind of a template, as ``NoteKinds`` does.
-        asked: records the dependencies of these.
+        asked: records the dependencies of ``plain`` and ``kind_of``.
     """
 
     def __init__(
@@ -104,14 +104,16 @@ class ReferenceReader:
         return self._asked.apart(lambda: self._parse(wikitext))
 
     def __call__(self, content: str) -> ReferenceText:
-        """Returns the content of a reference from its wikitext."""
+        """Reads a reference from its wikitext."""
         if "<" in content:
             content = strip_extensions(content, Counter())
         return self.sole_citation(content) or self.by_steps(content)
 
     def by_steps(self, content: str) -> ReferenceText:
-        """Returns the content of any wikitext without extension tags."""
-        # Citations that are not inside another one, and how they are shown, by number.
+        """Reads any wikitext without extension tags, step by step. ``sole_citation`` is a faster way for most
+        references.
+        """
+        # The citations that are not inside another citation, and their texts, by number.
         found: dict[int, tuple[Template, Citation, str]] = {}
         n_found = 0
         short: list[Key] = []
@@ -155,7 +157,7 @@ class ReferenceReader:
         wikitext = unmark_separators(without_numbers(expanded))
         text = self._plain(wikitext)
         cited: list[tuple[str | None, Citation]] = []
-        known: set[str] = set()  # bare addresses
+        known: set[str] = set()  # URLs already seen, as returned by _bare
         for template, source, _ in found.values():
             addresses = {_bare(url) for url in (source.url, source.archive_url) if url}
             if not (source.archive_url and cited and not known.isdisjoint(addresses)):  # an archived copy
@@ -172,10 +174,10 @@ class ReferenceReader:
         return ReferenceText(text, name, citation, short[0] if short else None, works, tuple(doubts), tuple(cited[1:]))
 
     def _links(self, wikitext: str, known: set[str]) -> Iterator[Citation]:
-        """Finds the sources that external links point to; an archived copy is not a separate source.
+        """Finds the sources that external links point to. A link to an archived copy of a source adds no source.
 
         Args:
-            known: bare addresses of known sources, which are skipped; those of the new sources are added.
+            known: URLs of known sources, as returned by ``_bare``. Their links are skipped, and new URLs are added.
         """
         for link in _LINK.finditer(wikitext):
             written = link[1] or link[3]
@@ -189,8 +191,8 @@ class ReferenceReader:
             known.add(address)
 
     def sole_citation(self, content: str) -> ReferenceText | None:
-        """Returns the content of a reference that consists of a single citation template, without parsing its text;
-        None if it does not, or if parsing might give another result.
+        """Reads a reference that consists of a single citation template, without parsing its text. Returns None for
+        other references, and if parsing might give another result.
         """
         if content[:2] != "{{" or content.find("{{", 1) >= 0 or content.find("}}") != len(content) - 2:
             return None
@@ -201,7 +203,7 @@ class ReferenceReader:
         if template is None or citation is None:
             return None
         text = citation_text(citation)
-        is_plain = text.isprintable() and text[:1] != "-"  # no white space but spaces, no list line
+        is_plain = text.isprintable() and text[:1] != "-"  # spaces are the only white space, and it is no list item
         return ReferenceText(" ".join(text.split()), template.name, citation, None, (template,)) if is_plain else None
 
     def _citation(self, template: Template) -> Citation | None:
@@ -214,9 +216,9 @@ class ReferenceReader:
 class NoteKinds:
     """Returns the reference kind of a template, from the text before its first pipe, or None.
 
-    In addition to the kinds of ``find_note``, ``work`` is a citation, ``tag`` is a footnote or list as ``{{#tag:…}}``,
-    and ``anchor`` says how notes name a source. With ``definitions``, a template that has the same definition as a
-    known template, such as a redirect of the wiki, has its kind.
+    In addition to the kinds of ``find_note`` there are ``work`` (a citation), ``tag`` (a footnote or list written as
+    ``{{#tag:…}}``) and ``anchor`` (the name by which shortened notes refer to a source). With ``definitions``, a
+    redirect or copy of a known template has the kind of that template.
     """
 
     def __init__(self, lang: str, definitions: Definitions | None, asked: Dependencies) -> None:
@@ -237,7 +239,7 @@ class NoteKinds:
         return kind
 
     def target(self, name: str) -> str:
-        """Returns the name of the template that a name in normal form leads to, with redirects of the wiki followed."""
+        """Returns the name of a template after redirects, from its name in normal form."""
         if self._definitions is None:
             return name
         self._asked.template(name)
@@ -267,9 +269,9 @@ class NoteKinds:
 
 
 def _cut_citations(text: str, shown: dict[int, str]) -> str:
-    """Returns the text without the citations that it shows, whose addresses are part of them.
+    """Returns the text without its citations, so that their URLs are not read as further sources.
 
-    ``shown`` has the text of each citation by its number.
+    ``shown`` contains the text of each citation by its number.
     """
     pieces, position = [], 0
     for mark in NUMBERED.finditer(text) if shown else ():
@@ -281,7 +283,7 @@ def _cut_citations(text: str, shown: dict[int, str]) -> str:
 
 
 def _without_stops(address: str) -> str:
-    """Returns an address in the text without the punctuation at its end.
+    """Returns a URL from running text without the punctuation after it.
 
     Source: makeFreeExternalLink of MediaWiki 1.39's Parser.
     """
@@ -289,7 +291,7 @@ def _without_stops(address: str) -> str:
 
 
 def _bare(address: str) -> str:
-    """Returns an address for comparison: without scheme, ``www`` and the slash at its end."""
+    """Returns a URL for comparison: without scheme, ``www`` and the slash at its end."""
     return address.partition("//")[2].removeprefix("www.").rstrip("/")
 
 
@@ -325,7 +327,7 @@ def _with_sign(pages: str) -> str:
 def _short_parts(template: Template) -> tuple[list[str], str]:
     """Returns the names and the year of a shortened note."""
     values = template.filled()
-    if not values:  # if one note has several sources, the first
+    if not values:  # a note with several sources: the first is read
         values = [template.named[name] for number in "1234" if template.named.get(name := f"1a{number}")]
         values += [year for year in (template.named.get("1y"),) if year]
     values = [" ".join(without_marks(value).split()) for value in values]
@@ -344,16 +346,16 @@ def short_text(template: Template) -> str:
     return ", ".join(filter(None, (" ".join(filter(None, (shown, year))), _with_sign(pages))))
 
 
-# Other names of the arguments that enter the name of a shortened note, and arguments that do not enter it.
+# The name of a shortened note consists of its arguments. Synonyms of argument names, and arguments without influence:
 _SAME_ARGUMENTS = {"page": "p", "pages": "pp", "at": "loc", "location": "loc"}
 _NOT_IN_NAME = frozenset({"ps", "postscript", "ref", "mode"})
 
 
 def short_name(template: Template) -> str:
-    """Returns a name that two shortened notes share if they are one footnote: same authors, year and pages.
+    """Returns the name of a shortened note. Notes with the same name (same authors, year and pages) are one footnote.
 
-    The template, its style and blanks do not matter. Source: Module:Footnotes of English Wikipedia, which names the
-    footnote after its arguments.
+    The name does not depend on the template, its style or spaces. Source: Module:Footnotes of English Wikipedia, which
+    names the footnote after its arguments.
 
     >>> short_name(Template("Sfn", ("Smith", " 2001"), {"p": "5"})) == short_name(
     ...     Template("Sfnp", ("Smith", "2001"), {"page": "5", "ps": "."})
@@ -367,17 +369,19 @@ def short_name(template: Template) -> str:
 
 
 def short_key(template: Template) -> Key | None:
-    """Returns the key that finds the full source of a shortened note, such as "Smith 2001, p. 5"; None if the note has
-    no author or year."""
+    """Returns the key of the source that a shortened note such as "Smith 2001, p. 5" refers to; None if the note has no
+    author or year.
+    """
     names, year = _short_parts(template)
     found = _YEAR.search(year)
     return (tuple(name.casefold() for name in names[:_MOST_NAMES]), found[0]) if names and found else None
 
 
 def full_keys(template: Template) -> list[Key]:
-    """Returns the keys that shortened notes use to find the work that a citation template describes.
+    """Returns the keys by which shortened notes may refer to the work in a citation template.
 
-    They are its authors, or the last word of the first author, with the year; and the names in its ``ref`` argument.
+    The keys are its authors with the year, the last word of the first author with the year, and the names in its
+    ``ref`` argument.
     """
     named = {name.casefold(): value for name, value in template.named.items() if value}
     year = next((found[0] for name in _YEARS if (found := _YEAR.search(named.get(name, "")))), None)
@@ -404,7 +408,7 @@ def _family_name(written: str) -> str:
 
 
 def cited_pages(template: Template, number: int = 1) -> str:
-    """Returns the pages that a note names; for several references in one note, the pages of reference ``number``."""
+    """Returns the pages that a note cites. If the note has several references, ``number`` selects one."""
     numbered = [f"{name}{number}" for name in _PAGES] if number > 1 else []
     value = template.argument(0, *(numbered or (*_PAGES, "1p", "1pp", "page1", "p1")))
     return " ".join(without_marks(value).split())

@@ -1,10 +1,10 @@
-"""The references of a page: footnotes in every notation, where each is used, and inline cleanup tags such as
-"citation needed".
+"""Reads the references of a page: footnotes in every notation, the positions of their markers, and cleanup tags in the
+text such as "citation needed".
 
-While the wikitext is prepared, ``References`` records everything that makes a reference marker on the page. Each note
-gets a number, which is written into the text as digits of ``kbsource.wikitext.markers`` after a cut, and so travels
-with the text to the marker's position. At the end, the notes are resolved in the order of the page. Source: the
-extension Cite of MediaWiki 1.39.
+While the wikitext is prepared, ``References`` records everything that makes a reference marker on the page. Each of
+these notes gets a number. The number is written into the text after a cut, with digits of
+``kbsource.wikitext.markers``, and moves with the text, so that its final position is the marker's. At the end, the
+notes are resolved in the order of the page. Source: the extension Cite of MediaWiki 1.39.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ from kbsource.wikitext.walk import Link
 # Source: Sanitizer::decodeTagAttributes of MediaWiki 1.39; for their meaning, https://www.mediawiki.org/wiki/Help:Cite.
 _ATTRIBUTE = re.compile(r"""(?<!\w)(\w++)\s*+=\s*(?:"([^"<]*)"|'([^'<]*)'|([^\s"'=<>`]+))""")
 _BLANKS = re.compile(r"[^\S\n]*(\S?)")
-# Both alternatives begin with a plain character, so that the search jumps to them.
+# Both alternatives begin with a plain character, which makes the search fast.
 _IN_ORDER = re.compile(f"{DIGITS[0]}([{DIGIT}]{{{N_DIGITS - 1}}})|{PLACE}(I[0-9]+)")
-_BOX = re.compile(f"\n?{PLACE}(I[0-9]+)\n?")  # with the newlines that belong to the placeholder
+_BOX = re.compile(f"\n?{PLACE}(I[0-9]+)\n?")  # includes the newlines around the placeholder
 _PLAIN_LINK = re.compile(r"\[\[[^\[\]]*\]\]")
 # Source: Module:Efn and Template:Notelist of English Wikipedia, which other wikis copied under the same names.
 NO_TARGET = Target("page", 0, "", None, False)
-"""The target of the links that mark references."""
+"""Target of the links that represent reference markers."""
 _DIGITS = frozenset(DIGITS)
 _NO_MARKUP = sha256(b"").hexdigest()
 # Argument names of footnote templates, in the languages that have their own.
@@ -71,14 +71,14 @@ _NAMES = ("name", "n", "nom", "nombre", "nome", "naam", "navn", "namn", "nazwa",
 _GROUP_NAMES = ("group", "grp", "groupe", "grupo", "gruppo", "groep", "gruppe", "grupp", "grupa", "группа", "група")
 _CONTENTS = ("text", "content", "texte", "texto", "testo", "tekst", "inhalt", "contenu", "contenido", "текст", "note")
 MAX_NESTED = 8
-"""Maximum nesting depth of templates that make notes, lists, citations or cleanup tags. A template around this many
+"""Maximum nesting depth of templates that make notes, lists, citations or cleanup tags. A template with deeper nesting
 makes none.
 """
 _GROUPS = {"la": "lower-alpha", "ua": "upper-alpha", "lr": "lower-roman", "ur": "upper-roman", "lg": "lower-greek"}
 
 
 class Note(NamedTuple):
-    """Something that makes a reference marker, or a list of references, as written."""
+    """A footnote, citation, cleanup tag or list of references, as written."""
 
     kind: str  #: ``ref``, ``short``, ``short_text``, ``note``, ``pages``, ``doubt``, ``list``, ``work``, ``anchor``
     markup: str
@@ -87,7 +87,7 @@ class Note(NamedTuple):
     group: str = ""
     template: Template | None = None
     detail: str | None = None  #: pages, or the kind of doubt
-    inner: tuple[int, ...] = ()  #: notes in its content, or defined in the list, without duplicates
+    inner: tuple[int, ...] = ()  #: numbers of the notes in its content, or defined in the list, without duplicates
 
 
 class MarkerPlace(NamedTuple):
@@ -102,7 +102,7 @@ class MarkerPlace(NamedTuple):
 
 
 class ParsedReferences(NamedTuple):
-    """The rows of a page, whose id is not yet known (0), and the counts."""
+    """The references of a page and the counts. The page id in the rows is not yet known (0)."""
 
     refs: tuple[Reference, ...]
     uses: tuple[ReferenceUse, ...]
@@ -111,19 +111,19 @@ class ParsedReferences(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Ref:
-    """A reference being resolved: its first note, later the note that defines it."""
+    """A reference that is being resolved. It begins with the first note that uses it; a later note may define it."""
 
     note: Note
     group: str
     number: int | None
     index: int = 0
-    within: list[int] = field(default_factory=list)  # notes in it
+    within: list[int] = field(default_factory=list)  # numbers of the notes in it
 
 
 class _Use(NamedTuple):
     note: int
     ref: _Ref | None
-    outer: int | None = None  # the note that contains it
+    outer: int | None = None  # number of the note that contains it
     doubt: str | None = None
 
 
@@ -132,32 +132,34 @@ class References:
 
     Args:
         kind_of: returns the reference kind of a template, from the text before its first pipe; see
-            ``kbsource.wikitext.citations.find_note``. In addition, ``work`` is a citation, and ``tag`` is ``#tag:ref``.
+            ``kbsource.wikitext.citations.find_note``. There are two more kinds: ``work`` is a citation, and ``tag`` is
+            ``#tag:ref``.
     """
 
     def __init__(self, kind_of: Callable[[str], str | None]) -> None:
         self.kind_of = kind_of
         self.counts: Counter[str] = Counter()
-        #: notes in an infobox, by its placeholder (``I0``), and notes on their own after it or after a table (``T3``)
+        #: by placeholder: the notes in an infobox (``I0``), and notes on lines of their own after an infobox or table
+        #: (``T3``)
         self.boxes: dict[str, list[int]] = {}
-        self._infoboxes: dict[str, str] = {}  # wikitext between their braces, by placeholder
-        self.places: dict[int, MarkerPlace] = {}  #: by note; a note without a position is in no text, table or infobox
-        self.above: dict[MarkerPlace, int] = {}  #: the element before a table or an infobox
-        self._below_headings: set[int] = set()  # notes on a line of their own below a heading
-        self._headings: dict[int, int] = {}  # the elements of their headings
+        self._infoboxes: dict[str, str] = {}  # wikitext between the braces of each infobox, by placeholder
+        self.places: dict[int, MarkerPlace] = {}  #: by note; a note that is not shown has no position
+        self.above: dict[MarkerPlace, int] = {}  #: index of the element before a table or an infobox
+        self._below_headings: set[int] = set()  # notes that are alone on the first line after a heading
+        self._headings: dict[int, int] = {}  # index of the heading of these notes
         self._notes: list[Note] = []
         self._order: list[int] = []
-        self._hidden: set[int] = set()  # in templates that show nothing
+        self._hidden: set[int] = set()  # notes in templates that show nothing
         self._parts: set[int] = set()  # citations in the values of other citations
-        self._levels: dict[int, int] = {}  # maximum nesting of notes inside a note, if any
-        self._box_levels: dict[str, int] = {}  # maximum nesting of notes in or around an infobox
+        self._levels: dict[int, int] = {}  # by note: nesting depth of the notes in it, if there are any
+        self._box_levels: dict[str, int] = {}  # by infobox: nesting depth of the notes in and around it
 
     def _add(self, note: Note) -> str:
         self._notes.append(note)
         return CUT + number_mark(len(self._notes) - 1)
 
     def count(self, kind: str, pieces: int) -> None:
-        """Counts items that produce no row."""
+        """Counts items of a kind that get no row."""
         self.counts[kind] += pieces
 
     def tag(self, attributes: str, content: str, markup: str) -> str:
@@ -175,15 +177,14 @@ class References:
         return self._add(Note("ref", markup, content, name, group, detail=detail))
 
     def tag_list(self, attributes: str, markup: str, definitions: str = "") -> str:
-        """Records ``<references …>``; ``definitions`` already contain their numbers."""
+        """Records ``<references …>``. The notes in ``definitions`` must already have numbers."""
         group = _attributes(attributes).get("group", "")
         return self._add(Note("list", markup, group=group, inner=_each_once(definitions)))
 
     def template(self, kind: str, template: Template, inner: str, *, is_shown: bool) -> str:
-        """Records the use of a template of this kind and returns the text that replaces it; empty if it makes no
-        marker.
+        """Records a template of a reference kind and returns the text that replaces it; empty if it makes no marker.
 
-        ``is_shown``: its output also appears in the text.
+        ``is_shown``: the output of the template is shown in the text too.
         """
         numbers = _each_once(inner)
         whole, template = template, _plain(template)
@@ -204,12 +205,12 @@ class References:
         self.counts["nested"] += level > MAX_NESTED
         if level > MAX_NESTED or (kind == "reuse" and not template.filled()):
             return "".join([CUT + number_mark(number) for number in numbers])
-        # The content of a reused note is placed after it, so it is not part of its markup.
+        # The content of a reused note is added to the text after its marker, so it is not part of the markup.
         markup = self._written(f"{{{{{without_numbers(inner) if kind == 'reuse' else inner}}}}}")
-        written = "" if is_shown else markup  # an enclosing text already contains its output
+        written = "" if is_shown else markup  # the enclosing text contains the output
         if level:
             self._levels[len(self._notes)] = level
-        if PLACE in inner:  # an enclosing template may see only the infobox
+        if PLACE in inner:  # for an enclosing template, only the infobox counts
             self._box_levels.update(dict.fromkeys(_BOX.findall(inner), level))
         if kind == "reuse":
             self.counts["by_template"] += len(template.filled())
@@ -247,18 +248,18 @@ class References:
         return self._add(Note(kind, written, markup, template=template, detail=mark or None))
 
     def _written(self, text: str) -> str:
-        """Returns a text with the original wikitext of its notes and infoboxes."""
+        """Returns a text in which the notes and infoboxes are as originally written."""
         text = _with_separators(text)
         if PLACE in text:
             text = self._with_boxes(text, set())
         if has_numbers(text):
             written = {number_mark(number): self._notes[number].markup for number in mark_numbers(text)}
-            # Each once: a template may repeat its argument many times, and the next template repeats that again.
+            # Each note is restored once: nested templates that repeat their argument would multiply it.
             text = NUMBERED.sub(lambda found: written.pop(found[0], ""), text)
         return without_marks(text)
 
     def _with_boxes(self, text: str, written: set[str]) -> str:
-        """Returns a text with the infoboxes in it restored, each once, except those in ``written``."""
+        """Returns a text with its infoboxes as originally written, each once, except those in ``written``."""
 
         def write(found: re.Match[str]) -> str:
             place = found[1]
@@ -270,7 +271,7 @@ class References:
         return _BOX.sub(write, text)
 
     def add_box(self, place: str, inner: str) -> None:
-        """Records an infobox, by its placeholder (``I0``), and the wikitext between its braces."""
+        """Records an infobox: its placeholder (``I0``) and the wikitext between its braces."""
         self._infoboxes[place] = inner
         if has_numbers(inner):
             self.boxes[place] = mark_numbers(inner)
@@ -285,13 +286,13 @@ class References:
         return 1 + max(levels, default=-1)
 
     def hide(self, text: str) -> None:
-        """Removes the positions of the notes in a text that is not shown; their order remains."""
+        """Records that the notes in a text are not shown. They keep their order but have no position."""
         self._hidden.update(mark_numbers(text))
 
     def set_order(self, text: str) -> None:
         """Determines the order of the notes from the text with all templates expanded.
 
-        Notes that a template received but did not show come after the notes written before them.
+        Notes that a template received and did not show come directly after the last note that is written before them.
         """
         order: list[int] = [] if self.boxes else mark_numbers(text)
         for digits, box in _IN_ORDER.findall(text) if self.boxes else ():
@@ -311,10 +312,10 @@ class References:
     def mark_links(
         self, shown: str, lifted: Iterable[tuple[int, int, int | None]], gaps: Sequence[tuple[int, int]]
     ) -> list[Link]:
-        """Returns the reference markers as links, which move along with the text.
+        """Returns the reference markers as links, whose offsets later steps adjust with the text.
 
         A link covers the character before the marker, or nothing if the marker comes before the first character of its
-        line. Markers after a table or an infobox belong to it.
+        line. Markers directly after a table or an infobox belong to it.
 
         Args:
             shown: the text of the body, with its line markers.
@@ -326,7 +327,7 @@ class References:
         for number, piece, behind in lifted:
             start, end = gaps[piece]
             if behind is None and gaps[piece - 1][1] == start:
-                continue  # in a link that shows nothing, such as the caption of a file
+                continue  # the marker is in a link that shows nothing, such as the caption of a file
             at = start if behind is None else max(start, end - behind)
             written = number_mark(number)
             line = shown.rfind("\n", 0, at) + 1
@@ -355,20 +356,20 @@ class References:
                     self._headings[number] = anchor.element
                     continue
                 at = anchor.start if anchor.from_template else anchor.end
-                at = _before(elements[anchor.element].text, 0, at)  # the lines of a paragraph are joined by spaces
+                at = _before(elements[anchor.element].text, 0, at)  # before a space that joins two lines
                 self.places[number] = MarkerPlace(anchor.element, at)
             else:
                 kept.append(anchor)
         return kept
 
     def put_box(self, name: str, notes: Sequence[int], number: int, element: int) -> None:
-        """Records that notes are in a table or an infobox; the ``on_box`` of ``page_builder.assemble_boxes``."""
+        """Records that notes are in a table or an infobox. Passed as ``on_box`` to ``page_builder.assemble_boxes``."""
         place = MarkerPlace(table=number) if name[0] == "T" else MarkerPlace(infobox=number)
         self.places.update(dict.fromkeys([*notes, *self.boxes.get(name, [])], place))
         self.above[place] = element
 
     def rows(self, elements: Sequence[Element], read: ReferenceReader) -> ParsedReferences:
-        """Returns the rows of the page."""
+        """Resolves the notes and returns the rows of the page."""
         settled = _Settled(self._notes, self.counts)
         for number in self._order:
             settled.visit(number)
@@ -424,7 +425,7 @@ class References:
                 text = elements[element].text
                 if element not in ends:
                     ends[element] = sentence_ends(text)
-                last = bisect_left(ends[element], place.offset)  # the character before a marker is never white space
+                last = bisect_left(ends[element], place.offset)  # a marker never follows white space
                 sentence = trimmed(text, ends[element][last - 1] if last else 0, ends[element][last]) or sentence
             elif place == MarkerPlace() and within is None:
                 self.counts["without_place"] += 1
@@ -449,7 +450,7 @@ class References:
         return ParsedReferences(tuple(made), tuple(uses), +self.counts)
 
     def _further_sources(self, rows: Iterable[tuple[_Ref, ReferenceText]]) -> Iterator[Reference]:
-        """Makes a row for each further source of a reference."""
+        """Returns a row for each further source of the references."""
         for ref, found in rows:
             for number, (template, citation) in enumerate(found.further, 1):
                 self.counts["further_source"] += 1
@@ -480,9 +481,9 @@ class _Settled:
         self._lists: dict[str, dict[str, _Ref]] = {}  # named references by group, since the last list of the group
         self._sizes: Counter[str] = Counter()
         self._refs: list[_Ref] = []
-        self._rest: list[_Ref] = []  # references without use
+        self._rest: list[_Ref] = []  # references that are not used
         self.uses: list[_Use] = []
-        self.pages: dict[int, str] = {}  # by the note whose marker they follow
+        self.pages: dict[int, str] = {}  # pages cited after a marker, by its note
 
     def visit(self, number: int, outer: int | None = None) -> None:
         """Processes the next note; ``outer`` is the note that contains it."""
@@ -511,11 +512,13 @@ class _Settled:
                 self.pages.setdefault(self.uses[-1].note, note.detail)
             else:
                 self._counts["pages_astray"] += 1
-        elif outer is None and note.kind == "work":  # a citation inside a note is part of its text
+        elif outer is None and note.kind == "work":  # a citation inside a note is no reference
             self._rest.append(_Ref(note, "", None))
 
     def _find(self, note: Note, group: str) -> _Ref | None:
-        """Returns the reference that a note refers to; None, which is counted, if it refers to nothing."""
+        """Returns the reference that a note refers to. If there is none, the note is counted, and the result is
+        None.
+        """
         if note.name is None and not note.content:
             self._counts["empty"] += 1
             return None
@@ -541,7 +544,9 @@ class _Settled:
             self._counts["conflict"] += 1
 
     def _end_list(self, note: Note) -> None:
-        """Ends a list, which shows the references used since the last list of its group, and may define them."""
+        """Ends a list of references. It shows the references of its group that were used since the group's last list,
+        and may define them.
+        """
         for number in note.inner:
             defined = self._notes[number]
             if defined.kind not in ("ref", "note"):
@@ -560,7 +565,7 @@ class _Settled:
         self._sizes.pop(note.group, None)
 
     def finish(self) -> list[_Ref]:
-        """Returns all references in the order of first use, then those without use, and sets their indexes."""
+        """Returns all references in the order of first use, then the unused ones, and sets their indexes."""
         refs = self._refs + self._rest
         for index, ref in enumerate(refs):
             ref.index = index
@@ -576,9 +581,9 @@ def _before(text: str, begin: int, at: int) -> int:
 
 
 def _last_line(shown: str, line: int, known: dict[int, tuple[int, int, int]]) -> tuple[int, int, int]:
-    """Returns the start of the last non-empty line before a line, the start of its text, and the end of its text.
+    """Finds the last non-empty line before a line. Returns its start, and the start and end of its text.
 
-    Results are cached in ``known`` by the start of the line.
+    ``known`` caches the results by the start of the line.
     """
     found, passed = (0, 0, 0), []
     while line and line not in known:
@@ -596,13 +601,13 @@ def _last_line(shown: str, line: int, known: dict[int, tuple[int, int, int]]) ->
 
 
 def _line_start(shown: str, line: int) -> int:
-    """Returns the start of a line's text, after its markup."""
+    """Returns where the text of a line starts, after the markup of a list item or heading."""
     prefix = LINE_PREFIX.match(shown, line)
     return line if prefix is None else prefix.end()
 
 
 def _plain(template: Template) -> Template:
-    """Returns a use whose values contain no placeholders and no note numbers."""
+    """Returns a use of a template without the placeholders and note numbers in its values."""
 
     def plain(value: str) -> str:
         return value if value.isprintable() else without_marks(without_numbers(value))
@@ -612,7 +617,9 @@ def _plain(template: Template) -> Template:
 
 
 def _with_separators(inner: str) -> str:
-    """Returns the inside of a template as wikitext, with pipes and equals signs from other templates escaped."""
+    """Returns the text between the braces of a template as wikitext, with pipes and equals signs from other templates
+    escaped.
+    """
     if PIPE not in inner and EQUALS not in inner:
         return inner
     parts: list[str] = []
@@ -624,7 +631,7 @@ def _with_separators(inner: str) -> str:
 
 
 def _each_once(text: str) -> tuple[int, ...]:
-    """Returns the numbers in a text in order, without duplicates, because a template may repeat its argument."""
+    """Returns the numbers in a text in order, each once. Templates that repeat their argument make duplicates."""
     return tuple(dict.fromkeys(mark_numbers(text)))
 
 

@@ -25,7 +25,7 @@ from kbsource.wikitext.markers import (
 )
 
 MAX_LIST_DEPTH = 100
-"""Maximum nesting depth of lists in a release; deeper items are placed at this depth."""
+"""Maximum nesting depth of lists in a release. Items of deeper lists get this depth."""
 
 _INLINE = frozenset(
     """abbr b bdi bdo big cite code data del dfn em font i ins kbd mark q rb rbc rp rt rtc ruby s samp small span
@@ -33,7 +33,7 @@ _INLINE = frozenset(
 )
 _BLOCK = frozenset("p div center blockquote ul ol dl section article aside figure figcaption caption_".split())
 _TABLE = {"table": "\n{|", "tr": "\n|-", "caption": "\n|+", "td": "\n|", "th": "\n!"}
-# Replacements of tags that are the same wherever the tags are, opening or closing.
+# Tags whose replacement does not depend on their position, or on whether they open or close an element.
 _LEFT_OF = {
     **dict.fromkeys(_INLINE, CUT),
     **dict.fromkeys(("tbody", "thead", "tfoot", "colgroup", "col"), ""),
@@ -48,32 +48,32 @@ _RIGHT_TO_LEFT = frozenset({"&רלמ;", "&رلم;"})
 # Ranges of allowed reference numbers, without their ends. Source: validateCodepoint of the same file.
 _ALLOWED = ((0x08, 0x0B), (0x1F, 0x7F), (0x9F, 0xD800), (0xDFFF, 0xFFFE), (0xFFFF, 0x110000))
 _SPAN = re.compile(r"\b((?ai:colspan|rowspan))\s*=\s*[\"']?\s*(\d+)")
-# Superscript text, unless it contains another one; text longer than this is not an exponent.
+# Superscript text of at most 60 characters, without further superscript in it; longer text is not an exponent.
 _RAISED = re.compile(
     rf"<(?ai:sup)(?:\s[^<>]*)?>((?:(?:[^<>\n]|<(?!/?(?ai:sup)[\s>])[^<>\n]*>)[{DIGIT}]*+){{1,60}})</(?ai:sup)\s*>"
 )
 _BASE_ENDS = frozenset(")]}'>")
 _GREEK = re.compile("[\u0370-\u03ff]")
 _INNER_TAG = re.compile(r"<[^<>]*>")
-# Words that are written small and raised, but read as normal text: ordinals and abbreviations of several languages.
+# Endings of ordinals and abbreviations in several languages. They are superscript only for typographic reasons.
 _HIGH_WORDS = frozenset(
     """st nd rd th d er re ere ère e eme ème es o os a as c r rs t te me mes lle lles gr tm sm""".split()
 )
-# Around lines that are blocks. In a table, the line of cells that they interrupt goes on after them.
+# Markers around the lines of a block element. A line of table cells that they interrupt continues after them.
 _BLOCK_START, _BLOCK_END = f"{BLOCK}\n\n", f"\n\n{BLOCK}"
 _AMPERSAND = LITERAL_OF["&"]
 _LESS_THAN = LITERAL_OF["<"]
 
 
 def replace_tags(text: str, losses: Counter[str]) -> str:
-    """Returns the text without HTML tags; a ``<`` that opens no known tag becomes a plain character.
+    """Returns the text without HTML tags. A ``<`` that begins no known tag becomes a plain character.
 
-    Inline tags become a neutral marker, block tags a paragraph break, ``<br>`` the marker of a line break, ``<li>`` a
-    list line, ``<h2>`` a heading line, and HTML tables become the same table in wikitext.
+    An inline tag becomes a cut, a block tag a paragraph break, ``<br>`` the marker for a line break, ``<li>`` a list
+    item, ``<h2>`` a heading, and an HTML table the same table in wikitext.
     """
     if "<" not in text:
         return text
-    if len(text) < _SHORT:  # such as a value of an infobox: line breaks are often its only tags
+    if len(text) < _SHORT:  # most short texts (infobox values) have no tags but line breaks
         text = _BREAK_TAG.sub(BREAK, text)
         if "<" not in text:
             return text
@@ -129,7 +129,7 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
             spans = " ".join(f"{key}={value}" for key, value in _SPAN.findall(attributes))
             if name == "tr":
                 return "\n|-\n"
-            # the content begins a line of its own, on which no pipe separates anything
+            # the cell's content begins a new line, so that its first pipe does not end the attributes
             return _TABLE[name] + (f" {spans} |" if spans else "") + f"\n{CUT}"
         return _LESS_THAN + match.group()[1:]
 
@@ -138,14 +138,14 @@ def replace_tags(text: str, losses: Counter[str]) -> str:
 
 _SHORT = 500
 _BREAK_TAG = re.compile("<[bB][rR] ?/?>")
-# A label of tags, without the pipe before it: one character is found many times as fast as two.
+# A label of only tags. The pattern begins after the pipe: searching for one character is many times as fast as for two.
 _TAGS_AS_LABEL = re.compile(r"<(?<=\|<)/?[A-Za-z][^<>\n]*>(?:</?[A-Za-z][^<>\n]*>)*\]\]")
 _CLOSED = re.compile(r"</([A-Za-z][A-Za-z0-9]*)")
 _OPENED = re.compile(r"<([A-Za-z][A-Za-z0-9]*)")
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _TABLE_OPENER = re.compile("<table", re.IGNORECASE)
-_RAISING = frozenset({"sup", "sub"})  # colons in these separate no term from its definition
-_LONGEST_HEADING = 1000  # in characters, with tags in it
+_RAISING = frozenset({"sup", "sub"})  # a colon in these tags does not end the term of a definition
+_LONGEST_HEADING = 1000  # in characters, tags included
 _LIST_MARKS = frozenset("*#:;")
 _CELL_LINE = re.compile(rf"[{DIGIT}]*+(?:[ \t{CUT}][{DIGIT}]*+){{0,20}}+[|!]")
 _TAGGED_TERM = re.compile(r"\n;[^\n<]*<[^\n]*")
@@ -156,10 +156,10 @@ _TAG_OR_COLON = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]*)?>|:")
 
 
 def _in_line(tag: re.Match[str], openers: dict[str, int]) -> str:
-    """Returns the replacement of a block tag in a heading, a list item or a line of cells, which it does not break;
-    otherwise empty.
+    """Returns the replacement of a block tag inside a heading, a list item or a line of table cells, which must stay
+    one line. Returns an empty string for a tag in any other line.
 
-    ``openers`` is filled with the position of the first opening tag by name.
+    ``openers`` caches the position of the first opening tag of each name.
     """
     if edge := _in_cells(tag):
         return edge
@@ -180,7 +180,7 @@ def _in_line(tag: re.Match[str], openers: dict[str, int]) -> str:
 
 
 def _line_start(tag: re.Match[str]) -> int:
-    """Returns the beginning of the line that a tag is in; in a long line, the tag's own position."""
+    """Returns the start of the line that contains a tag. In a very long line, returns the position of the tag."""
     first = max(tag.start() - _LONGEST_HEADING, 0)
     newline = tag.string.rfind("\n", first, tag.start())
     if newline < 0 and first:
@@ -190,12 +190,16 @@ def _line_start(tag: re.Match[str]) -> int:
 
 
 def _in_cells(tag: re.Match[str]) -> str:
-    """Returns the marker of a block in a line of cells, which goes on after it; otherwise empty."""
+    """Returns the marker of a block element if it is in a line of table cells, which continues after it; otherwise
+    empty.
+    """
     return BLOCK if _CELL_LINE.match(tag.string, _line_start(tag), tag.start()) else ""
 
 
 def _with_plain_colons(term: re.Match[str]) -> str:
-    """Returns a term with the colons between tags as text, because they separate no definition from it."""
+    """Returns a term of a definition list in which colons between tags are plain text, because they do not end the
+    term.
+    """
     depth = 0
 
     def replace(found: re.Match[str]) -> str:
@@ -212,8 +216,8 @@ def _with_plain_colons(term: re.Match[str]) -> str:
 def _raised(match: re.Match[str]) -> str:
     """Returns superscript text as superscript characters, or as ``^(…)``, so that 10<sup>18</sup> does not become 1018.
 
-    Words stay: 19<sup>th</sup>. Text that contains links, templates or no letter or digit stays too, because it is a
-    note marker.
+    Endings of words stay as they are: 19<sup>th</sup>. So does text with links or templates, or without any letter or
+    digit, because it is a note marker.
     """
     start = match.start()
     shown = _INNER_TAG.sub("", match[1])
@@ -223,12 +227,12 @@ def _raised(match: re.Match[str]) -> str:
 
 
 def raised_text(plain: str, shown: str, *, before: str) -> str | None:
-    """Returns the text of a superscript as superscript characters, or as ``^(…)``; None if it is shown as it is.
+    """Returns superscript text as superscript characters, or as ``^(…)``; None if it stays as it is.
 
     Args:
-        plain: its text.
-        shown: the same as it is written in the page.
-        before: the character before it.
+        plain: the text without markup.
+        shown: the text as written in the page.
+        before: the character before the superscript.
     """
     plain = plain.replace("\u2013", "-").strip()
     if not plain or plain.casefold() in _HIGH_WORDS or any(mark in plain for mark in "[]{}|"):
@@ -243,16 +247,16 @@ def raised_text(plain: str, shown: str, *, before: str) -> str | None:
 
 
 def decode_references(text: str) -> str:
-    """Returns the text with character references decoded once; the resulting characters are never treated as markup.
+    """Returns the text with character references decoded once. The decoded characters are never read as markup.
 
-    No-break spaces become plain spaces, because they look the same and evidence is found by its words.
+    No-break spaces become plain spaces: they look the same, and a search for evidence should not depend on them.
     """
     if "&" not in text:
         return text
     return _REFERENCE.sub(_decoded, text).replace("&", _AMPERSAND)
 
 
-# An unfinished address, and decoded references that no address may contain.
+# The beginning of a URL, and decoded characters that a URL must not contain.
 _OPEN_FREE_ADDRESS = re.compile(r"(?i:https?|ftp|irc)://[^\s\[\]<>\"]*\Z")
 _NEWLINES = frozenset(["&#10;", "&#xa;", "&#x0a;"])
 _NOT_IN_ADDRESS = frozenset(LITERAL_OF[sign] for sign in "[]{|}")
@@ -290,7 +294,7 @@ _CUT_TAGS = frozenset(
     categorytree indicator templatedata includeonly quiz charinsert rss phonos section ce-none languages
     dynamicpagelist randomimage listing chart""".split()
 )
-# Those shown as block elements, which end the surrounding paragraph.
+# Of these, the tags that are shown as block elements and end the paragraph around them.
 _CUT_BLOCKS = frozenset(
     """references gallery imagemap timeline inputbox categorytree templatedata quiz rss
     dynamicpagelist randomimage listing chart""".split()
@@ -310,8 +314,8 @@ def is_opaque_tag(name: str) -> bool:
     return name in _LITERAL_TAGS | _TEX_TAGS | _PRE_TAGS
 
 
-# An opening tag ends with the first ">". It contains few "<", so that a run of unfinished openers is scanned only a few
-# times. Most are a whole reference without tags in it.
+# An opening tag ends at the first ">". The number of "<" in it is limited, so that many unfinished tags are scanned in
+# linear time. The first alternative is the most frequent case: a complete reference without tags in it.
 _OPENER = re.compile(
     r"<(?:(?P<reference>(?ai:ref)(?:\s[^<>]*)?>(?:(?<=/>)|[^<]*</(?ai:ref)\s*>))"
     rf"|!--|(/?)((?ai:{'|'.join(_ALL_TAGS)}))(?=[\s/>])([^<>]*+(?:<[^<>]*+){{0,3}})>)"
@@ -351,7 +355,7 @@ def _noted(tag: str, match: re.Match[str], closer: re.Match[str] | None, notes: 
         return notes.tag(attributes, content, markup)
     if tag == "references":
         return notes.tag_list(attributes, markup, strip_extensions(content, Counter(), notes) if content else "")
-    if tag in _WITH_CAPTIONS:  # the captions are shown, but are not running text
+    if tag in _WITH_CAPTIONS:  # readers see the captions, but they are not running text
         strip_extensions(content, Counter(), notes)
     elif found := len(_REFERENCE_TAG.findall(content)):
         notes.count("in_hidden_tag", found)
@@ -361,9 +365,9 @@ def _noted(tag: str, match: re.Match[str], closer: re.Match[str] | None, notes: 
 def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = None) -> str:
     """Returns the wikitext without comments and extension tags.
 
-    Text inside tags stays: ``<nowiki>`` as literal characters, TeX likewise between dollar signs, ``<pre>`` and
-    ``<syntaxhighlight>`` as preformatted lines, ``<poem>`` as wikitext in paragraphs of its own. Everything else is
-    removed and counted in ``losses``. ``notes`` records the references.
+    The content of these tags stays: ``<nowiki>`` as literal characters, ``<math>`` as literal characters between dollar
+    signs, ``<pre>`` and ``<syntaxhighlight>`` as preformatted lines, ``<poem>`` as wikitext in paragraphs of its own.
+    All other content is removed and counted in ``losses``. ``notes`` records the references.
     """
     if "<" not in text:
         return text
@@ -388,7 +392,7 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
         if tag is None:
             losses["comment"] += 1
             end = text.find("-->", after)
-            if end < 0:  # nothing after it is shown
+            if end < 0:  # an unclosed comment hides the rest of the page
                 losses["broken_markup"] += 1
                 position = n
                 break
@@ -397,7 +401,7 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
         tag = tag.lower()
         has_kept = has_kept or tag not in _CUT_TAGS
         position = after
-        if tag in _TRANSPARENT_TAGS:  # nothing remains, so that a heading or a list may begin after it
+        if tag in _TRANSPARENT_TAGS:  # leaves no cut, so that a heading or a list may begin after it
             continue
         if tag in _TRANSPARENT_BLOCKS:
             out.append(_BLOCK_END if match.group(2) else _BLOCK_START)
@@ -435,7 +439,7 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
             if tag in _LITERAL_TAGS and out:
                 before, first = out[-1], reach_back(out[-1], len(out[-1]), _LONGEST_ADDRESS)
                 if _OPEN_ADDRESS.search(before, first):
-                    out.append(" ")  # the address ends, and the label begins
+                    out.append(" ")  # ends the URL; the content is the link's label
                 elif ">" in content and _OPEN_ATTRIBUTE.search(before, first):
                     kept = CUT
             out.append(kept)
@@ -444,15 +448,15 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
     return _NOTHING_AS_LABEL.sub(rf"{EMPTY_LABEL}\1", text) if has_kept and f"|{CUT}" in text else text
 
 
-# what remains of removed content as a label
+# The remains of removed content that was the label of a link.
 _NOTHING_AS_LABEL = re.compile(rf"\|({CUT}[{DIGIT}]*(?:{CUT}[{DIGIT}]*)+)\]\]")
-# The rest of a line after a comment, if it contains only spaces and further comments.
+# The rest of a line that contains only spaces and comments.
 _LINE_OF_COMMENTS = re.compile(r"[ \t]*+(?:<!--(?:[^-]|-(?!->))*+-->[ \t]*+){0,9}(?:\n|\Z)")
 
 
 def _end_of_comment(out: list[str], text: str, position: int, losses: Counter[str]) -> int:
-    """Returns the position at which the text continues after a comment. A line with only comments and spaces is
-    removed.
+    """Returns the position at which the text continues after a comment. If the line contains only comments and spaces,
+    it is removed.
 
     Source: Preprocessor_Hash of MediaWiki 1.39.
     """
@@ -479,7 +483,7 @@ _TEXT_ATTRIBUTE = re.compile(r"(?<![\w-])text\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([
 
 
 def _left(tag: str, attributes: str, cut: str) -> str:
-    """Returns the replacement of a tag whose content is removed: nothing visible, except the text of a map link."""
+    """Returns the replacement of a tag whose content is removed: the text of a map link, or nothing visible."""
     if tag in _CUT_BLOCKS:
         return cut + BLOCK
     if tag in _LITERAL_TAGS:
@@ -496,7 +500,7 @@ _SEPARATING = re.compile("!(?=!)")
 
 
 def _without_cells(text: str) -> str:
-    """Protects exclamation marks in literal text, so that they do not separate header cells."""
+    """Returns literal text in which exclamation marks do not separate header cells."""
     return _SEPARATING.sub(f"!{CUT}", text) if "!!" in text else text
 
 

@@ -1,8 +1,8 @@
-"""Finds the rules for templates that carry values, and for those that are deliberately dropped; splits uses.
+"""Finds the rule for a template, and splits the use of a template into name and arguments.
 
-The rules are data (``rules/*.toml``) over pure functions (``functions/``), or definitions in wikitext
-(``rules/*.wiki``). Their result depends only on the name and the arguments: the wiki's own definition is not read, and
-"now" is the time of the revision.
+A rule renders a template or drops it. Rules are entries in ``rules/*.toml``, which name a pure function in
+``functions/``, or definitions in wikitext in ``rules/*.wiki``. Their result depends only on the name, the arguments and
+the time of the revision, which is "now" for them. The wiki's own definition is not read.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _MODULES: dict[str, ModuleType] = {
     module.__name__.rpartition(".")[2]: module
     for module in (clock, conditions, convert, dates, foreign, inline, places, quantities)
 }
-_SHORTEST_FOLDED = 4  # shorter names may differ only in letter case: {{SS}} is a ship, {{Ss}} is not
+_SHORTEST_FOLDED = 4  # in shorter names, letter case has a meaning: {{SS}} is a ship, {{Ss}} is not
 
 
 class TemplateRule(NamedTuple):
-    """How a template is treated: its outcome and, if it is ``rendered``, its function or its definition."""
+    """The rule for a template: its outcome and, if it is ``rendered``, the function or the definition to use."""
 
     outcome: str  #: rendered | dropped | unknown | infobox
-    #: returns the wikitext (for an infobox, its additional output in the running text); None for nothing
+    #: returns the wikitext to show, or for an infobox the text to show beside it; None if nothing is shown
     function: Function | None
     parameters: dict[str, Any]  #: keyword arguments of the function
-    is_block: bool  #: the result is on lines of its own
-    is_first: bool = False  #: the rule has precedence over the wiki's own definition
+    is_block: bool  #: the output is a block on lines of its own
+    is_first: bool = False  #: the rule is used even if the wiki defines the template
     body: str | None = None  #: the definition in wikitext, instead of a function
 
     @property
@@ -59,7 +59,7 @@ class RuleBook:
     """The rules of a language by exact name, by pattern, and by prefix or suffix of the name."""
 
     by_name: dict[str, TemplateRule] = field(default_factory=dict)  #: rules by normal form of the name
-    #: rules by case-folded name, for names that are written inconsistently
+    #: rules by case-folded name, for names whose letter case varies
     folded: dict[str, TemplateRule] = field(default_factory=dict)
     #: (regex that matches the whole name, rule); the first match is used
     patterns: list[tuple[re.Pattern[str], TemplateRule]] = field(default_factory=list)
@@ -88,7 +88,7 @@ class Magic(NamedTuple):
     """Parser functions and variables of all languages."""
 
     functions: dict[str, str]  #: canonical name (``#if``, ``formatnum:``) by case-folded name before the colon
-    exact_functions: dict[str, str]  #: the same for case-sensitive functions, by name as written (``PAGENAME:``)
+    exact_functions: dict[str, str]  #: canonical name of case-sensitive functions (``PAGENAME:``) by name as written
     variables: dict[str, str]  #: canonical name by name as written, case-sensitive
     loose_variables: dict[str, str]  #: canonical name by case-folded name, for case-insensitive variables
     rules: dict[str, TemplateRule]  #: rule by canonical name
@@ -113,8 +113,8 @@ _HEADING = re.compile(r"^== (.+) ==\n", re.MULTILINE)
 
 
 def read_fallbacks(lang: str) -> list[tuple[list[str], str]]:
-    """Returns the definitions of ``rules/LANG.wiki``: their names, and the wikitext. Text before the first heading is
-    a comment.
+    """Returns the definitions in ``rules/LANG.wiki`` as names and wikitext. Text before the first heading is a
+    comment.
     """
     source = resources.files("kbsource.wikitext").joinpath(f"rules/{lang}.wiki")
     if not source.is_file():
@@ -124,8 +124,8 @@ def read_fallbacks(lang: str) -> list[tuple[list[str], str]]:
 
 
 def _parameter(value: Any) -> Any:
-    """Returns a parameter in the form that functions expect. A single apostrophe is made literal, so that it joins
-    no quotes beside it.
+    """Returns a parameter of a rule in the form that functions expect. A single apostrophe becomes literal, so that it
+    does not combine with quotes beside it.
     """
     if isinstance(value, list):
         return tuple(value)
@@ -165,7 +165,7 @@ def magic() -> Magic:
 
 @cache
 def rule_book(lang: str) -> RuleBook:
-    """Returns the rules of a language: its own first, then the English ones."""
+    """Returns the rules of a language. English rules are used for names without a rule of the language."""
     canonical = {entry["name"]: _rule(entry) for entry in read_rules("en")["rule"]}
     canonical |= {names[0]: _fallback(body) for names, body in read_fallbacks("en")}
     book = RuleBook()
@@ -195,11 +195,12 @@ def _add(
     *,
     borrowed: dict[str, list[str]] | None = None,
 ) -> None:
-    """Adds the rules of a language's files; names that already have a rule keep it.
+    """Adds the rules in a language's files. A name that already has a rule keeps it.
 
-    ``canonical`` contains the English rules by name, because aliases refer to them. ``borrowed`` is international.toml,
-    if the rules come from another language. It lists the names that may show text; a name that shows nothing is used
-    only if it is too long to mean something else in another language.
+    ``canonical`` contains the English rules by name, because aliases refer to them. When English rules are added for
+    another language, ``borrowed`` is the content of international.toml. Of the rules that show text, only those listed
+    in it are added. Of the rules that show nothing, only those with long names are added, because a short name may mean
+    something else in the other language.
     """
     shown = None if borrowed is None else frozenset(borrowed["names"])
     data = read_rules(code)
@@ -211,7 +212,7 @@ def _add(
         found.extend((name, rule) for name in (entry["name"], *entry.get("aliases", ())))
     for name, aliases in data.get("aliases", {}).items():
         if name not in canonical:
-            raise SetupError(f"template rules: aliases of {name!r}, which en.toml has no rule for")
+            raise SetupError(f"template rules: there are aliases of {name!r}, but en.toml has no rule for it")
         found.extend((alias, canonical[name]) for alias in aliases)
     for section, rule in (("drop", DROPPED), ("infobox", INFOBOX)):
         listed = data.get(section, {})
@@ -232,9 +233,9 @@ def _add(
 _BRACKET_OR_PIPE = re.compile(r"\[\[|\]\]|\|")
 _BRACKET_OR_EQUALS = re.compile(r"\[\[|\]\]|=")
 _NO_TITLE = re.compile(r"[\[\]{}<>\n|]")
-_LONGEST_NAME = 512  # in characters, with surrounding white space; titles have at most 255 bytes
-# Parts of a template's arguments that readers do not see: argument names, link targets, addresses, tags, markup and
-# white space. Every alternative begins with one of few characters, which makes the search twice as fast.
+_LONGEST_NAME = 512  # in characters, surrounding white space included; a title has at most 255 bytes
+# Parts of a template's arguments that readers do not see: argument names, link targets, URLs, tags, markup and white
+# space. Every alternative begins with one of few characters, which makes the search twice as fast.
 _UNSEEN = re.compile(
     r"[|\[<'/\]{}](?:(?<=\|)[^=|\[\]{}<>]*=|(?<=\[)\[[^\[\]|]*\||(?<=/)/[^][\s|<>]*|(?<=<)/?[A-Za-z][^<>]*>)?"
 )
@@ -242,13 +243,13 @@ _CONTROLS = re.compile(r"[\x00-\x20]")
 _PLAIN = re.compile(r"[\w ,.;:()\u00a0\u2013-]*")
 _LINK_START = re.compile(r"\[\[([^\[\]|]*)")
 _EXAMPLE_CHARS = 80
-_LARGEST_GAP = 100  # numbered arguments further than this after the last one stay named
+_LARGEST_GAP = 100  # {{x|a|500=b}}: an argument whose number is more than 100 above the last positional one stays named
 
 
 WORDS_ALONE = re.compile(
     r"[^|]*\|(?!\s*(?:[A-Z]+|\D)\s*\Z)(?:(?:[^\W\d_]|[ ,'\u2019\u0300-\u036f-])+|\s*[+\u2212-]?\d(?:[\d.,]*\d)?\s*)"
 )
-"""The inside of a template whose only argument is plain words or a number, and no code or sign."""
+"""The text between the braces of a template whose only argument is plain words or a number, and not a code or sign."""
 _NO_SENTENCE = frozenset("\n|*#={}<>")
 
 
@@ -256,21 +257,22 @@ class Rendering(NamedTuple):
     """The result of rendering one use of a template."""
 
     outcome: str  #: ``rendered``, ``dropped`` (known to carry no value), ``unknown`` or ``infobox``
-    #: plain text with simple links, quotes for italics and, in blocks, lists; "" unless rendered. An apostrophe written
-    #: by the rule is a literal character of ``markers``.
+    #: wikitext with only text, simple links, quotes for italics and, in blocks, lists; "" if the outcome is not
+    #: ``rendered``. Apostrophes from the rule itself are literal characters of ``markers``
     wikitext: str
-    is_block: bool = False  #: the wikitext must be on lines of its own
+    is_block: bool = False  #: the wikitext must be placed on lines of its own
 
 
 class LostText(NamedTuple):
-    """The text that is lost because uses of a template are left out."""
+    """The text that is lost because a template is skipped."""
 
     n_chars: int  #: visible characters of their arguments, without white space
-    example: str | None  #: the first of these uses on one line, shortened; None if nothing is lost
+    example: str | None  #: the first use that loses text, on one line, shortened; None if nothing is lost
 
 
 def lost_text(inner: str, known: LostText | None = None) -> LostText | None:
-    """Returns the loss of a use, from the text between its braces, added to the previous loss.
+    """Returns the text lost in a use of a template, added to the loss ``known`` so far. ``inner`` is the text between
+    its braces.
 
     >>> lost_text("sung by|the [[Choir of Ely|choir]]|year= 1990")
     LostText(n_chars=12, example='{{sung by|the [[Choir of Ely|choir]]|year= 1990}}')
@@ -285,14 +287,14 @@ def lost_text(inner: str, known: LostText | None = None) -> LostText | None:
 
 
 def shortened_call(inner: str) -> str:
-    """Returns a use of a template on one line, shortened, from the text between its braces.
+    """Returns a use of a template for a report: shortened, and on one line. ``inner`` is the text between its braces.
 
     >>> shortened_call("cite web | title = Ferries")
     '{{cite web | title = Ferries}}'
     """
     cut = inner[: 4 * _EXAMPLE_CHARS]
     head = without_marks(cut)
-    if len(head) < len(cut) < len(inner):  # marks, of references among them, do not count
+    if len(head) < len(cut) < len(inner):  # markers do not count
         head = without_marks(inner)[: 4 * _EXAMPLE_CHARS]
     call = " ".join(head.split())
     if len(call) > _EXAMPLE_CHARS:
@@ -306,7 +308,7 @@ def visible_chars(wikitext: str) -> int:
     >>> visible_chars("the [[Choir of Ely|choir]]")
     8
     """
-    if _PLAIN.fullmatch(wikitext):  # takes a quarter of the time of the general case
+    if _PLAIN.fullmatch(wikitext):  # four times as fast as the general case
         return len(wikitext) - wikitext.count(" ")
     return _count_visible(wikitext)
 
@@ -317,13 +319,15 @@ def _count_visible(wikitext: str) -> int:
 
 
 def mark_links(wikitext: str, inner: str) -> str:
-    """Returns a rule's output, with a marker in each link that the use itself does not contain."""
+    """Returns a rule's output in which the links that are not in the use itself are marked as made by a template."""
     written = set(_LINK_START.findall(inner))
     return _LINK_START.sub(lambda match: match[0] if match[1] in written else f"[[{TEMPLATE_LINK}{match[1]}", wikitext)
 
 
 def is_in_sentence(use: re.Match[str]) -> bool:
-    """Returns whether a use is inside a sentence: words and no structure before it on its line, and text after it."""
+    """Returns whether a use of a template is inside a sentence: on its line there are words but no markup before it,
+    and text after it.
+    """
     text, start, end = use.string, use.start(), use.end()
     before = text[text.rfind("\n", 0, start) + 1 : start].rstrip(" ")
     behind = text[end : end + 2].lstrip(" ")[:1]
@@ -331,17 +335,17 @@ def is_in_sentence(use: re.Match[str]) -> bool:
 
 
 class FixedOutcome(NamedTuple):
-    """The treatment of a use whose arguments do not matter."""
+    """The outcome of a use of a template that does not depend on the arguments."""
 
     name: str  #: as written, in normal form
-    target: str  #: name of the template that it leads to
+    target: str  #: name of the template after redirects
     outcome: str  #: ``dropped`` or ``unknown``
     ends_paragraph: bool
 
 
 @cache
 def fixed_outcomes(lang: str) -> Callable[[str], FixedOutcome | None]:
-    """Returns ``fixed_outcomes_of`` for a language, without redirects."""
+    """Returns ``fixed_outcomes_of`` for a language. Redirects between templates are not followed."""
     find = find_rule(lang)
     return fixed_outcomes_of(lang, lambda name: (name, find(name)))
 
@@ -349,10 +353,10 @@ def fixed_outcomes(lang: str) -> Callable[[str], FixedOutcome | None]:
 def fixed_outcomes_of(
     lang: str, resolve: Callable[[str], tuple[str, TemplateRule]]
 ) -> Callable[[str], FixedOutcome | None]:
-    """Returns a function that looks up uses whose arguments do not matter, from the text before their first pipe.
+    """Returns a cached function that returns the outcome of a use from the text before its first pipe.
 
-    Its result is None for all other uses: parser functions, variables, and texts that cannot be a template. ``resolve``
-    follows redirects from a name, and finds the rule.
+    Its result is None if the outcome depends on the arguments, and for parser functions, variables, and text that
+    cannot be a template. ``resolve`` returns the name after redirects, and its rule.
     """
     ends_paragraph = _paragraph_ends(lang)
 
@@ -375,8 +379,8 @@ def fixed_outcomes_of(
 
 @cache
 def _paragraph_ends(lang: str) -> frozenset[str]:
-    """Returns the names of templates that show no text and end the paragraph: lists of notes, and templates that
-    clear floats.
+    """Returns the names of templates that show no text but end the paragraph, such as lists of notes and
+    ``{{clear}}``.
     """
     notes, magic = read_rules("citations")["notes"], read_rules("magic")
     lists = [name for code in ("en", lang) for name in notes.get(code, {}).get("list", ())]
@@ -385,19 +389,20 @@ def _paragraph_ends(lang: str) -> frozenset[str]:
 
 @cache
 def find_rule(lang: str) -> Callable[[str], TemplateRule]:
-    """Returns the cached lookup of rules by name for a language."""
+    """Returns a cached function that finds the rule for a template's name in a language."""
     return lru_cache(maxsize=1 << 16)(rule_book(lang).find)
 
 
 @lru_cache(maxsize=1 << 16)
 def normalise_template_name(name: str, lang: str) -> str:
-    """Returns a template's name without namespace, with spaces for underscores and an upper-case first letter.
+    """Returns a template's name in normal form: without the prefix ``Template:``, with spaces for underscores and an
+    upper-case first letter.
 
-    A name in another namespace (``User:X/Y``) keeps its namespace.
+    A name in another namespace (``User:X/Y``) keeps its prefix.
     """
     name = unescape(name) if "&" in name else name
     title = clean_title(without_marks(name).strip()).lstrip(":").lstrip(" ")
-    if "#" in title and title[0] != "#":  # a section name; parser functions begin with the sign
+    if "#" in title and title[0] != "#":  # removes the section; the name of a parser function begins with #
         title = title.partition("#")[0].rstrip(" ")
     prefix, colon, rest = title.partition(":")
     while colon:
@@ -412,10 +417,10 @@ def normalise_template_name(name: str, lang: str) -> str:
 def split_template(inner: str, lang: str = "en") -> Template | None:
     """Splits the text between ``{{`` and ``}}`` into name and arguments; inner templates must already be rendered.
 
-    Pipes and equals signs inside ``[[…]]`` are ignored. A parser function gets its canonical English name (``#if``,
-    ``formatnum:``); the text after the colon is its first argument, and all arguments are positional and unchanged.
-    ``{{#tag:ref|…}}`` has the tag in its name. Returns None if it cannot be a template, because its name is empty or
-    contains characters not allowed in titles; MediaWiki then shows the braces.
+    Pipes and equals signs inside ``[[…]]`` separate nothing. A parser function gets its canonical English name
+    (``#if``, ``formatnum:``). The text after its colon is its first argument, and all its arguments are positional and
+    unchanged. The name of ``{{#tag:ref|…}}`` includes the tag. Returns None if the name is empty or contains characters
+    not allowed in titles; then it is no template, and MediaWiki shows the braces.
     """
     parts = split_at_pipes(inner)
     head = parts[0]
@@ -440,7 +445,7 @@ def split_template(inner: str, lang: str = "en") -> Template | None:
 
 
 def unmarked(template: Template) -> Template:
-    """Returns a template whose arguments have plain separators again, see ``mark_separators``."""
+    """Returns a template with plain pipes and equals signs in its arguments; the inverse of ``mark_separators``."""
     return template._replace(
         positional=tuple(map(unmark_separators, template.positional)),
         named={key: unmark_separators(value) for key, value in template.named.items()},
@@ -448,7 +453,7 @@ def unmarked(template: Template) -> Template:
 
 
 def split_at_pipes(inner: str) -> list[str]:
-    """Returns the parts between the pipes that are not inside a closed ``[[…]]``."""
+    """Splits the text between a template's braces at its pipes, except those inside a closed ``[[…]]``."""
     if "[[" not in inner:
         return inner.split("|")
     pipes = _outside_links(_BRACKET_OR_PIPE, inner)
@@ -458,7 +463,7 @@ def split_at_pipes(inner: str) -> list[str]:
 def _outside_links(tokens: re.Pattern[str], text: str) -> list[int]:
     """Returns the positions of the tokens that are not inside a closed ``[[…]]``."""
     places: list[int] = []
-    opened: list[int] = []  # for every open bracket, the number of tokens before it
+    opened: list[int] = []  # number of tokens before each open bracket
     for match in tokens.finditer(text):
         token = match.group()
         if token == "[[":
@@ -471,8 +476,8 @@ def _outside_links(tokens: re.Pattern[str], text: str) -> list[int]:
 
 
 def find_function(head: str) -> tuple[str, str] | None:
-    """Returns the canonical name of the parser function used, and the text after its colon; None if it is not a
-    parser function.
+    """Returns the canonical name of a parser function and the text after its colon, from the text before the first
+    pipe; None if it is not a parser function.
     """
     facts = magic()
     start, end = 0, head.find(":")
@@ -496,15 +501,17 @@ def find_variable(name: str) -> str | None:
 
 
 def split_arguments(inner: str) -> Iterator[tuple[str | None, str]]:
-    """Iterates over the text before the first pipe, without a name, then every argument with its name or None."""
+    """Yields the name (or None) and value of each argument. The first pair is None and the text before the first
+    pipe.
+    """
     parts = split_at_pipes(inner)
     yield None, parts[0]
     yield from map(_split_name, parts[1:])
 
 
 def _split_name(part: str) -> tuple[str | None, str]:
-    """Returns an argument's name (or None) and its value; equals signs in a closed ``[[…]]`` are
-    ignored.
+    """Splits an argument into its name (or None) and its value. An equals sign inside a closed ``[[…]]`` separates
+    nothing.
     """
     key, equals, value = part.partition("=")
     if "[[" in key and equals:
@@ -523,7 +530,7 @@ def _with_arguments(name: str, parts: list[str]) -> Template:
             continue
         key: str | None
         key, _, value = part.partition("=")
-        if "[[" in key:  # rare: the sign may be in a link
+        if "[[" in key:  # rare: the equals sign may be in a link
             key, value = _split_name(part)
         if key is None:
             positional.append(value)
@@ -535,12 +542,12 @@ def _with_arguments(name: str, parts: list[str]) -> Template:
 
 
 def is_number(key: str) -> bool:
-    """Returns whether an argument name is the number of a positional argument."""
+    """Returns whether an argument's name is a number, as in ``{{x|2=b}}``."""
     return key.isdecimal() and key.isascii() and key[0] != "0" and len(key) < 5
 
 
 def numbered_in_place(name: str, positional: list[str], named: dict[str, str], numbered: dict[int, str]) -> Template:
-    """Returns a use with its numbered arguments at their positions; large numbers stay among the named arguments."""
+    """Returns a template whose numbered arguments are positional. Those with large numbers stay named."""
     for number in sorted(numbered):
         missing = number - len(positional)
         if missing > _LARGEST_GAP:

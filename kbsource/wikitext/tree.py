@@ -1,6 +1,6 @@
 """Parses the source of a template into a tree of text, uses of templates and ``{{{parameters}}}``.
 
-Source: Preprocessor_Hash of MediaWiki: which braces match, and which pipes and equals signs separate arguments.
+Braces match, and pipes and equals signs separate arguments, as in MediaWiki. Source: its Preprocessor_Hash.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Use(NamedTuple):
     head: Text  #: the text before the first pipe
     #: (name, value) of the arguments; an unnamed argument has the name None
     parts: tuple[tuple[Text | None, Text], ...]
-    begins_line: bool  #: it comes directly after a newline in the source
+    begins_line: bool  #: true if it comes directly after a newline in the source
 
 
 class Parameter(NamedTuple):
@@ -40,7 +40,7 @@ Text = tuple[str | Use | Parameter, ...]
 
 
 MAX_SOURCE_CHARS = 2 << 20
-"""Longer sources are not pages: $wgMaxArticleSize of MediaWiki, which counts bytes."""
+"""Maximum length of a page's source. MediaWiki's $wgMaxArticleSize, which counts bytes, allows no longer page."""
 
 _OPAQUE = "nowiki|pre|syntaxhighlight|source|math|templatedata"
 _PART = re.compile(rf"<(?:!--|((?ai:noinclude|includeonly|onlyinclude|{_OPAQUE}))(\s[^<>]*)?(/?)>)")
@@ -48,11 +48,10 @@ _CLOSERS = re.compile(r"</?(?ai:noinclude|includeonly|onlyinclude)(?:\s[^<>]*)?/
 
 
 def transcluded(source: str, lang: str, losses: Counter[str], *, is_marked: bool = False) -> str:
-    r"""Returns the text that a template's source contributes to a page, before its braces are expanded.
+    r"""Returns the part of a template's source that is inserted into a page, before its braces are expanded.
 
-    Comments are removed, and extension tags are processed as on pages and counted in ``losses``. Links are marked as
-    made by a template. ``is_marked``: the source already contains characters of ``markers``, which stay; otherwise such
-    characters are removed.
+    Comments are removed. Extension tags are processed as on pages and counted in ``losses``. Links are marked as made
+    by a template. With ``is_marked``, characters of ``markers`` in the source are kept; otherwise they are removed.
 
     >>> source = "a<noinclude>b</noinclude><!-- c -->[[d]]<includeonly>e</includeonly>"
     >>> transcluded(source, "en", Counter()).replace("\x1c", "")
@@ -71,7 +70,7 @@ def transcluded(source: str, lang: str, losses: Counter[str], *, is_marked: bool
 
 
 def _only(source: str) -> Iterator[str]:
-    """Finds the texts between ``<onlyinclude>`` and its closing tag."""
+    """Returns the texts between ``<onlyinclude>`` and its closing tag."""
     position = 0
     while (start := source.find("<onlyinclude>", position)) >= 0:
         position = source.find("</onlyinclude>", start)
@@ -99,7 +98,7 @@ def _included(source: str) -> str:
         if tag == "!--":
             end = source.find("-->", position)
             position = end + 3 if end >= 0 else len(source)
-            if end >= 0:  # whether its whole line is removed is decided with the tags
+            if end >= 0:  # a line with only comments is removed later, with the tags
                 out.append(source[match.start() : position])
         elif tag == "noinclude":
             closer = find_closer(tag, source, position)
@@ -120,7 +119,9 @@ def count_pieces(source: str) -> int:
 
 
 class _Open:
-    """An open run of braces, with its arguments so far. Pipes in links inside it separate no arguments."""
+    """A run of opening braces that is not yet closed, with its arguments so far. Pipes in links separate no
+    arguments.
+    """
 
     __slots__ = ("begins_line", "current", "key", "n_braces", "n_links", "parts")
 
@@ -137,7 +138,7 @@ class _Open:
         self.key, self.current = None, []
 
     def written(self) -> Iterator[str | Use | Parameter]:
-        """Returns its content as text, because nothing closes it. Unmatched braces are left out, as on pages."""
+        """Returns the content of a run that is never closed as text. Unmatched braces are left out, as on pages."""
         for key, value in self.parts:
             yield from (*key, "=") if key is not None else ()
             yield from (*value, "|")
@@ -172,7 +173,7 @@ def read_tree(source: str) -> Text:
 
 
 def _close(stack: list[_Open], n_closers: int) -> None:
-    """Closes the open runs of braces that a run of closing braces matches."""
+    """Closes the open runs that match a run of closing braces."""
     while n_closers >= 2 and len(stack) > 1:
         opened = stack.pop()
         opened.end_part()
@@ -197,7 +198,7 @@ def _close(stack: list[_Open], n_closers: int) -> None:
 
 
 def _joined(pieces: Iterable[str | Use | Parameter]) -> Text:
-    """Returns the segments with adjacent texts joined."""
+    """Returns the nodes with adjacent texts joined."""
     out: list[str | Use | Parameter] = []
     for is_text, group in groupby(pieces, lambda piece: isinstance(piece, str)):
         if is_text:
@@ -208,7 +209,7 @@ def _joined(pieces: Iterable[str | Use | Parameter]) -> Text:
 
 
 _KINDS = ("hidden", "maintenance", "aside", "infobox")  # if several apply, the first is used
-# A tag, or the line that begins or ends a table of wikitext.
+# A tag, or the first or last line of a wikitext table.
 _PIECE = re.compile(
     r"<(/?)([A-Za-z][A-Za-z0-9]*)((?:\s[^<>]*)?)>|(?:\A|\n)[ \t:*#\x02\x0b]*\{\|([^\n]*)|\n[ \t\x02]*\|\}"
 )
@@ -218,11 +219,11 @@ _NO_CONTENT = frozenset({"br", "hr", "img", "wbr", "link", "meta", "col", "input
 _CATEGORY = re.compile(rf"\[\[{TEMPLATE_LINK}?\s*([^\[\]|:\n]{{1,100}}):[^\[\]\n]*\]\]")
 _TAG = re.compile(r"<[^<>\n]*>")
 _LONGEST_HATNOTE = 1000
-_NODE = "\x00"  # placeholder for a node that is not text; no source contains it
+_NODE = "\x00"  # placeholder for a node that is not text; cannot occur in a source
 
 
 class _Signs(NamedTuple):
-    """The properties that identify a kind of box; ``prefixes`` are prefixes of class names, with their kinds."""
+    """The attributes that identify boxes. ``prefixes`` are pairs of a class name's prefix and the kind of box."""
 
     values: dict[tuple[str, str], str]
     prefixes: dict[str, str]
@@ -256,10 +257,10 @@ def _signs() -> _Signs:
 
 
 def read_boxes(text: str, is_category: Callable[[str], bool]) -> tuple[str, frozenset[str]]:
-    """Returns an expansion without its boxes, and the kinds of these boxes.
+    """Returns the output of a template without its boxes, and the kinds of these boxes.
 
-    Tables that are not boxes stay. Categories in boxes stay too, unless one of the boxes is a maintenance box: then all
-    of them are removed. ``is_category`` returns whether links with this prefix put a page into a category.
+    Tables that are not boxes stay. Categories in boxes stay too, except if one of the boxes is a maintenance box: then
+    no category stays. ``is_category`` returns whether a link with a prefix adds the page to a category.
     """
     if text[:1] == ":" and _is_hatnote(text):
         return "", frozenset({"aside"})
@@ -283,10 +284,10 @@ def read_boxes(text: str, is_category: Callable[[str], bool]) -> tuple[str, froz
 
 
 def without_insides(tree: Text, is_category: Callable[[str], bool], n_levels: int = 20) -> Text:
-    """Returns a definition with its boxes emptied, so that nothing is expanded that readers do not see.
+    """Returns a template's definition with its boxes emptied, so that text that is not carried over is not expanded.
 
-    The text shown by its uses is the same. Boxes other than maintenance boxes keep their categories. Such a box is not
-    emptied if it contains braces, because these may produce categories. Nested braces are searched ``n_levels`` deep.
+    The resulting text is the same. Boxes other than maintenance boxes keep their categories, so such a box is not
+    emptied if it contains braces, which may add categories. Nested braces are searched ``n_levels`` deep.
     """
     if not n_levels:
         return tree
@@ -316,14 +317,14 @@ def _with_empty_boxes(node: Use | Parameter, *args: Any) -> Use | Parameter:
     is_choice = bool(node.head) and str(node.head[0]).lstrip().startswith("#if")
     parts: list[tuple[Text | None, Text]] = []
     for name, value in node.parts:
-        is_apart = name is not None and not is_choice  # an equals sign of an attribute separates nothing
+        is_apart = name is not None and not is_choice  # so that an equals sign in an attribute separates nothing
         text: Text = value if name is None or is_apart else (*name, "=", *value)
         parts.append((name if is_apart else None, without_insides(text, *args)))
     return node._replace(parts=tuple(parts))
 
 
 def _filled(text: str, nodes: Iterator[Use | Parameter]) -> Iterator[str | Use | Parameter]:
-    """Restores a text with its nodes in place of their placeholders."""
+    """Returns a text with the nodes in place of their placeholders."""
     first, *rest = text.split(_NODE)
     if first:
         yield first
@@ -334,7 +335,7 @@ def _filled(text: str, nodes: Iterator[Use | Parameter]) -> Iterator[str | Use |
 
 
 def _is_hatnote(text: str) -> bool:
-    """Returns whether a text is a hatnote in the style from before CSS classes: one indented line in italics."""
+    """Returns whether a text is a hatnote without a CSS class, as in old templates: one indented line in italics."""
     if len(text) > _LONGEST_HATNOTE or "[[" not in text or "\n" in text.strip():
         return False
     words = _TAG.sub("", text).strip(": \n")
@@ -342,7 +343,7 @@ def _is_hatnote(text: str) -> bool:
 
 
 def _find_boxes(text: str) -> list[_Box]:
-    """Returns the outermost closed boxes, in order."""
+    """Returns the boxes of a text in order. Boxes inside others and unclosed boxes are skipped."""
     found: list[_Box] = []
     stack: list[tuple[str, int, int, str]] = []  # name of the tag, start and end of the tag, kind of box or ""
     opened = [Counter[str]()]  # open tags by name, outside tables and in each nested table
@@ -377,16 +378,16 @@ def _find_boxes(text: str) -> list[_Box]:
 
 
 def _kind_of(attributes: str) -> str:
-    """Returns the kind of box that a tag with these attributes opens; empty if it opens none."""
+    """Returns the kind of box that a tag opens, from its attributes; empty if it opens no box."""
     return kind_of_box((name.lower(), "".join(values).lower()) for name, *values in _ATTRIBUTE.findall(attributes))
 
 
 def kind_of_box(attributes: Iterable[tuple[str, str]]) -> str:
-    """Returns the kind of box that an element is: ``hidden``, ``maintenance``, ``aside`` or ``infobox``; empty if it is
-    not a box.
+    """Returns the kind of box of an HTML element: ``hidden``, ``maintenance``, ``aside`` or ``infobox``; empty if it is
+    no box.
 
     Args:
-        attributes: its attributes ``class``, ``style``, ``role`` and ``id``, names and values in lower case.
+        attributes: the element's ``class``, ``style``, ``role`` and ``id``, names and values in lower case.
     """
     signs = _signs()
     kinds: set[str] = set()

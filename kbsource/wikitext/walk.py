@@ -1,5 +1,5 @@
-"""Turns a text cut at its links into plain text with links at exact offsets; links to files and categories are
-removed.
+"""Converts a text that is split at its links into plain text and links with exact offsets. Links to files and
+categories are removed.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from kbsource.wikitext.markers import (
 )
 
 Link = tuple[int, int, Target, str, bool]
-"""An internal link in a text: start, end (the text has no white space at its ends), target, target as written, and
-whether a template made it.
+"""An internal link: start and end in the text (without white space at its ends), target, target as written, and whether
+a template made it.
 
-A bare tuple, because there are more of them than of anything else.
+A plain tuple for speed, because links are the most frequent objects.
 """
 
 
 class Walked(NamedTuple):
-    """Plain text (newlines kept, literal characters restored) with its links in order, the categories found (name ->
-    whether only templates add it), their sort keys by name, and the placeholders of tables in captions (``T3``), which
-    are not shown.
+    """The result of a walk: plain text (newlines kept, literal characters restored), its links in order, the categories
+    (name -> whether only templates add it), their sort keys by name, and the placeholders (``T3``) of tables in
+    captions of files, which are not shown.
     """
 
     text: str
@@ -48,8 +48,8 @@ class Walked(NamedTuple):
 
 
 _HIDDEN = frozenset({"file", "category", "interlanguage"})
-# Options that separate a file from the surrounding words, in English and the larger languages of Wikipedia. Source:
-# img_* of MediaWiki 1.39's messages.
+# Options of files that are not shown inline, so that words before and after them are separate; in English and the
+# larger languages of Wikipedia. Source: img_* of MediaWiki 1.39's messages.
 _APART = frozenset(
     """thumb thumbnail frame framed enframed right left center centre none mini miniatur gerahmt rechts links zentriert
     ohne vignette encadré cadre droite gauche centré néant miniatura miniaturadeimagen derecha izquierda centro ninguno
@@ -58,31 +58,30 @@ _APART = frozenset(
     ліворуч miniatyr höger vänster ingen centrerad 缩略图 縮圖 右 左 居中 置中 有框 サムネイル 中央 なし
     フレーム""".split()
 )
-# An external link that is read without the parser.
+# An external link that is read without mwparserfromhell.
 _PLAIN_EXTERNAL = re.compile(r'\[(?:https?:)?//[^ "<>]+(?: (.*))?\]')
-# A link whose label contains only text and plain links: if it shows nothing, it is skipped. A possible address in wrong
-# brackets is left to the parser.
+# A link whose label contains only text and plain links; skipped if it shows nothing. What may be a URL in double
+# brackets is read by mwparserfromhell.
 _PLAIN_INSIDE = re.compile(r"\[\[[^\[\]]*(?:\[\[(?!//|[\w+.-]+:)[^\[\]]*\]\][^\[\]]*)*\]\]")
-# The most frequent characters after a link that are in no language's link trail.
+# Frequent characters after links that are in no language's link trail.
 NO_TRAIL = frozenset(" \n,.;:()|")
 _LONGEST_PREFIX = 100
 _LOSS_OF = {"interwiki": "interwiki_link", "invalid": "invalid_link"}
-# Newlines in a label, with the markers of the lines they began and the spaces around them.
+# Newlines in a label, with the spaces around them and the markers of the lines that begin there.
 _PLACE = re.compile(f"{PLACE}(T[0-9]+)")
 _LINES_IN_LABEL = re.compile("(?: *\n(?:\x06[TI][0-9]+\n?)*(?:\x04[^\x04]*\x04|\x07)?)+ *")
-# Characters that begin a line once something before them was cut, and that mwparserfromhell would read as a list, a
-# heading or a rule.
+# Characters that mwparserfromhell reads as a list item, heading or rule at the beginning of a line. After a cut, they
+# may be there by accident.
 _LINE_MARK = re.compile("\n(?=[*#:;={-])")
 
 
 class Walker:
     """Collects the text and links of a page; call ``walk`` once.
 
-    A link's text is its label, or without a label the target as written. Letters directly after it (the link trail, if
-    the language has one) belong to it, and letters before it if the language has a link prefix. ``[[Foo (bar)|]]``
-    shows ``Foo``. Links to files, categories and other language editions show nothing and are counted or collected.
-    With ``is_direct``, plain and hidden links are read without mwparserfromhell, which parses all others; the result is
-    the same.
+    A link's text is its label, or else its target as written. It includes letters directly after the link (the link
+    trail) and, if the language has link prefixes, letters directly before it. ``[[Foo (bar)|]]`` shows ``Foo``. Links
+    to files, categories and other language editions show nothing and are counted or collected. With ``is_direct``,
+    plain and hidden links are read without mwparserfromhell, which is faster and gives the same result.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class Walker:
         self._parse = targets.parse
         self._trail = trail
         self._prefix = prefix
-        self._n_prefix = 0  # number of characters before the current link that belong to it
+        self._n_prefix = 0  # length of the current link's prefix
         self._losses = losses
         self._is_direct = is_direct
         self._out: list[str] = []
@@ -107,12 +106,12 @@ class Walker:
         self._categories: dict[str, bool] = {}
         self._sort_keys: dict[str, str] = {}
         self._hidden_places: set[str] = set()
-        self._parts_words = False  # a block-level file was skipped directly after a word
+        self._parts_words = False  # true after a word that is directly followed by a file on a line of its own
 
     def walk(self, cut: CutText, gaps: list[tuple[int, int]] | None = None) -> Walked:
-        """Returns the text that the links and gaps show; every link must be complete.
+        """Returns the text of the links and of the gaps between them. Every link must be complete.
 
-        ``gaps`` receives start and end in the text of the gap before each link, and of the rest.
+        ``gaps`` receives the start and end in the text of the gap before each link and of the last gap.
         """
         trail = self._trail
         parse = self._parse
@@ -172,7 +171,7 @@ class Walker:
                         after_link = False
                         self._hide(target, source or label, is_made=is_made)
                         continue
-                    if kind == "invalid" and "//" in written:  # an external link in two brackets
+                    if kind == "invalid" and "//" in written:  # an external link in double brackets
                         source = source or _source(written, label)
             if source or not is_direct:
                 self._length, self._ends_in_space = length, ends_in_space
@@ -215,7 +214,7 @@ class Walker:
         self._links[-1] = (start, end + n_chars, target, written, is_made)
 
     def _add_text(self, text: str) -> None:
-        """Adds text; if two spaces would meet, one is removed."""
+        """Adds text. Where two spaces would meet, one is removed."""
         if text:
             if text[0] == " " and self._ends_in_space:
                 text = text[1:]
@@ -265,20 +264,20 @@ class Walker:
             self._parts_words = not _APART.isdisjoint(map(str.strip, options.split("|")))
 
     def _add_external(self, label: str | None) -> None:
-        """Adds an external link: its label, if it has one."""
+        """Adds the label of an external link, if it has one."""
         if label is None:
             self._losses["external_link_unlabelled"] += 1
         else:
             self._add_text(label.replace(TRAIL_STOP, ""))
 
     def _add_parsed(self, source: str) -> bool:
-        """Adds one link as mwparserfromhell parses it; returns whether a trail may follow."""
+        """Adds a link that mwparserfromhell parses; returns whether a link trail may follow."""
         if "\n" in source:
             source = _LINE_MARK.sub(f"\n{TRAIL_STOP}", source)
         return self._add_nodes(mwparserfromhell.parse(source, skip_style_tags=True).nodes)
 
     def _add_nodes(self, nodes: list[Node], *, is_label: bool = False) -> bool:
-        """Adds the text of nodes; returns whether a trail may follow.
+        """Adds the text of nodes of mwparserfromhell; returns whether a link trail may follow.
 
         In the label of an internal link, external links are text.
 
@@ -323,7 +322,7 @@ class Walker:
         if link.text is None:
             self._add_text(_shown(written, target))
         elif any(isinstance(node, Wikilink) for node in link.text.nodes):
-            # a link inside a link's label: the inner one is a link, and the outer one is text
+            # a link in another link's label: the inner one is a link, and the outer one is text
             self._losses["broken_markup"] += 1
             self._n_prefix = 0
             self._add_text(f"{written.rstrip(' ')} ")
@@ -341,8 +340,8 @@ def _source(target: str, label: str | None) -> str:
 
 
 def _shown(written: str, target: Target) -> str:
-    """Returns the text of a link without label: the target as written, without an escaping colon, and with percent
-    escapes decoded.
+    """Returns the text of a link without label: the target as written, without a colon at its beginning, and with
+    percent escapes decoded.
 
     Source: handleInternalLinks2 of MediaWiki 1.39's Parser.
     """

@@ -1,8 +1,9 @@
 """Reads bzip2 files block by block, from any byte.
 
-A bzip2 file is one or more streams; a stream is a header, blocks that can be decoded independently, and a trailer.
-Blocks and trailers begin with a 48-bit magic at any bit position. A reader that starts in the middle therefore finds
-the next block by its magic, wraps the block as a separate stream, and lets ``bz2`` decode it and check its CRC.
+A bzip2 file consists of streams. A stream consists of a header, blocks that can be decoded independently, and a
+trailer. Blocks and trailers begin with a magic number of 48 bits, at any bit position. A reader that starts in the
+middle of a file finds the next block by its magic, makes a stream of this block, and lets ``bz2`` decode it and check
+its CRC.
 
 Source: https://github.com/dsnet/compress/blob/master/doc/bzip2-format.pdf (format), Hadoop's BZip2Codec (splitting).
 """
@@ -25,7 +26,7 @@ DAMAGED = "damaged_block"
 
 _MAGIC_BITS = 48
 _CRC_BITS = 32
-# A block contains at most 900,000 bytes; even the worst output of an encoder's Huffman stage stays below this size.
+# A block contains at most 900,000 bytes. Even with the worst Huffman codes, its compressed size is below this limit.
 _MAX_BLOCK_BYTES = 1_250_000
 _WINDOW_BYTES = 1 << 20
 
@@ -48,11 +49,12 @@ class _Magic(NamedTuple):
 
 
 def _magic_keys() -> dict[int, tuple[tuple[int, int, bool], ...]]:
-    """Returns, for every 16-bit value that indicates a magic, how far back the magic begins, its bit shift and its
-    kind.
+    """Returns the 16-bit values that indicate a magic. For each: how many bytes before it the magic begins, its bit
+    shift, and its kind.
 
-    A magic that begins ``shift`` bits into a byte has five whole bytes that are always the same (six for shift 0).
-    Either their first or their second pair is at an even position, so checking the pairs at even positions is enough.
+    A magic that begins ``shift`` bits after the beginning of a byte covers five whole bytes (six for shift 0), which
+    are always the same. Either their first or their second pair is at an even position, so it is sufficient to check
+    the pairs at even positions.
     """
     keys: dict[int, list[tuple[int, int, bool]]] = {}
     for magic, is_end in ((BLOCK_MAGIC, False), (END_MAGIC, True)):
@@ -71,7 +73,9 @@ _MAGIC_MASK = (1 << _MAGIC_BITS) - 1
 
 @cache
 def _is_key() -> Any:
-    """Returns a numpy mask over all pairs of bytes; created on demand, because other formats do not need numpy."""
+    """Returns a numpy mask over all pairs of bytes. It is made on first use, because other formats do not need
+    numpy.
+    """
     import numpy as np
 
     mask = np.zeros(1 << 16, dtype=np.bool_)
@@ -80,8 +84,8 @@ def _is_key() -> Any:
 
 
 def find_magics(data: bytes) -> list[tuple[int, bool]]:
-    """Returns (bit, is_end) for every magic in the data, in order, if the data has at least 7 bytes from its first
-    byte on.
+    """Returns the bit position of every magic in the data, in order, and whether it is that of a trailer. A magic is
+    found only if at least 7 bytes of data begin with its first byte.
     """
     import numpy as np
 
@@ -100,10 +104,7 @@ def find_magics(data: bytes) -> list[tuple[int, bool]]:
 
 
 class _Window:
-    """The part of a file that is being decoded, and the magics in it.
-
-    It contains the bytes from the current magic on, and never more than a few blocks.
-    """
+    """The bytes of a file from the current magic on, and the magics in them. It contains at most a few blocks."""
 
     def __init__(self, file: BinaryIO, start: int) -> None:
         file.seek(start)
@@ -116,18 +117,20 @@ class _Window:
 
     @property
     def end(self) -> int:
-        """The offset after the last byte read: the size of the file once ``at_end`` is set."""
+        """The offset after the last byte that was read. If ``at_end`` is set, this is the size of the file."""
         return self._base + len(self._data)
 
     def magic(self, index: int) -> _Magic | None:
-        """Returns the magic at ``index``, counted from the current one; None if the file has no such magic."""
+        """Returns the magic at an index, counted from the current one, which is 0; None if the file has no more
+        magics.
+        """
         while len(self._magics) <= index:
             if not self._read():
                 return None
         return self._magics[index]
 
     def advance(self, count: int) -> None:
-        """Makes the magic at ``count`` the current one, and drops the bytes before it."""
+        """Makes the magic at index ``count`` the current one, and drops the bytes before it."""
         del self._magics[:count]
         keep = self._magics[0].byte if self._magics else self._scanned
         self._forget(keep)
@@ -145,7 +148,7 @@ class _Window:
         if not piece:
             self.at_end = True
             return False
-        # no block is this long: skip the gap instead of holding it in memory
+        # no block is so long, so the bytes are dropped from memory
         if len(self._data) > 2 * _MAX_BLOCK_BYTES:
             self._forget(self._scanned)
         self._data += piece
@@ -156,7 +159,7 @@ class _Window:
         return True
 
     def peek(self, start: int, count: int) -> bytes:
-        """Returns up to ``count`` bytes from a byte of the file on; fewer only at its end."""
+        """Returns ``count`` bytes of the file from ``start`` on, or fewer at its end."""
         while self.end < start + count and self._read():
             pass
         return bytes(self._data[start - self._base : start - self._base + count])
@@ -169,7 +172,9 @@ class _Window:
         return value & ((1 << (end - start)) - 1)
 
     def decode(self, start: int, end: int) -> bytes | None:
-        """Returns the content of the block in the bits [start, end); None if they are not exactly one sound block."""
+        """Returns the content of the block in the bits [start, end); None if they are not exactly one undamaged
+        block.
+        """
         length = end - start
         bits = self._bits(start, end) if length > _MAGIC_BITS + _CRC_BITS else None
         if bits is None:
@@ -186,13 +191,15 @@ class _Window:
         return data if decoder.eof and not decoder.unused_data else None
 
     def decode_last(self, start: int) -> bytes | None:
-        """Returns the content of a block that is complete although the file ends right after it, before any trailer."""
+        """Returns the content of a block directly before the end of a truncated file; None if the block is
+        incomplete.
+        """
         length = 8 * self.end - start
         bits = self._bits(start, 8 * self.end) if length > _MAGIC_BITS + _CRC_BITS else None
         if bits is None:
             return None
-        # The decoder reads whole bytes, and after the block expects a magic. So the odd bits at the end are dropped
-        # first. If they belong to the block, they are padded instead, and the padding is not read.
+        # The decoder reads whole bytes and expects a magic after the block, so the bits of the last incomplete byte are
+        # dropped. If decoding then fails, these bits belong to the block, and are padded to a byte instead.
         odd = length % 8
         left_out = (bits >> odd).to_bytes(length >> 3, "big")
         filled_up = (bits << (-length % 8)).to_bytes((length + 7) >> 3, "big")
@@ -200,7 +207,7 @@ class _Window:
 
 
 def _decode_unfinished(data: bytes) -> bytes | None:
-    """Returns the content of a stream without its trailer; None if its block is not complete."""
+    """Returns the content of a stream that has no trailer; None if its block is incomplete."""
     decoder = bz2.BZ2Decompressor()
     try:
         parts = [decoder.decompress(b"BZh9" + data)]
@@ -212,7 +219,7 @@ def _decode_unfinished(data: bytes) -> bytes | None:
 
 
 def _end_of_covering_block(file: BinaryIO, magic: _Magic) -> int | None:
-    """Returns the end bit of a sound block that contains this apparent magic by chance; None if there is no such
+    """Returns the end bit of the undamaged block that contains the bits of a magic by chance; None if there is no such
     block.
     """
     window = _Window(file, max(0, magic.byte - _MAX_BLOCK_BYTES))
@@ -233,14 +240,14 @@ def _end_of_covering_block(file: BinaryIO, magic: _Magic) -> int | None:
 
 
 def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[DecodedBlock | Damage]:
-    """Iterates over the blocks whose magic begins at byte ``start`` or later, and all damage between them, in order.
+    """Yields the blocks whose magic begins at byte ``start`` or later, and all damage between them, in order.
 
-    It continues to the end of the file; the reader of a range stops at the first item that belongs to another range. An
-    item belongs to the block with the offset ``owner``. Reading from any ``start`` yields the same items as reading
-    from 0, without those whose owner is before ``start``.
+    The iteration continues to the end of the file. The reader of a range stops at the first item that belongs to
+    another range. An item belongs to the block with the offset ``owner``. The items are the same as from 0, without
+    those whose owner is before ``start``.
 
     Args:
-        file: seekable, with the compressed bytes.
+        file: a seekable file with the compressed bytes.
         start: byte offset.
     """
     window = _Window(file, start)
@@ -282,10 +289,10 @@ def iter_blocks(file: BinaryIO, *, start: int = 0) -> Iterator[DecodedBlock | Da
 
 
 def _decode_from(window: _Window, magic: _Magic) -> tuple[int, bytes | None]:
-    """Returns the number of magics that the block spans, and its data; (1, None) if it cannot be decoded.
+    """Decodes a block. Returns the number of magics that it spans, and its data; (1, None) if it cannot be decoded.
 
-    An apparent next magic may be inside the block by chance. On failure, the block is therefore tried up to each of the
-    following magics, as far as a block can reach.
+    The bits of a magic may occur inside a block by chance. So if decoding up to the next magic fails, it is tried up to
+    each of the following magics, as far as a block can reach.
     """
     count = 1
     while following := window.magic(count):
@@ -299,7 +306,7 @@ def _decode_from(window: _Window, magic: _Magic) -> tuple[int, bytes | None]:
 
 
 def _damage_after_stream(window: _Window, magic: _Magic, owner: int) -> Damage | None:
-    """Returns what is wrong after a stream's trailer; None if the file ends there or the next stream begins."""
+    """Returns the damage after a stream's trailer; None if the file ends there or the next stream begins."""
     end = (magic.bit + _MAGIC_BITS + _CRC_BITS + 7) >> 3
     rest = window.peek(end, len(b"BZh9") + 6)
     if not rest:
@@ -325,12 +332,10 @@ def _begins_stream(rest: bytes) -> bool:
 
 
 def read_bzip2_tail(file: BinaryIO, size: int, count: int) -> tuple[bytes, str | None]:
-    """Returns the last ``count`` decoded bytes of the file (fewer if it is shorter) and the way it ends.
+    """Returns the last ``count`` decoded bytes of the file (fewer if it is shorter), and a description of the damage at
+    its end, or None if there is none.
 
     Only as many blocks as needed are decoded. Bytes before the last damaged block are not returned.
-
-    Returns:
-        The bytes, and a description of the damage at the end of the file, or None if the file ends properly.
     """
     reach = 1 << 16
     while True:

@@ -1,6 +1,6 @@
-"""Decodes Zstandard and xz files, which are sequences of frames, from their beginning.
+"""Decodes Zstandard and xz files from their beginning. Both are sequences of frames.
 
-A small file may claim a window of gigabytes, or decode to gigabytes of zeros; the memory for both is limited.
+A small file may demand a window of gigabytes, or expand to gigabytes of zeros, so memory is limited for both cases.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ class FrameDecoder(ABC):
 
     name: ClassVar[str]  #: name of the format
     damage: ClassVar[str]  #: reason slug of a frame that cannot be decoded
-    magics: ClassVar[frozenset[bytes]]  #: how frames begin; all have the same length
+    magics: ClassVar[frozenset[bytes]]  #: the first bytes of frames; all have the same length
     step_bytes: ClassVar[int]  #: number of bytes read at once
     no_memory: ClassVar[tuple[str, str]]
-    """The message that replaces the decoder's message if a frame needs too much memory, and the words by which the
-    decoder's message is recognised.
+    """The message for a frame that needs too much memory, and the words by which the decoder's own message is
+    recognised.
     """
 
     def __init__(self, decoder: Any, error: type[Exception]) -> None:
         self._decoder, self._error = decoder, error
 
     def decode(self, data: bytes) -> Iterator[bytes]:
-        """Iterates over the content of the next bytes of the frame.
+        """Yields the content of the next bytes of the frame.
 
         Raises:
             BrokenStreamError: the rest cannot be decoded, or decoding it needs too much memory.
@@ -50,7 +50,7 @@ class FrameDecoder(ABC):
 
     @abstractmethod
     def _steps(self, data: bytes) -> Iterator[bytes]:
-        """Iterates over the content of the next bytes, a bounded number of bytes at a time."""
+        """Yields the content of the next bytes, in portions of limited size."""
 
 
 class ZstdFrame(FrameDecoder):
@@ -58,20 +58,20 @@ class ZstdFrame(FrameDecoder):
 
     name = "Zstandard"
     damage = "damaged_zstd"
-    # There are frames with data, and frames that decoders skip.
+    # The magics of frames with data, and of frames that decoders skip.
     magics = frozenset({b"\x28\xb5\x2f\xfd", *(bytes([first, 0x2A, 0x4D, 0x18]) for first in range(0x50, 0x60))})
-    # A block of 128 KiB takes at least 4 bytes, so that a step decodes 32 MiB at most.
+    # A block of 128 KiB takes at least 4 bytes, so a step decodes at most 32 MiB.
     step_bytes = 1 << 10
     no_memory = (
         "too much memory",
         "decompression needs more than 128 MiB of memory; recompress the file with zstd -dc --long=31 FILE | bzip2 > "
         "FILE.bz2",
     )
-    _window_bytes = 1 << 27  # the memory that zstd uses without --long
+    _window_bytes = 1 << 27  # the default limit of zstd
 
     def __init__(self) -> None:
         try:
-            import zstandard  # only for such files
+            import zstandard  # imported only if such a file is read
         except ModuleNotFoundError as error:
             raise SetupError(
                 "Reading a Zstandard file requires the package zstandard, which is not installed: pip install "
@@ -95,7 +95,7 @@ class XzFrame(FrameDecoder):
         "Memory usage limit",
         "decompression needs more than 192 MiB of memory; recompress the file with xz -dc FILE | bzip2 > FILE.bz2",
     )
-    _memory_bytes = 192 << 20  # decompressing files from xz -9 needs 65 MiB
+    _memory_bytes = 192 << 20  # files written by xz -9 need 65 MiB
 
     def __init__(self) -> None:
         super().__init__(lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=self._memory_bytes), lzma.LZMAError)
@@ -107,7 +107,7 @@ class XzFrame(FrameDecoder):
 
 
 def decode_frames(file: BinaryIO, form: type[ZstdFrame] | type[XzFrame]) -> Iterator[bytes]:
-    """Iterates over the content of all frames of a file. Zeros between frames, and after them, are skipped.
+    """Yields the content of all frames of a file. Zeros after frames are skipped.
 
     Raises:
         BrokenStreamError: the rest cannot be decoded: ``damaged_zstd``, ``damaged_xz``, ``trailing_garbage`` or
@@ -117,7 +117,7 @@ def decode_frames(file: BinaryIO, form: type[ZstdFrame] | type[XzFrame]) -> Iter
     frame: FrameDecoder | None = None
     n_magic = max(map(len, form.magics))
     garbage = BrokenStreamError(TRAILING_GARBAGE, f"the bytes after the data are not {form.name} data")
-    begin = b""  # bytes of the next frame, until there are enough for its magic
+    begin = b""  # the first bytes of the next frame, until they are enough for its magic
     while data := file.read(form.step_bytes):
         while data:
             if frame is None:

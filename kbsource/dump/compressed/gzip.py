@@ -10,14 +10,14 @@ from kbsource.dump.compressed.damage import TRAILING_GARBAGE, TRUNCATED, BrokenS
 
 MAGIC = b"\x1f\x8b"
 DAMAGED = "damaged_gzip"
-# Fed in small steps, so that little is decoded twice at a break.
+# The decoder gets small portions, so that little must be decoded again if the data is damaged.
 _READ_BYTES = 1 << 16
 _PIECE_BYTES = 1 << 20
-_WITH_HEADER = 31  # wbits of zlib
+_WITH_HEADER = 31  # zlib's wbits for data with a gzip header
 
 
 def decode(file: BinaryIO) -> Iterator[bytes]:
-    """Iterates over the content of all members of a file.
+    """Yields the content of all members of a file.
 
     Raises:
         BrokenStreamError: the rest cannot be decoded: ``damaged_gzip``, ``trailing_garbage`` or ``truncated``.
@@ -27,7 +27,7 @@ def decode(file: BinaryIO) -> Iterator[bytes]:
     while data := file.read(_READ_BYTES):
         while data:
             if not has_member:
-                data = data.lstrip(b"\0")  # zeros that fill up a block of a tape or a disk
+                data = data.lstrip(b"\0")  # zeros that fill the last block of a tape or a disk
                 if not data:
                     break
                 if not MAGIC.startswith(data[:2]):
@@ -49,7 +49,7 @@ def decode(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _decodable(decoder: zlib._Decompress, data: bytes) -> bytes:
-    """Returns the part of the data that can be decoded before the byte at which it breaks."""
+    """Returns the content of the data before the byte that cannot be decoded."""
     parts: list[bytes] = []
     for index in range(len(data)):
         try:

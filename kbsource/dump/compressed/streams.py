@@ -1,6 +1,6 @@
-"""Decompresses dump files into segments that record their position in the file, for every supported compression.
+"""Decompresses dump files in every supported format into segments, each with its position in the file.
 
-The format of a file is determined from its first bytes, not from its name.
+The format of a file is recognised by its first bytes, not by its name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ _UNREADABLE = {
     b"Rar!\x1a\x07": ("rar", "unrar p -inul"),
     b"PK\x03\x04": ("zip", "unzip -p"),
 }
-"""First bytes of a file -> its format, and the command that writes its content to the standard output."""
+"""Formats that are not supported: first bytes of a file -> name of the format, and a command that writes the content to
+standard output."""
 _BOMS = (
     (codecs.BOM_UTF8, UTF8),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -55,12 +56,12 @@ _DECLARATION = re.compile(rb"""\A\s*<\?xml[^>]*?\bencoding\s*=\s*["']([A-Za-z0-9
 class Piece:
     """A segment of decompressed bytes."""
 
-    #: origin of the bytes: for a block, the byte of the file where the block begins; otherwise the number of
+    #: position of the bytes: in a block, the byte of the file at which the block begins; otherwise the number of
     #: decompressed bytes before them
     offset: int
     data: bytes  #: in UTF-8
-    is_block: bool  #: all bytes of a block have the block's offset; otherwise offsets increase byte by byte
-    #: number of bytes of the file consumed, up to the beginning of a block, or to the end of any other segment
+    is_block: bool  #: true for a block, whose bytes all have the same offset; otherwise offsets increase byte by byte
+    #: number of stored bytes read: up to the beginning of a block, or up to the end of any other segment
     position: int
 
 
@@ -68,21 +69,21 @@ class Piece:
 class Codec:
     """A supported compression."""
 
-    suffix: str  #: ending of the names of such files
-    magics: frozenset[bytes]  #: how such files begin; empty for files that are not compressed
+    suffix: str  #: ending of file names
+    magics: frozenset[bytes]  #: first bytes of the files; empty for files that are not compressed
     damage: str  #: reason slug of a part of a file that cannot be decoded
     pieces: Callable[[BinaryIO, int], Iterator[Piece | Damage]]
-    """Iterates over the decompressed bytes of a file, from a byte of the file to its end, and all damage."""
+    """Yields the decompressed segments of a file, from a byte of the file to its end, and all damage."""
     opened: Callable[[BinaryIO], Any]
-    """Opens the decompressed bytes as a file that can be rewound. Damage raises an OSError or an EOFError."""
+    """Opens a file for reading its decompressed bytes; it can be rewound. Damage raises an OSError or an EOFError."""
     tail: Callable[[BinaryIO, int, int], tuple[bytes, str | None]] | None = None
-    """Returns the end of the decompressed content, and the reason of any damage at its very end. The arguments are the
-    file, its size and the maximum number of bytes. None if such files can only be read from their beginning.
+    """Returns the last decompressed bytes of a file, and the reason of any damage at its end. The arguments are the
+    file, its size and the maximum number of bytes. None if files of this format can only be read from their beginning.
     """
 
     @property
     def is_splittable(self) -> bool:
-        """True if reading may start in the middle of a file."""
+        """True if a file can be read from the middle."""
         return self.tail is not None
 
 
@@ -90,7 +91,7 @@ def compression_of(head: bytes, path: str) -> Compression:
     """Returns the compression of a file, from its first bytes.
 
     Raises:
-        SetupError: the file is empty, or in an unsupported format; the message says how to convert it.
+        SetupError: the file is empty or has an unsupported format. The message contains a command that converts it.
     """
     if not head:
         raise SetupError(f"{path} is empty. Download it again.")
@@ -129,7 +130,7 @@ def encoding_of(head: bytes, path: str) -> str:
 def iter_pieces(
     file: BinaryIO, *, compression: Compression, encoding: str = UTF8, start: int = 0
 ) -> Iterator[Piece | Damage]:
-    """Iterates over the decompressed bytes from byte ``start`` of the file to its end, in UTF-8, and all damage.
+    """Yields the decompressed segments of a file in UTF-8, from byte ``start`` to its end, and all damage.
 
     ``start`` must be 0 for codecs that are not splittable and for encodings other than UTF-8. For these encodings,
     offsets count converted bytes.
@@ -151,7 +152,7 @@ def _bzip2_pieces(file: BinaryIO, start: int) -> Iterator[Piece | Damage]:
 
 
 def _streamed(decode: Callable[[BinaryIO], Iterator[bytes]], file: BinaryIO, start: int) -> Iterator[Piece | Damage]:
-    """Iterates over the segments of a file that is only read from its beginning."""
+    """Yields the segments of a file that can only be read from its beginning."""
     file.seek(start)
     offset = 0
     broken: BrokenStreamError | None = None
@@ -161,7 +162,7 @@ def _streamed(decode: Callable[[BinaryIO], Iterator[bytes]], file: BinaryIO, sta
         n_bytes = 0
         try:
             while n_bytes < _PIECE_BYTES and (part := next(decoded, None)) is not None:
-                if part:  # frames that are skipped produce no output, however long they are
+                if part:  # skipped frames have no output
                     parts.append(part)
                     n_bytes += len(part)
         except BrokenStreamError as error:
@@ -175,7 +176,7 @@ def _streamed(decode: Callable[[BinaryIO], Iterator[bytes]], file: BinaryIO, sta
 
 
 class _DecodedFile(io.RawIOBase):
-    """The decompressed bytes of a file, which can be read and rewound."""
+    """A file object for the decompressed bytes of a file, which can be rewound."""
 
     def __init__(self, decode: Callable[[BinaryIO], Iterator[bytes]], file: BinaryIO) -> None:
         self._decode, self._file, self._at = decode, file, 0
@@ -234,9 +235,9 @@ def _converted(pieces: Iterable[Piece | Damage], encoding: str) -> Iterator[Piec
 
 
 def _first_character(data: bytes, encoding: str) -> int:
-    """Returns the byte after a damage at which characters begin, because the damage may have cut a character in two.
+    """Returns the position of the first whole character after damage, which may have cut a character in two.
 
-    It is the position that makes most characters ASCII, because tags, digits and spaces are frequent.
+    It is the position from which most characters are ASCII, because tags, digits and spaces are frequent.
     """
 
     def n_ascii(start: int) -> int:
@@ -246,7 +247,9 @@ def _first_character(data: bytes, encoding: str) -> int:
 
 
 def read_up_to(file: BinaryIO, count: int) -> bytes:
-    """Reads ``count`` bytes, fewer only at the end of the file, even from files that return fewer per call."""
+    """Reads ``count`` bytes, or fewer at the end of the file. Repeats the call if a file returns fewer bytes before its
+    end.
+    """
     data = b""
     while len(data) < count and (piece := file.read(count - len(data))):
         data += piece
@@ -300,7 +303,7 @@ CODECS: dict[Compression, Codec] = {
 DAMAGES = frozenset(codec.damage for codec in CODECS.values() if codec.damage)
 """Reasons of parts of files that cannot be decoded."""
 SUFFIXES = tuple(codec.suffix for codec in CODECS.values())
-"""Endings of the names of compressed files; the ending for no compression is empty."""
+"""Endings of file names, one for each compression; empty for uncompressed files."""
 
 
 def without_suffix(name: str) -> str:

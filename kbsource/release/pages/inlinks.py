@@ -11,12 +11,13 @@ from kbsource.release.sql import add_tables, connected
 from kbsource.runtime.database import ORDER_MB
 
 _ALL = 1 << 62
-"""More pages than any wiki has."""
+"""A number greater than that of any wiki's pages."""
 
 
 def inlinks_index(path: str, manifest: Manifest) -> SideIndex[OrderedRows]:
-    """Returns the index of the links in a release of pages, with a row for each pair of a page and a page that links to
-    it."""
+    """Returns the index of the links in a release of pages. It has a row for each pair of a page and a page that links
+    to it.
+    """
     return SideIndex(cache_folder(manifest.sha256) / "backlinks-2", partial(_write_inlinks, path, manifest))
 
 
@@ -45,8 +46,6 @@ def count_linking(index: OrderedRows, page_id: int) -> int:
 
 
 def linking_ids(index: OrderedRows, page_id: int, start: int = 0, end: int | None = None) -> list[int]:
-    """Returns the ids of the pages that link to a page, ascending; of the whole list, the half-open part
-    [start, end).
-    """
+    """Returns the part ``[start, end)`` of the ascending ids of all pages that link to a page."""
     query = "select source from rows where target = ? order by source limit ? offset ?"
     return index.column(query, page_id, _ALL if end is None else max(end - start, 0), start)

@@ -60,17 +60,17 @@ OPTIONAL_TABLES: dict[str, pa.Schema] = {
     "dependencies": schema_of(PageDependencies),
     "definitions": schema_of(DefinitionHash),
 }
-"""Tables that a release contains only if their inputs were given."""
+"""Tables that a release contains only with certain options or inputs."""
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")
-"""Characters that XML, and therefore a page, cannot contain. If such a character is found, a marker of the parser has
-leaked.
+"""Characters that XML, and therefore a dump, cannot contain. If a page contains one, it is a marker that the parser has
+left in the text by mistake.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Counts(Counted):
-    """Counts of the pages read by outcome. The invariant is pages_read = articles + redirects + other_namespaces +
-    rejected.
+    """The number of pages read, and of pages with each outcome. The invariant is pages_read = articles + redirects +
+    other_namespaces + rejected.
     """
 
     pages_read: Count = 0
@@ -82,17 +82,17 @@ class Counts(Counted):
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """The dump's own facts; ``date`` is the date of ``--as-of``, else the date in the files' names, or None."""
+    """Facts about the dump. ``date`` is the value of ``--as-of``, else the date in the files' names, else None."""
 
     date: str | None
     export_version: str
     site: dict[str, Any]
-    content: str = "wikitext"  #: source of the pages: ``wikitext`` or ``html``
+    content: str = "wikitext"  #: form of the pages in the dump: ``wikitext`` or ``html``
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateCount:
-    """How often an unknown template is used, and on how many pages."""
+    """The number of uses of an unknown template, and of pages that use it."""
 
     name: str
     uses: Count
@@ -101,17 +101,17 @@ class TemplateCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagesManifest(TypedManifest):
-    """The manifest of a release of pages; the position of a pages file is its shard number."""
+    """The manifest of a release of pages. The index of a file in the table ``pages`` is its shard number."""
 
     dump: Dump
-    counts: dict[str, Counts]  #: per input file, by base name
+    counts: dict[str, Counts]  #: by base name of the input file
     totals: Counts
     parse_statuses: dict[str, Count]  #: number of articles per ``parse_status``
     unknown_templates: tuple[TemplateCount, ...]  #: the most used ones; the table ``templates`` has all of them
-    qid_conflicts: tuple[Conflict, ...]  #: all of them
+    qid_conflicts: tuple[Conflict, ...]  #: all pages that did not get an item, see ``Conflict``
     findings: dict[str, Count]  #: other counts that readers should know: ``duplicate_titles``, ``invalid_qids``, …
     page_order: str  #: ``by_page_id`` if ids ascend within each shard, else ``as_dumped``
-    fallbacks: tuple[Fallback, ...] = ()  #: the first articles that were extracted by the fallback
+    fallbacks: tuple[Fallback, ...] = ()  #: the first few articles that were extracted by the fallback
     format: str = FORMAT
     schema_version: int = SCHEMA_VERSION
 
@@ -120,7 +120,7 @@ class PagesManifest(TypedManifest):
         manifest = super(PagesManifest, cls).from_json(values, where)
         try:
             _ = manifest.site
-        except ValueError as error:  # msgspec's error is one
+        except ValueError as error:  # the base class of msgspec's error
             raise DataError(f"{where}: dump.site: {error}; {DAMAGED}") from error
         return manifest
 
@@ -130,7 +130,7 @@ class PagesManifest(TypedManifest):
         return Site.from_json(self.dump.site)
 
     def facts(self) -> dict[str, Any]:
-        """Returns the facts that identify the release in the manifests of releases made from it."""
+        """Returns the facts by which releases made from this one identify it in their manifests."""
         return {
             "manifest": MANIFEST,
             "manifest_sha256": self.sha256,
@@ -140,7 +140,7 @@ class PagesManifest(TypedManifest):
 
 
 def _count_faults(manifest: PagesManifest) -> list[str]:
-    """Returns every disagreement among the counts, or between counts and numbers of rows."""
+    """Returns a message for each contradiction among the counts, or between counts and numbers of rows."""
     totals = manifest.totals
     faults = sum_faults(manifest.counts, totals, Counts())
     expected = {"pages": totals.articles, "redirects": totals.redirects, "rejected": totals.n_rejected}
@@ -148,13 +148,15 @@ def _count_faults(manifest: PagesManifest) -> list[str]:
 
 
 def fallback_remarks(manifest: PagesManifest) -> list[str]:
-    """Returns how many articles were extracted by the fallback, with the first of them; empty without fallbacks."""
+    """Returns a message with the number of articles that the fallback extracted, and the first of them; empty if there
+    are none.
+    """
     n_fallbacks = sum(n for status, n in manifest.parse_statuses.items() if status != "ok")
     if not n_fallbacks:
         return []
     first = named_fallbacks(dataclasses.astuple(page) for page in manifest.fallbacks)
     return [
-        f"{counted(n_fallbacks, 'articles')} of {manifest.totals.articles:,} were extracted in the simplest way, "
+        f"{counted(n_fallbacks, 'articles')} of {manifest.totals.articles:,} were extracted by a simpler method, "
         f"without links, tables and references. The first are {first}."
     ]
 
@@ -164,7 +166,9 @@ _FIELDS = "flatten([box.fields for box in infoboxes])"
 
 
 def _texts(type_: pa.DataType, value: str, name: str) -> Iterator[tuple[str, str, bool]]:
-    """Finds the text columns in a value: name, text or list of texts, and whether it is a list."""
+    """Yields the text columns in a value: the name, an expression for the text or list of texts, and whether it is a
+    list.
+    """
     if pa.types.is_string(type_):
         yield name, value, False
     elif pa.types.is_struct(type_):
@@ -177,7 +181,7 @@ def _texts(type_: pa.DataType, value: str, name: str) -> Iterator[tuple[str, str
 
 
 def _outside(cells: str) -> str:
-    """Returns an expression that finds links outside the texts of cells or fields."""
+    """Returns an expression for the links that are not inside the text of their cell or field."""
     links = 'not (0 <= a.start and a.start <= a."end" and a."end" <= length(cell.text))'
     found = f"['page ' || page_id || ': a link to ' || a.target_title for a in cell.links if {links}]"
     return f"flatten([{found} for cell in {cells}])"
@@ -404,7 +408,7 @@ LAWS = (
     Law(
         "index_disagrees",
         _DISAGREES,
-        # A page that was rejected after the index was built is in the index, and links may point to it.
+        # A page that was rejected after the index was built is still in it, and links may point to it.
         f"""select '{_ARTICLES}', 'page ' || page_id || ' is in the index, but neither in pages nor in rejected'
         from known anti join pages using (page_id)
         where page_id not in (select try_cast(key as bigint) as late from rejected
@@ -461,12 +465,12 @@ INDEX_LAWS = tuple(
         ),
     )
 )
-"""Checks that a title index is consistent in itself, before anything is looked up in it."""
+"""Invariants of a title index by itself, which are checked before anything is looked up in it."""
 
 
 def index_views(checking: Checking[PagesManifest]) -> Iterator[str]:
-    """Adds views of the title index if the index is complete: titles, articles, known (articles with titles) and astray
-    (links that point to no article, or to an article under another title).
+    """Adds views of the title index if it is complete. The views are titles, articles, known (articles with titles) and
+    astray (links to no article, or to an article under a wrong title).
     """
     import numpy as np
     from duckdb.func import PythonUDFType
@@ -516,8 +520,8 @@ _TARGETS = tuple(
 
 
 def _links(checking: Checking[PagesManifest]) -> Iterator[pa.RecordBatch]:
-    """Reads the targets of all links. DuckDB would have to read all of anchors, tables and infoboxes, which takes
-    three times as long.
+    """Reads the targets of all links from single Parquet leaves. DuckDB would read all of anchors, tables and
+    infoboxes, which takes three times as long.
     """
     for file, batch in checking.batches("pages", _TARGETS):
         for column in batch.columns:
@@ -527,7 +531,7 @@ def _links(checking: Checking[PagesManifest]) -> Iterator[pa.RecordBatch]:
 
 
 def _innermost(array: pa.Array) -> pa.Array:
-    """Returns the structs with the leaves that were read, from lists and single-field structs."""
+    """Returns the structs that contain the leaves, from an array of nested lists and single-field structs."""
     if pa.types.is_list(array.type):
         return _innermost(array.flatten())
     return array if array.type.num_fields > 1 else _innermost(array.field(0))
@@ -540,7 +544,7 @@ def _hashed(title_keys: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _index_files(checking: Checking[PagesManifest], *names: str) -> str | None:
-    """Returns a local folder with files of the index; None if one of them is damaged, which is then reported."""
+    """Returns a local folder with the files of the index. If one of them is damaged, reports it and returns None."""
     checksums = {index_path(CHECKSUMS_FILE)} & {entry.file for entry in checking.manifest.files}
     if not {*map(index_path, names), *checksums} <= checking.sound:
         return None

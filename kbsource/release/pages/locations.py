@@ -1,8 +1,8 @@
-"""The location of each page of a release, and the page of each Wikidata item: two memory-mapped Arrow files.
+"""Looks up where a page is in a release, and which page has a Wikidata item, in two memory-mapped Arrow files.
 
-``pages.arrow``: ``page_id`` (ascending), ``shard`` (position in the manifest's list of pages files) and ``row`` in that
-file. ``qids.arrow``: ``qid`` (number of the item, ascending) and ``page_id``. Both have batches of
-``title_index.BATCH_ROWS`` rows and are written by ``release.pages.writing``.
+``pages.arrow`` has the columns ``page_id`` (ascending), ``shard`` (index in the manifest's list of files of ``pages``)
+and ``row`` (in this file). ``qids.arrow`` has the columns ``qid`` (number of the item, ascending) and ``page_id``. Both
+have batches of ``title_index.BATCH_ROWS`` rows. ``release.pages.writing`` writes them.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ QIDS_SCHEMA = _schema(("qid", pa.int64()), ("page_id", pa.int64()))
 
 
 def index_folder(path: str, manifest: Manifest, *, files: Iterable[str] | None = None) -> str:
-    """Returns a local folder with the index files of a release (see ``local_copy``), and the checksums of the files if
-    there are any.
+    """Returns a local folder with the index files of a release (see ``local_copy``), and their checksums if the release
+    has a file of checksums.
 
     Args:
         files: paths of the required files in the release; None for all.
@@ -57,7 +57,7 @@ def index_folder(path: str, manifest: Manifest, *, files: Iterable[str] | None =
 
 
 class _SortedFile:
-    """Looks up rows by the first column of a mapped file that is sorted by it."""
+    """A mapped file that is sorted by its first column, in which rows are looked up by this column."""
 
     def __init__(self, path: str, schema: pa.Schema) -> None:
         file = MappedFile(path, schema)
@@ -93,7 +93,7 @@ class Locations:
         self._qids = _SortedFile(os.path.join(folder, QIDS_FILE), QIDS_SCHEMA)
 
     def page(self, page_id: int) -> tuple[int, int] | None:
-        """Returns shard and row of a page; None if the release does not contain it."""
+        """Returns the shard and row of a page; None if the release does not contain the page."""
         found = self._pages.get(page_id)
         return None if found is None else (found[0], found[1])
 
@@ -109,7 +109,7 @@ class Locations:
         return len(self._pages)
 
     def page_id(self, number: int) -> int:
-        """Returns the page id at a position in the sorted list of all page ids, from 0."""
+        """Returns the page id at an index of the sorted list of all page ids, from 0."""
         return self._pages.key(number)
 
     def pages(self) -> Iterator[pa.RecordBatch]:

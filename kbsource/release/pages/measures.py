@@ -1,4 +1,4 @@
-"""Measures of a release of pages: outcomes of the pages read, contents of pages, and losses of their text."""
+"""Measures of a release of pages: outcomes of the pages read, contents of pages, and text that was lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kbsource.release.measures import Measure, ToRows, literals
 from kbsource.runtime.database import quoted
 
 MARKUP = r"\{\{|\}\}|\[\[|\]\]|<ref|'''"
-"""Pattern of wikitext markup, which must not be in the text."""
+"""Pattern of wikitext markup, which should not occur in the text of pages."""
 CONTEXT_CHARS = 40
 SAMPLED = 1000
 """Number of pages searched for leaked markup."""
@@ -73,8 +73,8 @@ _OVERVIEW = (
         f"with {_LOSSES} select kind, n as pieces from losses where place <= {_WORST} order by place",
         section=_LOST,
         chart="bars",
-        about=f"How many pieces of each kind the text of the articles lacks: the {_WORST} most frequent kinds at most.",
-        if_empty="Nothing is counted as lost.",
+        about=f"Number of pieces of each kind that the text of the articles lacks, for at most {_WORST} kinds.",
+        if_empty="No losses were counted.",
     ),
     Measure(
         "Further kinds",
@@ -88,7 +88,7 @@ _OVERVIEW = (
             sum(uses) / sum(sum(uses)) over () as "share of uses",
             sum(lost_chars)::bigint as "visible characters lost" from templates group by outcome order by outcome""",
         section=_TEMPLATES,
-        about="A use of a template is rendered: its value is in the text; dropped: it says nothing in running text; or "
+        about="A use of a template is rendered: its value is in the text; dropped: it shows no text; or "
         "unknown: there is no rule for it, and what it would show is missing.",
         links={"outcome": ToRows("templates", {"outcome": "outcome"})},
         needs=("templates",),
@@ -127,7 +127,9 @@ _BIN += " else (least // 1048576) || 'M–' || (least // 524288) || 'M' end"
 
 
 def _distribution(name: str) -> Measure:
-    """Returns the distribution of pages by a number: 0, then ranges from each power of two to below the next."""
+    """Returns a measure with the number of pages in each bin of a count. The first bin is 0; each other bin begins at a
+    power of two.
+    """
     return Measure(
         f"{name.capitalize()} a page",
         f"""with counted as (
@@ -141,7 +143,7 @@ def _distribution(name: str) -> Measure:
         section=_PAGES_HOLD,
         page="measures",
         chart="columns",
-        about=f"Articles by their number of {name}; each column covers twice as many as the one before it.",
+        about=f"Articles by their number of {name}. Each column covers a range twice as wide as the previous one.",
         needs=("pages",),
         derived=_SIZES,
     )
@@ -185,7 +187,7 @@ _LEAKY = {
             from {_FIELDS})
         select *, regexp_extract_all(text, {_MARKUP}) as markup from texts where regexp_matches(text, {_MARKUP})""",
 }
-"""The pages whose ids have the lowest SHA-256, and their texts with markup."""
+"""Subqueries: the sample (the pages whose ids have the lowest SHA-256), and those of its texts that contain markup."""
 _AFTER = "list_sum([length(piece) for piece in pieces[:turn + 1]])"
 _BEFORE = "coalesce(list_sum([length(piece) for piece in markup[:turn]]), 0)"
 _LEAK_OPTIONS: dict[str, Any] = {"section": "Leaks", "page": "measures", "needs": ("pages",), "derived": _LEAKY}
@@ -260,7 +262,7 @@ _MEASURED = (
     ),
     Measure(
         "Sample",
-        """select format('Wikitext that is left in the text of {:,} articles, those whose page ids have the least '
+        """select format('Wikitext that is left in the text of {:,} articles, those whose page ids have the lowest '
             'sha256. What an article shows as written, such as examples of code, counts too.', count(*))
         from sampled""",
         form="text",

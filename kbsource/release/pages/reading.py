@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 OPEN_FILES = 8
-"""Number of Parquet files that are kept open. Each needs a few megabytes of memory for its footer."""
+"""Maximum number of Parquet files kept open. Each needs a few megabytes of memory for its footer."""
 
 ROW_GROUPS = 4
-"""Number of decoded row groups that are kept, about 1-2 MB each. The neighbours of a page are often requested next."""
+"""Number of decoded row groups in the cache, about 1-2 MB each. The pages beside a page are often requested next."""
 
 
 class PagesReader:
@@ -37,8 +37,8 @@ class PagesReader:
     Not safe for use by several threads at once.
 
     Args:
-        files: files of pages, or of another table; paths in the folder, in order.
-        columns: columns to read with ``row`` and ``group``; reading pages needs all columns.
+        files: the files of the table ``pages`` or of another table, in order, as paths in the folder.
+        columns: the columns that ``row`` and ``group`` read. ``page`` needs all columns.
     """
 
     def __init__(self, folder: str | Folder, files: Iterable[str], *, columns: Sequence[str] | None = None) -> None:
@@ -58,8 +58,8 @@ class PagesReader:
         return found[0] if found else None
 
     def group(self, shard: int, row: int) -> tuple[Any, int]:
-        """Returns the row group that contains a row, as a table, and its first row; the last row group if the file
-        has fewer rows.
+        """Returns the row group that contains a row, and the number of its first row. If the file has fewer rows,
+        returns the last row group.
         """
         _, starts = self._opened(shard)
         number = bisect_right(starts, row) - 1
@@ -72,7 +72,9 @@ class PagesReader:
 
 
 def _opened(files: Sequence[Folder], shard: int) -> tuple[pq.ParquetFile, list[int]]:
-    """Returns a file, which is closed once nothing refers to it, and the first row of each row group."""
+    """Returns a file and the number of the first row of each row group. The file is closed when nothing refers to
+    it.
+    """
     file = open_table(files[shard])
     sizes = (file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups))
     return file, list(accumulate(sizes, initial=0))[:-1]
@@ -128,17 +130,20 @@ def pages_of(batch: pa.RecordBatch, columns: Sequence[str] | None = None) -> lis
 
 TABLE = "page_items"
 HELD_GROUPS = 4
-"""Number of row groups that are kept, 1-2 MB each. Pages are requested roughly in the order of the table."""
+"""Number of row groups in the cache, 1-2 MB each. A few are enough, because pages are requested roughly in the order of
+the table.
+"""
 _COLUMNS = ["page_id", "wikidata_qid", "label", "description", "aliases"]
 
 
 class ItemTerms(NamedTuple):
     """Label, description and aliases of a page's item."""
 
-    label: str | None  #: ``label``, ``description``: None if Wikidata lacks it, or the item
+    #: ``label`` and ``description`` are None if Wikidata does not have them, or does not have the item
+    label: str | None
     description: str | None
     aliases: tuple[str, ...]  #: without duplicates
-    has_sitelink: bool  #: a sitelink of Wikidata assigns the item, not only the dump's page_props
+    has_sitelink: bool  #: true if a sitelink of Wikidata assigns the item, false if only page_props does
 
 
 class PageItemsReader:
@@ -147,7 +152,7 @@ class PageItemsReader:
     Not safe for use by several threads at once.
 
     Args:
-        manifest: manifest of the release; its table is sorted by page id.
+        manifest: manifest of the release. Its table ``page_items`` is sorted by page id.
     """
 
     def __init__(self, folder: str, manifest: PagesManifest) -> None:
@@ -185,8 +190,8 @@ def _terms_group(places: Sequence[tuple[str, int]], number: int) -> tuple[memory
 
 
 def worst_templates(release: str, manifest: PagesManifest, *, limit: int, with_dropped: bool) -> list[dict[str, Any]]:
-    """Returns the rows of the table ``templates`` that lose most visible characters, largest loss first. Rows without
-    loss are left out.
+    """Returns the rows of the table ``templates`` with the largest losses of visible characters, largest first. Rows
+    without losses are left out.
 
     Args:
         with_dropped: include templates that a rule drops because their text does not belong to the page's text.

@@ -1,4 +1,6 @@
-"""Prepares pages for a release: checks the invariants of each page, groups pages, and records where each page is."""
+"""Prepares pages for a release: checks the invariants of each page, groups pages into row groups, and writes the index
+of their locations.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,11 @@ from kbsource.release.writer import write_lines
 from kbsource.runtime.database import ORDER_MB, connected, ordered_batches, streamed
 from kbsource.wikitext.reference_rows import NotedPage
 
-# ``kind.CONTROLS`` as JSON writes them; backslashes before an escape come in pairs.
+# ``kind.CONTROLS`` as escapes of JSON. An even number of backslashes before an escape are text.
 _ESCAPES = (b"\\u00", b"\\r", b"\\b", b"\\f")
 _ESCAPED_CONTROL = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:[bfr]|u00[01])")
 MAX_INT = (1 << 31) - 1
-"""Largest offset, ordinal or span, because they are stored as 32-bit integers."""
+"""Largest value of an offset, ordinal, rowspan or colspan, because they are stored as 32-bit integers."""
 
 
 def check_page(page: Page) -> None:
@@ -41,9 +43,9 @@ def check_page(page: Page) -> None:
 
     - Only element 0 is of kind ``title``, and no element contains a newline.
     - For every anchor, ``elements[a.element].text[a.start:a.end] == a.text``. Anchors are ordered by element and start.
-    - Tables and infoboxes refer to an existing element. Links in cells and infobox values lie within their text.
+    - Tables and infoboxes refer to an existing element. Links in cells and infobox values are within the text.
     - Categories added by templates are among the categories, and each category has a sort key, which may be empty.
-    - Reference markers lie within their elements, and not after white space.
+    - Reference markers are within their elements, and never after white space.
     - The time is a whole second of UTC.
 
     Raises:
@@ -58,7 +60,7 @@ def check_page(page: Page) -> None:
     if joined.count("\n") != len(texts) - 1:
         raise RecordError("page_law", "an element contains a newline")
     try:
-        written = msgspec.json.encode(page)  # all text columns at once; control characters are written as escapes
+        written = msgspec.json.encode(page)  # to check all text columns at once; control characters are escapes in it
     except UnicodeEncodeError as error:
         raise RecordError("bad_text", str(error)) from error
     if any(map(written.count, _ESCAPES)) and (control := _ESCAPED_CONTROL.search(written)) is not None:
@@ -130,9 +132,9 @@ def _check_links(links: Sequence[CellLink], length: int) -> None:
 
 GROUP_ROWS = 512
 GROUP_CHARS = 512 << 10
-"""Maximum number of pages and approximate amount of text in a row group. With smaller groups, a single page is read
-faster; with larger ones, writing is cheaper, because most of both costs is fixed per column. A file's footer is
-held in memory while it is written or read, and grows by 6 KB per group.
+"""Maximum number of pages, and approximate number of characters, in a row group. With smaller groups, a single page is
+read faster. With larger groups, writing is cheaper, because most of its cost is per group and column, and a file's
+footer, which is in memory during reading and writing, is smaller: it grows by 6 KB per group.
 """
 
 
@@ -140,7 +142,7 @@ _ENCODING_FAULTS = (ArithmeticError, TypeError, ValueError, pa.ArrowException)
 
 
 class PageFaultError(Exception):
-    """A page that satisfies the invariants cannot be encoded; ``number`` is the number it was added with."""
+    """A page satisfies the invariants but cannot be encoded. ``number`` identifies it, see ``PageGroups.add``."""
 
     def __init__(self, number: int, detail: str) -> None:
         super().__init__(f"page {number}: {detail}")
@@ -148,16 +150,16 @@ class PageFaultError(Exception):
 
 
 class Placed(NamedTuple):
-    """A page at a row of a record batch."""
+    """A page in a record batch, and its row."""
 
     batch: pa.RecordBatch
     row: int
 
 
 class PageGroups:
-    """Collects pages into row groups; the same pages always form the same groups. Memory: one group.
+    """Collects pages into row groups. The same pages always form the same groups. Memory: one group.
 
-    Pages are added as rows, or taken from existing record batches.
+    ``add`` adds a page as a row object, and ``take`` adds a row of an existing record batch.
     """
 
     def __init__(self, row: type[Page] = Page) -> None:
@@ -167,7 +169,8 @@ class PageGroups:
         self._pending_chars = 0
 
     def add(self, page: Page, number: int = 0) -> pa.RecordBatch | None:
-        """Adds a page that has passed ``check_page``; returns the previous group if the page no longer fits into it.
+        """Adds a page that has passed ``check_page``. If it does not fit into the current group, begins a new group and
+        returns the old one.
 
         Args:
             number: identifies the page in a ``PageFaultError``.
@@ -178,7 +181,7 @@ class PageGroups:
         return self._add(page, number, sum(len(element.text) for element in page.elements))
 
     def take(self, page: Placed, n_chars: int) -> pa.RecordBatch | None:
-        """Adds a page from a batch, whose elements have ``n_chars`` code points; otherwise as ``add``."""
+        """Adds a page from a batch, like ``add``. Its elements have ``n_chars`` code points."""
         return self._add(page, 0, n_chars)
 
     def _add(self, page: Page | Placed, number: int, n_chars: int) -> pa.RecordBatch | None:
@@ -191,7 +194,7 @@ class PageGroups:
         return full
 
     def rest(self) -> pa.RecordBatch | None:
-        """Returns the pending pages, if any. Call it once more after the last page.
+        """Returns the last group, if it has pages. Call it after the last page.
 
         Raises:
             PageFaultError: a page cannot be encoded.
@@ -213,7 +216,7 @@ class PageGroups:
         return batch
 
     def _mixed(self, made: pa.RecordBatch) -> pa.RecordBatch:
-        """Returns the group with all pages in order: those from batches and those that were added as rows."""
+        """Returns the current group with its pages in order, whether they were added as rows or from batches."""
         sources = {id(page.batch): page.batch for page in self._pending if isinstance(page, Placed)}
         starts = dict(zip(sources, accumulate(map(len, sources.values()), initial=made.num_rows), strict=False))
         new = iter(range(made.num_rows))
@@ -226,13 +229,13 @@ _BY_ITEM = "select qid, page_id from pages where qid is not null order by qid, p
 
 
 def write_locations(output: str, files: Sequence[str], folder: str, *, scratch: str) -> str:
-    """Writes both location files from the columns of the pages, and returns the manifest's ``page_order``.
+    """Writes the two location files, by page id and by item, and returns the manifest's ``page_order``.
 
     Memory: a file's footer, and ``ORDER_MB`` for sorting.
 
     Args:
         files: the pages files in order, relative to ``output``.
-        scratch: local folder for scratch files, 32 bytes per page.
+        scratch: local folder for temporary files, which take 32 bytes per page.
 
     Raises:
         SetupError: two pages have the same page id or the same Wikidata item.
@@ -269,13 +272,13 @@ def write_locations(output: str, files: Sequence[str], folder: str, *, scratch: 
 
 
 def _distinct(batches: Iterable[pa.RecordBatch], what: str) -> Iterator[pa.RecordBatch]:
-    """Passes on the batches, whose first column is ascending; raises SetupError if a value occurs twice."""
+    """Yields the batches unchanged. Their first column must be ascending; raises SetupError if a value occurs twice."""
     last = np.empty(0, np.int64)
     for batch in batches:
         keys = np.concatenate([last, batch[0].to_numpy()])
         repeated = keys[1:][keys[1:] == keys[:-1]]
         if len(repeated):
-            raise SetupError(f"{what}{repeated[0]} belongs to two pages; report this build")
+            raise SetupError(f"{what}{repeated[0]} belongs to two pages, which is a defect of kbsource; report it")
         last = keys[-1:]
         yield batch
 

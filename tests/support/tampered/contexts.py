@@ -111,7 +111,7 @@ _CONTEXTS = (
     _reader("a reader is to answer otherwise", at(0, target="x")),
     _reader("a reader gets another text", put("x", 0, "ctxs", 0, "text")),
     _reader("a reader gets a question less", drop(-1), text="1__wikidata_comp__dev from byte 0: "),
-    _reader("a reader gets a line more", add("x"), text="more than there should be: x"),
+    _reader("a reader gets a line more", add("x"), text="more content than expected: x"),
     _unplaced(
         "a proof without a passage is unknown",
         "proof_lost",

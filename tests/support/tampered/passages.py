@@ -140,7 +140,7 @@ _PASSAGES = (
         Tampered(what, content(file, change), "line_differs", text)
         for what, file, change, text in (
             ("a word of a line differs", PYSERINI, lambda read: read.replace(b"Brack", b"Black"), "3__1 from byte 44"),
-            ("there is a line more", PYSERINI, lambda read: read + b"{}\n", "more than there should be: {}"),
+            ("there is a line more", PYSERINI, lambda read: read + b"{}\n", "more content than expected: {}"),
             ("the last line is missing", PYSERINI, lambda read: read[: read.rindex(b"{")], "5__2 from byte 0: "),
             ("columns are exchanged", DPR, lambda read: read.replace(b"text\ttitle", b"title\ttext", 1), "from byte 4"),
         )

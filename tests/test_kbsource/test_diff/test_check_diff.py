@@ -19,5 +19,5 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_other_releases_are_refused(made: Path) -> None:
     with pytest.raises(SetupError, match="was not made from the release"):
         verified(made / "diff", old=made / "new" / "release", new=made / "old" / "release")
-    with pytest.raises(SetupError, match="--old and --new are the two sources of a diff of releases; give both"):
+    with pytest.raises(SetupError, match="--old and --new name the two sources of a diff of releases; pass both"):
         verified(made / "diff", old=made / "old" / "release")

@@ -18,7 +18,8 @@ from kbsource.records import RawPage
 from tests.support.dumps import dump_xml, one_stream, page_xml
 
 CHANGED = (
-    r"dump changed while it was read, so no release was made\. Run the command again when nothing writes to the file"
+    r"dump changed while it was being read, so no release was made\. "
+    r"Run the command again when no other program writes to the file"
 )
 
 

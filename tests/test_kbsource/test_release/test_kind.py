@@ -102,7 +102,9 @@ def test_another_kind_or_version_is_told(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="but this kbsource reads 'goats-1'"):
         HERD.read(str(folder))
     manifest.write_text(content.replace("goats-1", "sheep-1"))
-    with pytest.raises(SetupError, match="not a herd, but of the format 'sheep-1'; name the folder that a shepherd"):
+    with pytest.raises(
+        SetupError, match="not a herd, because its format is 'sheep-1'; name the folder that a shepherd"
+    ):
         HERD.read(str(folder))
     assert broken(folder) == {("manifest.json", "manifest")}
     manifest.write_text(content.replace('"goats": 3', '"goats": 4'))

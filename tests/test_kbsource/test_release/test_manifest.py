@@ -33,7 +33,7 @@ def test_a_manifest_is_readable_json_with_sorted_keys(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "fault", "message"),
     [
-        (lambda value: value | {"format": "other"}, SetupError, "format 'other'"),
+        (lambda value: value | {"format": "other"}, SetupError, "its format is 'other'"),
         (lambda value: value | {"schema_version": 99}, SetupError, "schema version 99"),
         (lambda value: value | {"extra": 1}, DataError, "extra"),
         (lambda value: {name: field for name, field in value.items() if name != "inputs"}, DataError, "inputs"),
@@ -45,7 +45,8 @@ def test_a_manifest_is_readable_json_with_sorted_keys(tmp_path: Path) -> None:
         (lambda value: {"name": "package.json"}, SetupError, "not a manifest"),
     ],
 )
-def test_a_foreign_or_changed_manifest_is_refused(tmp_path: Path, spoil, fault: type, message: str) -> None:  # type: ignore[no-untyped-def]
+# type: ignore[no-untyped-def]
+def test_a_foreign_or_changed_manifest_is_refused(tmp_path: Path, spoil, fault: type, message: str) -> None:
     release(tmp_path)
     path = tmp_path / "release" / MANIFEST
     path.write_text(json.dumps(spoil(json.loads(path.read_bytes()))))
@@ -56,9 +57,9 @@ def test_a_foreign_or_changed_manifest_is_refused(tmp_path: Path, spoil, fault: 
 
 def test_why_there_is_no_release_is_said(tmp_path: Path) -> None:
     for content, said in (
-        ("", "an empty folder"),
+        ("", "an empty one"),
         ("notes.txt", "no manifest.json"),
-        (BUILDING, "did not finish"),
+        (BUILDING, "was interrupted"),
     ):
         if content:
             (tmp_path / content).touch()
@@ -126,7 +127,8 @@ def test_a_commit_leaves_the_release_alone(tmp_path: Path) -> None:
         (lambda folder: (folder / "index/titles.arrow").write_bytes(b"short"), "has 5 bytes"),
     ],
 )
-def test_a_commit_that_finds_something_wrong_makes_no_release(tmp_path: Path, spoil, message: str) -> None:  # type: ignore[no-untyped-def]
+# type: ignore[no-untyped-def]
+def test_a_commit_that_finds_something_wrong_makes_no_release(tmp_path: Path, spoil, message: str) -> None:
     output, manifest = unfinished(tmp_path)
     spoil(Path(output))
     with pytest.raises(SetupError, match=message):

@@ -155,9 +155,9 @@ def test_what_makes_pages_look_gone_is_said_first(client: TestClient) -> None:
     limited = {**whole, "limits": {"limit_pages": 100}}
     assert list(doubts({"old": whole, "new": whole})) == []
     assert list(doubts({"old": limited, "new": cut})) == [
-        "The newer release, enwiki of 20261001, was made of a dump that breaks off: pages after the break count as "
+        "The newer release, enwiki of 20261001, was made from a truncated dump: the missing pages count as "
         "gone or merged.",
-        "The newer release, enwiki of 20261001, lacks pages: 2 records were rejected, and what they were counts as "
+        "The newer release, enwiki of 20261001, lacks pages: 2 records were rejected, and their pages count as "
         "gone or merged.",
         "The older release, enwiki of 20190801, was limited (limit_pages=100): pages that were left out count as added "
         "or split.",

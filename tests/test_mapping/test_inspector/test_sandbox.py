@@ -321,7 +321,7 @@ def test_the_view_shows_the_answer_with_links_and_faults_as_text(client: TestCli
 def test_the_view_has_macros_meanings_and_queries_to_start_from(client: TestClient) -> None:
     text = client.get("/r/release/sql").text
     assert "<code>kb_category(category)</code></dt><dd>Pages of a category" in text
-    assert "<dd>page id of the redirect; null for a redirect that a snapshot of HTML only lists</dd>" in text
+    assert "<dd>page id of the redirect; null if a snapshot of HTML states only its title</dd>" in text
     (first, *_) = re.findall(r'<a href="(/r/release/sql\?query=[^"]+)">text of a page</a>', text)
     assert "from kb_text() where title = (select min(title) from pages)</textarea>" in client.get(first).text
     assert "1 row" in run(client, "select count(*) from kb_text()").text

@@ -256,7 +256,7 @@ def test_pages_that_fall_back_are_named(tmp_path: Path, monkeypatch: pytest.Monk
     assert [(page.page_id, page.title, page.status) for page in made.manifest.fallbacks] == [
         (row["page_id"], row["title"], "fallback_error") for row in pages[:3]
     ]
-    said = f"{n_fallbacks} articles of {mini_wiki.N_ARTICLES} were extracted in the simplest way"
+    said = f"{n_fallbacks} articles of {mini_wiki.N_ARTICLES} were extracted by a simpler method"
     assert said in (build_summary(made).text or "")
     report = verify(str(tmp_path / "release"), [PAGES_RELEASE])
     assert report.is_sound

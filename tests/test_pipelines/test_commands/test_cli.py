@@ -176,7 +176,7 @@ def test_check_dump_names_options_and_reads_to_the_end_where_asked(
     assert main(["check-dump", str(dump), "--deep"]) == 1
     said = capsys.readouterr().out
     assert "--allow-truncated" in said
-    assert "Only reading all of it" not in said
+    assert "must be read completely" not in said
 
 
 def test_check_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -99,4 +99,7 @@ def test_files_that_are_no_such_json_are_named(
             assert "Traceback" not in out + err
             if content not in (b'{"a": 1e999}',) and command[0] == "verify":
                 said = re.sub(r"\s+", " ", out + err)
-                assert f"{name}: a file does not have the format of its name (unreadable" in said, (content, said)
+                assert f"{name}: a file does not have the format that its name states (unreadable" in said, (
+                    content,
+                    said,
+                )

@@ -29,7 +29,7 @@ def test_an_alignment_is_checked_like_a_release(aligned: Path, capsys: pytest.Ca
     assert main(["verify", str(aligned)]) == 0
     assert capsys.readouterr().out.startswith("Sound: ")
     assert main(["verify", str(aligned), "--kb", "somewhere"]) == 2
-    assert "not for this kind of release (alignment)" in capsys.readouterr().err
+    assert "but this is an alignment" in capsys.readouterr().err
     file = "misses/misses-00000-of-00001.parquet"
     shutil.copy(aligned / "rejected" / "rejected-00000-of-00001.parquet", aligned / file)
     assert broken(aligned) in ({(file, "size")}, {(file, "sha256")})

@@ -80,14 +80,14 @@ def test_questions_with_passages_are_compared_with_what_they_were_made_from(
     for release, passages, message in (
         (qampari, tmp_path / "other", "was not made from the release"),
         (another, corpus, "was not made from the release"),
-        (qampari, None, "are the two sources of"),
-        (None, corpus, "are the two sources of"),
+        (qampari, None, "name the two sources of"),
+        (None, corpus, "name the two sources of"),
     ):
         with pytest.raises(SetupError, match=message):
             _verify(contexts, release, passages)
     with pytest.raises(
         SetupError,
-        match=r"and --passages can be used only for .*a folder of questions with passages.* not for this kind",
+        match=r"and --passages can be used only for .*a folder of questions with passages.* but this is",
     ):
         _verify(qampari, qampari, corpus)
     assert main(["verify", str(kb), "--qampari", str(qampari), "--passages", str(corpus)]) == 2

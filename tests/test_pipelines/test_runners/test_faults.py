@@ -136,7 +136,7 @@ def test_a_dump_that_is_overwritten_after_its_check_makes_no_release(
 
     monkeypatch.setattr(build_job, "run_pipeline", overwrite_and_run)
 
-    with pytest.raises(DataError, match=rf"{dump.name} changed while it was read, so no release was made"):
+    with pytest.raises(DataError, match=rf"{dump.name} changed while it was being read, so no release was made"):
         build_mini(tmp_path / "release", dump=dump)
 
     assert not (tmp_path / "release" / "manifest.json").exists()

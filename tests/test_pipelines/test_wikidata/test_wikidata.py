@@ -117,7 +117,7 @@ def test_a_dump_that_changes_while_it_is_read_makes_no_release(
 
     with monkeypatch.context() as patch:
         patch.setattr(job, "run_pipeline", run)
-        with pytest.raises(DataError, match=r"dump\.json changed while it was read"):
+        with pytest.raises(DataError, match=r"dump\.json changed while it was being read"):
             make(path, output=tmp_path / "release")
     assert not (tmp_path / "release" / "manifest.json").exists()
     (found,) = make(path, output=tmp_path / "release").manifest.inputs
