@@ -345,7 +345,7 @@ def diff(
     /,
     *,
     output: FolderPath,
-    memory_mb: Annotated[Megabytes, Parameter(validator=Number(gte=100, lte=1 << 26))] = 1000,
+    memory: Annotated[Megabytes, Parameter(metavar="MB", validator=Number(gte=100, lte=1 << 26))] = 1000,
     threads: Threads | None = None,
     reverse: bool = False,
 ) -> Summary:
@@ -359,7 +359,7 @@ def diff(
         old: folder of the older release.
         new: folder of the newer release, of the same wiki.
         output: new local folder for the diff.
-        memory_mb: maximum memory for joining the two releases, in MB; data beyond it is written to disk.
+        memory: maximum memory for joining the two releases, in MB; data beyond it is written to disk.
         threads: number of threads for joining the two releases; by default one per core.
         reverse: compare backwards: OLD is the later release, and NEW the earlier one.
 
@@ -378,7 +378,7 @@ def diff(
 
     with Progress().stage("diff", lambda: seen):
         n_threads = threads or os.cpu_count() or 1
-        made = make_diff(old, new, output, memory_mb=memory_mb, threads=n_threads, reverse=reverse, on_step=see)
+        made = make_diff(old, new, output, memory_mb=memory, threads=n_threads, reverse=reverse, on_step=see)
     counts, text = made["counts"], made["text"]
     return Summary(
         rows=[

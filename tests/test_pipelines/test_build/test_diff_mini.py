@@ -132,7 +132,7 @@ def test_laws_hold_and_the_report_says_what_there_is(
     assert 0.97 < report["text"]["kept_share"] < 1.0
 
 
-@pytest.mark.parametrize(("option", "least"), [("--memory-mb", 100), ("--threads", 1)])
+@pytest.mark.parametrize(("option", "least"), [("--memory", 100), ("--threads", 1)])
 def test_a_limit_that_is_none_is_refused(
     option: str, least: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
