@@ -17,6 +17,7 @@ from cyclopts.exceptions import UnusedCliTokensError
 from kbsource import __version__
 from kbsource.errors import SetupError
 from kbsource.files import Folder, is_local, use_options
+from kbsource.runtime.fork_server import forked_server
 from mapping.hub import allow_downloads
 from mapping.options import (
     DEFAULTS,
@@ -31,8 +32,8 @@ from mapping.options import (
     written_files,
 )
 from pipelines.argument_faults import fault_text
-from pipelines.commands import GROUPS
-from pipelines.runners.fork_server import fork_server
+from pipelines.commands import COMMANDS, GROUPS
+from pipelines.runners.local_worker import IMPORTS, worker_server
 from pipelines.runners.presets import LOCAL, UnknownFlagError, import_local_beam, n_usual_workers, quiet_beam
 from pipelines.terminal import Summary, nearest, text_width
 
@@ -98,23 +99,27 @@ class ParsedCommand(NamedTuple):
         return self.function(*self.arguments.args, **self.arguments.kwargs)
 
 
-def run_command(given: Sequence[str]) -> int:
+def run_command(given: Sequence[str], *, is_whole_process: bool = False) -> int:
     """Runs a command line, prints its summary, and returns the exit code.
+
+    Args:
+        is_whole_process: this process does nothing else, so that it may be forked.
 
     Raises:
         SetupError: raised by ``parse_command`` or by the command.
     """
     quiet_beam()
+    job = _job_of(given)
+    if is_whole_process and job is not None:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's threads would keep this process from forking
     typed = parse_command(given)
     if typed is None:
         return 0
     run = typed.arguments.arguments.get("run")
     if run is not None and run.runner == LOCAL:
         run = typed.arguments.arguments["run"] = _with_workers(run, typed.arguments.arguments)
-        if run.workers != 1 and not run.dry_run:
-            fork_server()  # imports Beam at the same time as this process
         if not run.dry_run:
-            import_local_beam("pipelines.runners.running")
+            _import_job(job, has_several=run.workers != 1, is_whole_process=is_whole_process)
     try:
         if run is not None and run.dry_run:
             from pipelines.trial import dry_run  # imports Beam
@@ -126,6 +131,22 @@ def run_command(given: Sequence[str]) -> int:
         raise SetupError(f"{error}{nearest(error.flag, typed.options)}") from error
     summary.show(as_json=typed.as_json)
     return summary.code
+
+
+def _job_of(given: Sequence[str]) -> str | None:
+    """Returns the module of the Beam job of a command; None if the command has none."""
+    command = COMMANDS.get(given[0])
+    return None if command is None or command.job is None else f"pipelines.jobs.{command.job}"
+
+
+def _import_job(job: str | None, *, has_several: bool, is_whole_process: bool) -> None:
+    """Imports what a local job needs, and starts the server that forks its processes."""
+    if has_several and not is_whole_process:
+        worker_server()  # imports Beam at the same time as this process
+    names = "pipelines.runners.running", *(IMPORTS if has_several else ()), *((job,) if job else ())
+    import_local_beam(*names)
+    if is_whole_process:
+        forked_server()
 
 
 def _with_workers(run: RunOptions, arguments: Mapping[str, Any]) -> RunOptions:

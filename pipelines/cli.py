@@ -59,8 +59,12 @@ def overview() -> str:
     return "\n\n".join(parts)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command, prints its summary, and returns the exit code."""
+def main(argv: Sequence[str] | None = None, *, is_whole_process: bool = False) -> int:
+    """Runs one command, prints its summary, and returns the exit code.
+
+    Args:
+        is_whole_process: this process does nothing else.
+    """
     given = list(_arguments() if argv is None else argv)
     if not given or given[0] in HELP:
         print_text(overview())
@@ -82,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                     raise SetupError(f"{argument!a}: this argument is not valid UTF-8; write it in UTF-8")
             from pipelines.app import run_command  # a slow import
 
-            code = run_command(given)
+            code = run_command(given, is_whole_process=is_whole_process)
             _flush_output()
         return code
     except SetupError as error:
@@ -125,6 +129,7 @@ def run_and_leave() -> int:
     """
     # Arrow's own allocator does not return freed memory. It holds hundreds of megabytes in a process that uses ten.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")  # the thread of that allocator
     ending = _Ending()
     atexit.register(ending.end)
     for stream in (sys.stdout, sys.stderr):
@@ -132,7 +137,7 @@ def run_and_leave() -> int:
         if isinstance(stream, TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
             stream.reconfigure(encoding="utf-8")
     try:
-        ending.code = main()
+        ending.code = main(is_whole_process=True)
     except SystemExit as leaving:
         ending.code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
         raise

@@ -254,15 +254,19 @@ def noted_page(page: Page, references: ParsedReferences | None) -> NotedPage:
     return NotedPage(*values)
 
 
-def dependencies_of(page: Page, text: ParsedText, redirects_used: Iterable[str], made_from: bytes) -> PageDependencies:
-    """Returns the recorded dependencies of a page."""
+def dependencies_of(
+    page: Page, text: ParsedText, redirects_used: Iterable[str], made_from: bytes | None
+) -> PageDependencies:
+    """Returns the recorded dependencies of a page; only its uses of templates and its counts of references if
+    ``made_from`` is None.
+    """
     uses = []
     for use in page.templates:
         n_lost, example = text.lost.get((use.name, use.outcome), (0, None))
         uses.append(ShownUse(text.shown.get((use.name, use.outcome), 0), n_lost, example))
     counts = text.references.counts if text.references is not None else {}
     reference_counts = tuple(ReferenceCount(name, n) for name, n in sorted(counts.items()))
-    if text.asked is None:
+    if text.asked is None or made_from is None:
         return PageDependencies(page.page_id, None, (), tuple(uses), reference_counts)
     hashes = np.array([title_hash(name) for name in text.asked.union(redirects_used)], np.uint64).view(np.int64)
     return PageDependencies(page.page_id, made_from, tuple(sorted(hashes.tolist())), tuple(uses), reference_counts)
@@ -375,7 +379,7 @@ class _Article:
 
     raw: RawPage
     number: int  #: number of the article in the chunk, from 1
-    made_from: bytes  #: see ``PageDependencies``
+    made_from: bytes | None  #: see ``PageDependencies``; None if dependencies are not recorded
     copy: tuple[Placed, int] | None  #: the page of the base that is reused, and its number of code points
     ways: list[Callable[[RawPage], ParsedPage]]  #: methods to parse the article that have not been tried yet
     failure: RecordError  #: the reason for the rejection, if no method is left
@@ -411,7 +415,7 @@ class PageChunks:
         spreads_tables: bool = False,
     ) -> None:
         self._spreads_tables = spreads_tables
-        self._has_references = row is NotedPage
+        self._has_references, self._has_dependencies = row is NotedPage, has_dependencies
         self.schema = (
             schema_of(row).append(schema_of(RecordedPage).field("dependencies")) if has_dependencies else schema_of(row)
         )
@@ -436,7 +440,9 @@ class PageChunks:
             name = batch.schema.metadata[b"file"].decode()
             report.n_bytes += text_bytes(batch)
             raws = list(raw_pages(batch))
-            hashes = [b"" if source in self._skipped else self._hash(raw) for source, raw in raws]
+            hashes: list[bytes] = []
+            if self._has_dependencies or self._base is not None:
+                hashes = [b"" if source in self._skipped else self._hash(raw) for source, raw in raws]
             known = {} if self._base is None else self._base.find([raw.page_id for _, raw in raws], hashes)
             for place, (source, raw) in enumerate(raws):
                 number = first + place
@@ -447,7 +453,8 @@ class PageChunks:
                 times, how = work.verdicts.get(number, (0, "error"))
                 copy = None if times else known.get(place)
                 failure = RecordError(f"page_{how}", "neither the parser nor the fallback finished")
-                article = _Article(raw, number, hashes[place], copy, self._ways(times, how), failure)
+                made_from = hashes[place] if self._has_dependencies else None
+                article = _Article(raw, number, made_from, copy, self._ways(times, how), failure)
                 waiting.append(article)
                 if copy is None and article.ways:
                     work.beat.enter(number)
@@ -547,7 +554,7 @@ class PageChunks:
         work.beat.leave()
         raise article.failure
 
-    def _made(self, parsed: ParsedPage, made_from: bytes) -> RecordedPage:
+    def _made(self, parsed: ParsedPage, made_from: bytes | None) -> RecordedPage:
         """Returns the page after checking its invariants.
 
         Raises:

@@ -1,9 +1,9 @@
 """Runs work that may hang, crash or exhaust memory in a supervised process.
 
 A signal cannot interrupt C code, a thread cannot be killed, and a crash ends the whole process. Only a separate process
-protects against a page that no parser survives. The process is started with a new interpreter (a fork would inherit the
-locks of gRPC's threads), runs many tasks, and reports the current page through ``kbsource.runtime.beat``, so that
-guarding a page costs two memory writes.
+protects against a page that no parser survives. The process is a fork of the fork server, if this process has one (see
+``kbsource.runtime.fork_server``), and otherwise a new interpreter. It runs many tasks, and reports the current page
+through ``kbsource.runtime.beat``, so that guarding a page costs two memory writes.
 
 Protocol: one JSON line per task on the standard input, one JSON line per answer on the standard output. The process
 ends when its standard input is closed, so it never outlives its supervisor.
@@ -18,19 +18,21 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Mapping
-from threading import Event
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
 from kbsource.errors import SetupError, told_fault
 from kbsource.runtime.beat import Beat
 from kbsource.runtime.confinement import Confinement
+from kbsource.runtime.fork_server import Fork, ForkServer, ServerGoneError, forget_server, import_path, running_server
 from kbsource.temporary import SCRATCH_VARIABLE
 
 _TAIL_BYTES = 4000
+_GUARDED = "kbsource.runtime.guarded:become"
 _LONGEST_POLL_S, _STOP_POLL_S = 1.0, 0.1
 MEMORY_EXIT_CODE = 70
 """Exit code of a worker that reached its memory limit. (EX_SOFTWARE of sysexits.h.)"""
@@ -49,9 +51,52 @@ class WorkerDiedError(Exception):
         self.is_killed = is_killed  #: SIGKILL ended it, which comes from outside
 
 
-def import_path() -> str:
-    """Returns the ``PYTHONPATH`` of a process that imports from the same folders as this one, and from no others."""
-    return os.pathsep.join(path or os.getcwd() for path in sys.path)
+class _Process(Protocol):
+    """A running process with pipes; as ``subprocess.Popen``."""
+
+    pid: int
+
+    @property
+    def stdin(self) -> Any: ...
+    @property
+    def stdout(self) -> Any: ...
+    def kill(self) -> None: ...
+    def wait(self) -> int: ...
+
+
+class _Forked:
+    """A process that the fork server started."""
+
+    def __init__(self, server: ForkServer, scratch: Mapping[str, str], argv: Sequence[str], *, errors: int) -> None:
+        """Starts the process. Raises ServerGoneError if the server is gone."""
+        (tasks, written), (read, answers) = os.pipe(), os.pipe()
+        self.stdin: BinaryIO = open(written, "wb", buffering=0)  # noqa: SIM115  # lives as long as the process
+        self.stdout: BinaryIO = open(read, "rb", buffering=0)  # noqa: SIM115
+        self._code: int | None = None
+        with open(tasks, "rb", buffering=0), open(answers, "wb", buffering=0):
+            files = tasks, answers, errors
+            values = {"argv": [*argv], "environment": {**scratch}}
+            try:
+                self._fork: Fork = server.fork(_GUARDED, values, name="kbsource-guard", files=files)
+            except ServerGoneError:
+                self.stdin.close()
+                self.stdout.close()
+                raise
+        self._server, self._lock = server, threading.Lock()
+        self.pid = self._fork.pid
+
+    def kill(self) -> None:
+        self._fork.kill()
+
+    def wait(self) -> int:
+        with self._lock:  # another thread may close the guard
+            if self._code is None:
+                try:
+                    self._code = self._fork.wait()
+                except ServerGoneError:
+                    forget_server(self._server)
+                    self._code = -signal.SIGKILL
+            return self._code
 
 
 class Guard:
@@ -85,7 +130,7 @@ class Guard:
         self._page_timeout_s = page_timeout_s
         self._memory_bytes = memory_bytes
         self._confinement = confinement
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: _Process | None = None
         self._is_closed = False
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the guard
 
@@ -105,7 +150,7 @@ class Guard:
         """Process id of the worker; None if it is not running."""
         return self._process.pid if self._process else None
 
-    def run(self, task: Mapping[str, Any], *, stopped: Event | None = None) -> Any:
+    def run(self, task: Mapping[str, Any], *, stopped: threading.Event | None = None) -> Any:
         """Returns the result of the function for the task.
 
         Args:
@@ -122,7 +167,6 @@ class Guard:
         beat = self._beat
         beat.leave()
         process = self._process or self._start()
-        assert process.stdin is not None
         line = json.dumps(task).encode() + b"\n"
         try:
             process.stdin.write(line)
@@ -134,7 +178,20 @@ class Guard:
             raise told_fault(answer["fault"])
         return answer["done"]
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> _Process:
+        argv = [
+            self._function,
+            self._beat_path,
+            str(self._memory_bytes or 0),
+            msgspec.json.encode(self._confinement).decode(),
+        ]
+        server = running_server() if self._confinement is None else None
+        if server is not None:
+            try:
+                self._process = _Forked(server, self._scratch, argv, errors=self._errors.fileno())
+                return self._process
+            except ServerGoneError:
+                forget_server(server)
         environment = {
             # NumPy's linear algebra is not used, and its idle threads waste time.
             "OPENBLAS_NUM_THREADS": "1",
@@ -142,28 +199,15 @@ class Guard:
             **self._scratch,
             "PYTHONPATH": import_path(),
         }
+        # The current folder may be a release from a stranger that contains a Python module.
+        command = [sys.executable, "-P", "-m", "kbsource.runtime.guarded", *argv]
         self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",  # the current folder may be a release from a stranger that contains a Python module
-                "-m",
-                "kbsource.runtime.guarded",
-                self._function,
-                self._beat_path,
-                str(self._memory_bytes or 0),
-                msgspec.json.encode(self._confinement).decode(),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env=environment,
-            bufsize=0,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, env=environment, bufsize=0
         )
         return self._process
 
-    def _wait(self, process: subprocess.Popen[bytes], beat: Beat, stopped: Event | None) -> bytes:
+    def _wait(self, process: _Process, beat: Beat, stopped: threading.Event | None) -> bytes:
         """Waits for the answer line and returns it. Meanwhile, watches the beat for pages that take too long."""
-        assert process.stdout is not None
         poll = select.poll()
         poll.register(process.stdout, select.POLLIN | select.POLLHUP)
         timeout_s = self._page_timeout_s
@@ -191,7 +235,7 @@ class Guard:
                 self._kill()
                 raise WorkerDiedError(reading.page, "timeout", f"did not finish within {timeout_s:g} s")
 
-    def _died(self, process: subprocess.Popen[bytes], beat: Beat) -> WorkerDiedError:
+    def _died(self, process: _Process, beat: Beat) -> WorkerDiedError:
         code = process.wait()
         if self._is_closed:
             raise SetupError("the guard was closed while its process was running")
@@ -215,6 +259,5 @@ class Guard:
         if process is not None:
             process.kill()
             process.wait()
-            for stream in (process.stdin, process.stdout):
-                if stream is not None:
-                    stream.close()
+            process.stdin.close()
+            process.stdout.close()

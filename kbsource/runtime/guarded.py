@@ -1,5 +1,5 @@
-"""The program of a guarded process. ``kbsource.runtime.guard`` starts it and describes its arguments: ``python -P -m
-kbsource.runtime.guarded MODULE:FUNCTION BEAT_FILE MEMORY_BYTES CONFINEMENT``.
+"""The program of a guarded process, which ``kbsource.runtime.guard`` starts as a fork, or as ``python -P -m
+kbsource.runtime.guarded MODULE:FUNCTION BEAT_FILE MEMORY_BYTES CONFINEMENT``. The guard describes the arguments.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import resource
 import signal
 import sys
 import threading
+from typing import Any
 
 import msgspec
 
@@ -24,6 +25,12 @@ from kbsource.runtime.guard import MEMORY_EXIT_CODE
 from kbsource.runtime.imports import leave_out_pandas
 
 _GC_THRESHOLDS = (200_000, 20, 100)
+
+
+def become(values: dict[str, Any]) -> None:
+    """Makes a fork of the fork server a guarded process."""
+    os.environ.update(values["environment"])
+    main(values["argv"])
 
 
 def main(argv: list[str]) -> None:

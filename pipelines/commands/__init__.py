@@ -14,6 +14,7 @@ class Command(NamedTuple):
     summary: str
     guide: str  # page of the documentation that explains it
     extra: str = "align"  # the extra that installs what the command imports; see ``extras.missing_extra``
+    job: str | None = None  # module of its Beam job, in ``pipelines.jobs``
 
 
 GROUPS: Mapping[str, tuple[Command, ...]] = {
@@ -38,6 +39,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
             "Build a release of tables from a Wikidata dump.",
             "manual.md#wikidata",
             "build",
+            job="wikidata",
         ),
         Command(
             "build",
@@ -45,15 +47,22 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
             "Build a release of pages from a wiki dump.",
             "manual.md#building-a-release",
             "build",
+            job="build",
         ),
         Command(
-            "pageviews", "commands.dumps:pageviews", "Sum page views over a period.", "manual.md#page-views", "build"
+            "pageviews",
+            "commands.dumps:pageviews",
+            "Sum page views over a period.",
+            "manual.md#page-views",
+            "build",
+            job="pageviews",
         ),
         Command(
             "passages",
             "commands.make:passages",
             "Split the pages of a release into passages for retrievers.",
             "passages.md#the-corpus",
+            job="passages",
         ),
         Command(
             "vectors",
@@ -61,34 +70,45 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
             "Encode passages as vectors for dense retrieval.",
             "passages.md#vectors",
             "dense",
+            job="vectors",
         ),
         Command(
             "entity-linking",
             "commands.make:entity_linking",
             "Make entity-linking data and an alias table from links.",
             "entity_linking.md",
+            job="entity_linking",
         ),
         Command(
             "qampari",
             "commands.make:qampari",
             "Make questions with many answers from Wikidata and list pages.",
             "qampari.md",
+            job="qampari",
         ),
         Command(
             "amber",
             "commands.make:amber",
             "Make sets of entities that share a name, with queries about each.",
             "amber.md",
+            job="amber",
         ),
         Command(
             "facts",
             "commands.make:facts",
             "Make questions whose answers changed between two dates, with proofs.",
             "facts.md",
+            job="facts",
         ),
     ),
     "Align": (
-        Command("map", "commands.map:app", "Align a dataset, or all of them, to a release.", "alignment.md#a-dataset"),
+        Command(
+            "map",
+            "commands.map:app",
+            "Align a dataset, or all of them, to a release.",
+            "alignment.md#a-dataset",
+            job="map_dataset",
+        ),
         Command(
             "locate",
             "commands.align:locate",
@@ -96,7 +116,11 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
             "alignment.md#one-piece-of-evidence",
         ),
         Command(
-            "age", "commands.make:age", "Measure how much of a benchmark's evidence survives in each release.", "age.md"
+            "age",
+            "commands.make:age",
+            "Measure how much of a benchmark's evidence survives in each release.",
+            "age.md",
+            job="age",
         ),
         Command(
             "validate-kilt",
@@ -117,6 +141,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
             "Ask an NLI model whether sources support the sentences that cite them.",
             "references.md#does-a-source-support-its-sentence",
             "nli-onnx",
+            job="check_sources",
         ),
     ),
     "Look": (
@@ -179,6 +204,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
             "Rerank retrieved passages with a cross-encoder.",
             "passages.md#search",
             "search",
+            job="read",
         ),
         Command(
             "link",
@@ -195,6 +221,7 @@ GROUPS: Mapping[str, tuple[Command, ...]] = {
             "Answer questions with a model, with or without passages.",
             "benchmark.md#readers",
             "read",
+            job="read",
         ),
         Command(
             "benchmark",

@@ -6,12 +6,10 @@ is gone. Otherwise, a driver that is killed would leave a job that writes into t
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -21,12 +19,12 @@ from http.client import HTTPException
 from urllib.parse import urlsplit
 
 from kbsource.errors import SetupError
+from kbsource.runtime.fork_server import end_with_parent
 
 SHA256: Mapping[str, str] = {}
 """Checksums, by file name, of Beam's job servers that are trusted without confirmation by the user."""
 _SUM = re.compile("[0-9a-f]{64}")
 _SILENCE_S = 60.0
-_PR_SET_PDEATHSIG = 1  # prctl(2)
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
@@ -163,16 +161,6 @@ def launcher_flags() -> list[str]:
 def jvm_flags(properties: Sequence[str]) -> list[str]:
     """Returns the flags that pass arguments to the Java virtual machine of a job server."""
     return [f"--job_server_jvm_properties={argument}" for argument in properties]
-
-
-def end_with_parent() -> None:
-    """Makes the system kill this process as soon as its parent is gone, so that it cannot write into the folder of a
-    later job."""
-    parent = os.getppid()
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            sys.exit(1)  # the parent was already gone
 
 
 def main(argv: Sequence[str]) -> None:

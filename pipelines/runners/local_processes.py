@@ -29,7 +29,7 @@ from apache_beam.utils.thread_pool_executor import shared_unbounded_instance
 from google.protobuf import text_format
 
 from kbsource.errors import SetupError
-from pipelines.runners.fork_server import fork_server
+from pipelines.runners.local_worker import run_worker
 
 _URN = "kbsource:env:local_process:v1"
 # Beam's threads; they end with a traceback when a worker is gone, but the pipeline already reports this.
@@ -188,7 +188,7 @@ class _ProcessHandler(GrpcWorkerHandler):  # type: ignore[misc]  # Beam is untyp
 
     def _run_worker(self) -> None:
         control = text_format.MessageToString(self.control_api_service_descriptor())
-        code = fork_server().run({"CONTROL_API_SERVICE_DESCRIPTOR": control, "WORKER_ID": self.worker_id})
+        code = run_worker({"CONTROL_API_SERVICE_DESCRIPTOR": control, "WORKER_ID": self.worker_id})
         if code != 0:
             with self._lock:
                 _ended.append(code)

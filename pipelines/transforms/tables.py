@@ -19,7 +19,6 @@ from kbsource.release.output import commit
 from kbsource.release.reader import parquet_file
 from kbsource.release.writer import TableFile
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_batches
-from mapping.kinds import OWN_TABLES
 from pipelines.primitives.shuffle import CollectSorted
 from pipelines.runners.workers import do, wired
 from pipelines.transforms.rows import AsRows
@@ -183,6 +182,12 @@ def _n_equal(column: pa.ChunkedArray, value: Any) -> int:
     return int(np.argmax(is_other)) if is_other.any() else len(column)
 
 
+def _own_tables() -> ListingKind:
+    from mapping.kinds import OWN_TABLES  # imports every kind of release, which no job of one kind needs
+
+    return OWN_TABLES
+
+
 class WriteTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """(key, rows) -> ``FileEntry``: one Parquet file for each part of the keys, with rows in key order.
 
@@ -194,12 +199,12 @@ class WriteTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     Args:
         table: name of the table.
         output: folder of the release.
-        kind: kind of the release, which defines the table's schema.
+        kind: kind of the release, which defines the table's schema; None for ``mapping.kinds.OWN_TABLES``.
     """
 
-    def __init__(self, table: str, output: str, *, kind: Kind[Any] = OWN_TABLES) -> None:
+    def __init__(self, table: str, output: str, *, kind: Kind[Any] | None = None) -> None:
         super().__init__()
-        self._table, self._output, self._schema = table, absolute(output), kind.tables[table]
+        self._table, self._output, self._schema = table, absolute(output), (kind or _own_tables()).tables[table]
 
     def expand(self, chunks: Any) -> Any:
         return (
@@ -238,16 +243,16 @@ class CommitRelease(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     Args:
         output: folder that ``WriteTable`` wrote to; it must be new or empty when the pipeline is constructed.
         facts: inputs and options of the tables as JSON values, for the manifest.
-        kind: kind of the release.
+        kind: kind of the release; None for ``mapping.kinds.OWN_TABLES``.
 
     Raises:
         SetupError: the folder is not empty; or a file is missing, has another size, or was not written by this
             pipeline.
     """
 
-    def __init__(self, output: str, *, facts: Mapping[str, Any], kind: ListingKind = OWN_TABLES) -> None:
+    def __init__(self, output: str, *, facts: Mapping[str, Any], kind: ListingKind | None = None) -> None:
         super().__init__()
-        self._output, self._facts, self._kind = absolute(output), dict(facts), kind
+        self._output, self._facts, self._kind = absolute(output), dict(facts), kind or _own_tables()
         check_output(self._output)
 
     def expand(self, entries: Any) -> Any:

@@ -12,12 +12,8 @@ from pathlib import Path
 
 from tests.support.real_data import ROOT
 
-MARKS = {
-    "child": (b"kbsource.runtime.guarded", 0),
-    "fork server": (b"pipelines.runners.local_worker", 0),
-    "worker": (b"pipelines.runners.local_worker", 1),
-}
-"""What the command line of each kind of process holds, and the number of processes above it whose own holds it too."""
+NAMES = {"child": "kbsource-guard", "fork server": "kbsource-server", "worker": "kbsource-worker"}
+"""The name of each kind of process."""
 _POLL_S = 0.002
 
 
@@ -40,14 +36,14 @@ def run_and_kill(arguments: Sequence[str], *, temporary: Path, who: str, output:
     Args:
         arguments: of ``kbsource``.
         temporary: folder for its temporary files.
-        who: ``driver``, or one of ``MARKS``.
+        who: ``driver``, or one of ``NAMES``.
         output: folder that it writes.
         n_files: when.
     """
     driver = run_command(arguments, temporary=temporary)
     try:
         while driver.poll() is None:
-            victim = driver.pid if who == "driver" else next(_descendants(driver.pid, *MARKS[who]), None)
+            victim = driver.pid if who == "driver" else next(_descendants(driver.pid, NAMES[who]), None)
             if victim is not None and count_files(output) >= n_files:
                 os.kill(victim, signal.SIGKILL)
                 break
@@ -63,24 +59,20 @@ def count_files(folder: Path) -> int:
     return sum(len(folders) + len(files) for _, folders, files in os.walk(folder))
 
 
-def _descendants(pid: int, mark: bytes, n_above: int) -> Iterator[int]:
-    """Gives the processes below one whose command line holds a mark, as those of so many processes between them do."""
-    parents: dict[int, list[int]] = {}
+def _descendants(pid: int, name: str) -> Iterator[int]:
+    """Gives the processes of that name below one."""
+    children: dict[int, list[tuple[int, str]]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
                 stat = (entry / "stat").read_text()
             except OSError:  # it has ended
                 continue
-            parents.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(entry.name))
-    waiting = [(pid, 0)]
+            own, _, rest = stat.partition("(")[2].rpartition(")")
+            children.setdefault(int(rest.split()[1]), []).append((int(entry.name), own))
+    waiting = [pid]
     while waiting:
-        parent, n_marked = waiting.pop()
-        for child in parents.get(parent, ()):
-            try:
-                has_mark = mark in Path(f"/proc/{child}/cmdline").read_bytes()
-            except OSError:  # it has ended
-                continue
-            waiting.append((child, n_marked + has_mark))
-            if has_mark and n_marked == n_above:
+        for child, own in children.get(waiting.pop(), ()):
+            waiting.append(child)
+            if own == name:
                 yield child

@@ -23,6 +23,7 @@ ENTRANCES = (
     "pipelines.runners.boot",
     "pipelines.runners.local_worker",
     "kbsource.runtime.guarded",
+    "kbsource.runtime.fork_server",
 )
 """Modules with which a command, a worker of any runner, a guarded process or a program begins."""
 REPORTERS = ("onnxruntime", "huggingface_hub", "transformers", "hf_xet")

@@ -31,8 +31,9 @@ from kbsource.release.writer import write_lines
 from kbsource.runtime.database import ORDER_MB, connected, ordered_batches, streamed
 from kbsource.wikitext.reference_rows import NotedPage
 
-# ``kind.CONTROLS`` as escapes of JSON. An even number of backslashes before an escape are text.
-_ESCAPES = (b"\\u00", b"\\r", b"\\b", b"\\f")
+# ``kind.CONTROLS`` as escapes of JSON. An even number of backslashes before an escape are text. The first expression
+# also matches text such as ``\beta``, but is five times as fast, because it begins with a fixed character.
+_PERHAPS_CONTROL = re.compile(rb"\\(?:[bfr]|u00[01])")
 _ESCAPED_CONTROL = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:[bfr]|u00[01])")
 MAX_INT = (1 << 31) - 1
 """Largest value of an offset, ordinal, rowspan or colspan, because they are stored as 32-bit integers."""
@@ -63,7 +64,7 @@ def check_page(page: Page) -> None:
         written = msgspec.json.encode(page)  # to check all text columns at once; control characters are escapes in it
     except UnicodeEncodeError as error:
         raise RecordError("bad_text", str(error)) from error
-    if any(map(written.count, _ESCAPES)) and (control := _ESCAPED_CONTROL.search(written)) is not None:
+    if _PERHAPS_CONTROL.search(written) and (control := _ESCAPED_CONTROL.search(written)) is not None:
         around = written[max(control.start() - 20, 0) : control.end() + 20].decode("utf-8", "replace")
         raise RecordError("page_law", f"a control character in {around!r}")
     for number, element in enumerate(elements):

@@ -170,6 +170,18 @@ def test_no_text_holds_a_control_character(column: str) -> None:
     assert caught.value.reason == "page_law"
 
 
+@pytest.mark.parametrize("code", sorted({*range(32)} - {9, 10}))
+@pytest.mark.parametrize("before", ["", "\\", "\\\\", r"\beta \rho \u0041"])
+def test_every_control_character_is_found_after_any_backslashes(code: int, before: str) -> None:
+    check_page(_with_caption(f"{before}x \t"))
+    with pytest.raises(RecordError, match="a control character"):
+        check_page(_with_caption(f"{before}{chr(code)}"))
+
+
+def _with_caption(text: str) -> Page:
+    return replace(FULL, tables=(replace(FULL.tables[0], caption=text),))
+
+
 def test_a_page_that_cannot_be_encoded_is_named_by_its_number() -> None:
     groups = PageGroups()
     for number, page in enumerate([PAGE, _deep(PAGE), PAGE], 5):

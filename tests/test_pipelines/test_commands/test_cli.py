@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import importlib.util
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 
 from pipelines import app
 from pipelines.cli import main
+from pipelines.commands import COMMANDS
 from pipelines.commands.dumps import build_summary
 from pipelines.jobs.build import BuildSummary
 from pipelines.options.shared import RunOptions
@@ -120,7 +122,7 @@ def test_large_inputs_are_read_by_several_workers(
 ) -> None:
     monkeypatch.setattr(app, "n_usual_workers", lambda: n_workers)
     monkeypatch.setattr(app, "WORTH_WORKERS_BYTES", worth)
-    monkeypatch.setattr(app, "fork_server", lambda: None)
+    monkeypatch.setattr(app, "worker_server", lambda: None)
     given: list[int | None] = []
     monkeypatch.setattr(
         RunOptions, "flags", lambda run: given.append(run.workers) or beam_flags("local", workers=1, beam_args=())
@@ -128,6 +130,17 @@ def test_large_inputs_are_read_by_several_workers(
     assert main(["build", DUMP, "--output", str(tmp_path / "r"), "--limit-pages", "2", *flags]) == 0
     assert ("Using 2 worker processes; use --workers to set another number." in capsys.readouterr().err) == has_several
     assert (given == [2]) == has_several
+
+
+def test_every_command_that_runs_a_job_names_its_module() -> None:
+    """The fork server imports it; otherwise each of its forks would."""
+    parsed = app.make_app()
+    alone = {name: parsed[name] for name in COMMANDS if parsed[name].default_command is not None}
+    with_job = {name for name, command in alone.items() if "--workers" in app.option_names(command)}
+
+    assert with_job | {"map"} == {name for name, command in COMMANDS.items() if command.job is not None}
+    for name in with_job:
+        assert importlib.util.find_spec(f"pipelines.jobs.{COMMANDS[name].job}") is not None, name
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -156,7 +156,7 @@ def test_a_build_that_was_killed_goes_on_where_it_was(local: Made, tmp_path: Pat
         finished = {path.stem for path in (staging / "scan").glob("*.json")}  # other ranges are read again
         staged = (path for path in staging.rglob("*.arrow") if path.stem in finished)
         before, done = done, {path: path.stat().st_mtime_ns for path in staged}
-        assert len(done) > 15
+        assert len(done) > 10
         assert before.items() <= done.items()
 
 

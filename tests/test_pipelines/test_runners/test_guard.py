@@ -10,15 +10,30 @@ from pathlib import Path
 import pytest
 
 from kbsource.errors import SetupError
+from kbsource.runtime import fork_server
 from kbsource.runtime.beat import Beat
+from kbsource.runtime.confinement import Confinement
+from kbsource.runtime.fork_server import ForkServer, new_server, running_server
 from kbsource.runtime.guard import Guard, WorkerDiedError
 from kbsource.temporary import TemporaryFolder
 
 WORK = "tests.support.guarded_work:work"
 
 
+@pytest.fixture(scope="module", params=["new interpreter", "fork"])
+def server(request: pytest.FixtureRequest) -> Iterator[ForkServer | None]:
+    """The fork server, or None, for all tests of this module: they run once with each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fork_server, "_server", None)
+        opened = new_server("tests.support.forked_work:prepare") if request.param == "fork" else None
+        yield opened
+        if opened is not None:
+            opened.end()
+
+
 @pytest.fixture
-def beat_path(tmp_path: Path) -> str:
+def beat_path(tmp_path: Path, server: ForkServer | None) -> str:
+    assert running_server() is server
     return str(tmp_path / "beats" / "0.beat")
 
 
@@ -72,6 +87,7 @@ def test_a_page_that_goes_wrong_is_named_and_the_next_task_gets_a_new_process(
 def test_an_error_is_no_crash_however_libraries_end(
     beat_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(fork_server, "_server", None)  # only a new interpreter imports it
     (tmp_path / "sitecustomize.py").write_text(
         "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.__cxa_atexit(libc.abort, None, None)\n"
     )
@@ -117,3 +133,25 @@ def test_the_process_ends_with_the_guard(beat_path: str) -> None:
 
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_a_new_process_starts_when_the_fork_server_is_gone(beat_path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fork_server, "_server", None)
+    server = new_server("tests.support.forked_work:prepare")
+    with Guard(WORK, beat_path=beat_path) as own:
+        own.run({"n_pages": 1})
+        os.kill(server.pid, signal.SIGKILL)
+        with pytest.raises(WorkerDiedError, match="SIGKILL") as caught:
+            own.run({"n_pages": 2, "bad_page": 1, "how": "hang"})
+        assert caught.value.is_killed
+        assert own.run({"n_pages": 1})["n_pages"] == 1
+        assert running_server() is None
+    server.end()
+
+
+def test_a_confined_process_is_never_a_fork(beat_path: str, server: ForkServer | None) -> None:
+    allowed = Confinement(writes=(os.path.dirname(beat_path),), reads=None, has_network=False, largest_file_bytes=None)
+    with Guard(WORK, beat_path=beat_path, confinement=allowed) as guard:
+        pid = guard.run({"n_pages": 1})["pid"]
+        parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    assert parent == os.getpid()

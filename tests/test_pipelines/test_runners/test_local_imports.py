@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+from pipelines.runners.presets import KnownSignatures
 from tests.support.mini_wiki import MAX_REJECTS, MULTISTREAM
 
 # Packages that Beam, pyarrow or an extra of kbsource imports, or could, and that a build has no use for.
 UNUSED = {"boto3", "botocore", "google.cloud.storage", "hdfs", "pandas", "pymongo", "requests", "spacy", "torch"}
+# Nor for the kinds of release that it does not make.
+UNUSED |= {"mapping.kinds", "mapping.write.kind", "mapping.qampari.kind"}
 _BUILD = """
 import json, sys
 from pipelines.cli import main
@@ -30,3 +35,26 @@ def test_a_local_build_imports_neither_clouds_nor_pandas_nor_a_notebook(tmp_path
     assert "apache_beam" in modules
     assert not UNUSED & {*modules}
     assert not is_notebook
+
+
+class _Step:
+    def process(self, element: int, side: int = 1) -> None: ...
+
+    def other(self) -> None: ...
+
+
+def test_a_method_is_inspected_once_whatever_object_it_is_of() -> None:
+    inspected: list[Any] = []
+
+    def look(function: Any) -> inspect.Signature:
+        inspected.append(function)
+        return inspect.signature(function)
+
+    known = KnownSignatures(look)
+    for _ in range(3):
+        step = _Step()
+        assert known(step.process) == inspect.signature(step.process)
+        assert known(step.other) == inspect.signature(step.other)
+        assert known(_Step.process) == inspect.signature(_Step.process)  # with ``self``
+
+    assert len(inspected) == 2 + 3

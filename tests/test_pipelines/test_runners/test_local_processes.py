@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import threading
 from pathlib import Path
@@ -14,22 +16,21 @@ from apache_beam.portability.api import beam_fn_api_pb2
 from apache_beam.runners.portability.fn_api_runner import worker_handlers
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import BeamFnControlServicer, ControlConnection
 
+from kbsource.runtime import fork_server
 from pipelines.runners import local_processes
-from pipelines.runners.fork_server import ForkServer, fork_server
+from pipelines.runners.local_worker import run_worker, worker_server
 from pipelines.runners.presets import beam_flags
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import do
 from tests.support.shared_work import wait_for_others
 
+_end = threading.Event()
 
-class _Gone:
-    """A fork server whose worker waits until it is told to end, and then was killed."""
 
-    end = threading.Event()
-
-    def run(self, _: Any) -> int:
-        assert self.end.wait(10)
-        return -9
+def _killed_worker(_: Any) -> int:
+    """Stands for a worker that waits until it is told to end, and then was killed."""
+    assert _end.wait(10)
+    return -9
 
 
 def _connection(worker_id: str) -> ControlConnection:
@@ -37,7 +38,7 @@ def _connection(worker_id: str) -> ControlConnection:
 
 
 def test_what_is_asked_of_a_worker_that_is_gone_is_answered_by_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_processes, "fork_server", _Gone)
+    monkeypatch.setattr(local_processes, "run_worker", _killed_worker)
     monkeypatch.setattr(local_processes, "_ended", ended := [])
     channel = SimpleNamespace(get_conn_by_worker_id=_connection)
     server = SimpleNamespace(control_handler=channel, data_plane_handler=channel, control_port=0)
@@ -46,7 +47,7 @@ def test_what_is_asked_of_a_worker_that_is_gone_is_answered_by_an_error(monkeypa
 
     before = handler.control_conn.push(beam_fn_api_pb2.InstructionRequest())
     assert not before.is_done()
-    _Gone.end.set()
+    _end.set()
     handler.worker_thread.join(10)
     after = handler.control_conn.push(beam_fn_api_pb2.InstructionRequest())
 
@@ -58,14 +59,13 @@ def test_what_is_asked_of_a_worker_that_is_gone_is_answered_by_an_error(monkeypa
 def test_a_worker_that_connects_when_all_is_over_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     over, told = threading.Event(), []
 
-    class Late:
-        def run(self, _: Any) -> int:
-            assert over.wait(10)
-            handler.control_conn.set_input(iter(()))
-            told.append(handler.control_conn._push_queue.get(timeout=10))
-            return 0
+    def late_worker(_: Any) -> int:
+        assert over.wait(10)
+        handler.control_conn.set_input(iter(()))
+        told.append(handler.control_conn._push_queue.get(timeout=10))
+        return 0
 
-    monkeypatch.setattr(local_processes, "fork_server", Late)
+    monkeypatch.setattr(local_processes, "run_worker", late_worker)
     data = SimpleNamespace(get_conn_by_worker_id=lambda _: SimpleNamespace(close=over.set))
     control = SimpleNamespace(get_conn_by_worker_id=_connection)
     server = SimpleNamespace(control_handler=control, data_plane_handler=data, control_port=0)
@@ -91,19 +91,19 @@ def test_a_worker_takes_what_is_left_while_the_other_one_is_long_at_its_first(tm
     assert list(processes.values()).count(processes["0"]) == 1
 
 
-def test_a_fork_server_tells_how_a_worker_ended_and_another_one_takes_its_place_when_it_is_gone() -> None:
-    server = ForkServer()
+def test_the_end_of_a_worker_is_reported_and_a_server_that_is_gone_is_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fork_server, "_server", None)
+    server = worker_server()
 
-    assert server.run({}) == 1  # it is not told where its driver is
+    assert run_worker({}) == 1  # it is not told where its driver is
+    assert worker_server() is server
 
-    server._process.kill()
-    assert server.run({}) == -9
-    assert server.is_gone
-    assert fork_server() is fork_server()
-    fork_server()._end()
-    before = fork_server()
-    before._listener.join(10)
-    assert fork_server() is not before
+    os.kill(server.pid, signal.SIGKILL)
+    assert run_worker({}) == -signal.SIGKILL
+    assert worker_server() is not server
+    worker_server().end()
 
 
 def test_servers_for_workers_listen_to_this_machine_only() -> None:
