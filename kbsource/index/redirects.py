@@ -80,8 +80,9 @@ def parse_redirect(text: str, lang: str) -> tuple[str, str | None] | None:
     return title, clean_title(fragment) or None
 
 
-def redirect_rows(folder: str, *, scratch: str) -> Iterator[RedirectRow]:
-    """Yields the redirects of a title index, sorted by title in code-point order, then by page id.
+def redirect_batches(folder: str, *, scratch: str) -> Iterator[pa.RecordBatch]:
+    """Yields the redirects of a title index as batches of ``RedirectRow``, sorted by title in code-point order,
+    then by page id.
 
     Args:
         scratch: local folder for temporary files, which take about twice the size of the table and are removed at the
@@ -93,8 +94,7 @@ def redirect_rows(folder: str, *, scratch: str) -> Iterator[RedirectRow]:
             db.execute(_RESOLVED)
         for batch in ordered_batches(db, _BY_TITLE, _CODED, n_rows=_ROWS_AT_ONCE):
             *columns, codes = batch.columns
-            statuses = pa.array(STATUSES).take(codes)
-            yield from map(RedirectRow, *(column.to_pylist() for column in (*columns, statuses)))
+            yield pa.RecordBatch.from_arrays([*columns, pa.array(STATUSES).take(codes)], schema=schema_of(RedirectRow))
 
 
 def _articles(path: str) -> Iterator[pa.RecordBatch]:

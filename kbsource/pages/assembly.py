@@ -27,7 +27,7 @@ from kbsource.files import Files, Folder
 from kbsource.index.definition_store import KEYS_FILE
 from kbsource.index.mapped_files import read_index_file
 from kbsource.index.page_props import CLAIMS_FILE, PagePropsReport, build_page_props
-from kbsource.index.redirects import redirect_rows
+from kbsource.index.redirects import redirect_batches
 from kbsource.index.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
 from kbsource.index.title_index_build import (
     DROPPED_FILE,
@@ -46,7 +46,7 @@ from kbsource.release.pages.kind import Counts, Dump, PagesManifest, TemplateCou
 from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE
 from kbsource.release.pages.writing import publish_index, write_locations
 from kbsource.release.reader import read_table
-from kbsource.release.writer import SMALL_GROUP_ROWS, write_batches, write_small_table
+from kbsource.release.writer import SMALL_GROUP_ROWS, write_batches, write_small_batches, write_small_table
 from kbsource.site import Site
 from kbsource.wikidata.kind import WikidataTables
 
@@ -298,11 +298,11 @@ def assemble(
     page_order = write_locations(output, files, indexes.folder, scratch=scratch)
     index_files = (TITLES_FILE, ARTICLES_FILE, PAGES_FILE, QIDS_FILE)
     index = publish_index(indexes.folder, index_files, output)
-    redirects = redirect_rows(indexes.folder, scratch=scratch)
+    redirects = redirect_batches(indexes.folder, scratch=scratch)
     templates = merged_templates(staging, [shard.number for shard in shard_reports])
     tables = {
         "pages": entries,
-        "redirects": write_small_table(redirects, RedirectRow, output, "redirects"),
+        "redirects": write_small_batches(redirects, "redirects", schema_of(RedirectRow), output=output),
         "rejected": write_small_table(
             rejected_records(reports, shard_reports, dropped, staging), BadRecord, output, "rejected"
         ),

@@ -262,6 +262,31 @@ def write_small_table(
     return name_files(files.entries, table, schema=schema, folder=output, output=output)
 
 
+def write_small_batches(
+    batches: Iterable[pa.RecordBatch],
+    table: str,
+    schema: pa.Schema,
+    *,
+    output: str,
+    rows_per_file: int = ROWS_PER_FILE,
+) -> tuple[FileEntry, ...]:
+    """Writes a table of rows in batches of any size, as ``write_small_table`` would write the rows: the same bytes."""
+    held: list[pa.RecordBatch] = []
+    with RollingFiles(output, table, schema=schema, names="{:05d}.unnamed", rows_per_file=rows_per_file) as files:
+        room = min(SMALL_GROUP_ROWS, rows_per_file)
+        for batch in batches:
+            while batch.num_rows:
+                held.append(batch.slice(0, room))
+                batch = batch.slice(room)
+                room -= held[-1].num_rows
+                if not room:
+                    files.write(pa.concat_batches(held))
+                    held, room = [], min(SMALL_GROUP_ROWS, files.room or rows_per_file)
+        if held:
+            files.write(pa.concat_batches(held))
+    return name_files(files.entries, table, schema=schema, folder=output, output=output)
+
+
 def write_rows(
     rows: Iterable[Any],
     table: str,

@@ -10,6 +10,7 @@ import importlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -27,7 +28,7 @@ from kbsource.dump.rejects import check_fallbacks, check_rejects
 from kbsource.dump.siteinfo import merge_siteinfo_json, read_siteinfo_json
 from kbsource.dump.sql import page_props_database
 from kbsource.errors import DataError, SetupError
-from kbsource.files import Folder, absolute, base_name, join
+from kbsource.files import Folder, absolute, base_name, is_local, join
 from kbsource.index.mapped_files import local_index
 from kbsource.index.title_index import TitleIndex
 from kbsource.pages.articles import HTML_PARSER
@@ -44,6 +45,7 @@ from kbsource.runtime.chunks import ChunkKey
 from kbsource.site import Site
 from kbsource.titles import normalise_title
 from kbsource.wikidata.kind import WikidataTables
+from pipelines.disk_use import measured_disk_use
 from pipelines.jobs.build_sample import sample_build
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options.build import BuildOptions
@@ -223,6 +225,7 @@ class BuildSummary(MadeRelease[PagesManifest]):
 
     titles_not_found: tuple[str, ...] = ()  # titles of ``only_titles`` that are not in the dump, sorted
     taken_over: int | None = None  # pages copied from the base; None without a base or if the runner does not report it
+    peak_bytes: int | None = None  # the most that the output folder took during this run; None in a bucket
 
 
 def check_base(options: BuildOptions, site: Site) -> PagesManifest:
@@ -270,7 +273,8 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
         job["base"] = check_base(options, inputs.site).facts()
     with ReleaseFolder(output, kind=PAGES_RELEASE, job=job) as out:
         _build(pipeline, options, inputs, output=output, staging=out.staging)
-        with progress.stage("build", _poll(inputs, out.staging)):
+        watched = measured_disk_use(output) if is_local(output) else nullcontext()
+        with progress.stage("build", _poll(inputs, out.staging)), watched as use:
             is_partial = options.limit_pages is not None or inputs.titles is not None or options.base is not None
             sample = None if is_partial else partial(sample_build, partial(_build_part, options, inputs), inputs.ranges)
             steps = run_pipeline(pipeline, "build", counts=(counts := Counter[str]()), sample=sample)
@@ -280,7 +284,15 @@ def build(options: BuildOptions, *, flags: Sequence[str], progress: Progress) ->
         missing = tuple(sorted(title for title in inputs.titles if titles.find(title) is None))
     taken_over = counts["taken_over"] if counts and options.base is not None else None
     manifest, seconds = PAGES_RELEASE.read(output), time.monotonic() - started
-    return BuildSummary(options.output, manifest, seconds, steps, titles_not_found=missing, taken_over=taken_over)
+    return BuildSummary(
+        options.output,
+        manifest,
+        seconds,
+        steps,
+        titles_not_found=missing,
+        taken_over=taken_over,
+        peak_bytes=None if use is None else use.peak_bytes,
+    )
 
 
 def has_definitions(options: BuildOptions, content: str) -> bool:

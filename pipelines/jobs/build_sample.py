@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from kbsource.dump.compressed.streams import CODECS
 from kbsource.dump.ranges import DumpRange
 from kbsource.temporary import TemporaryFolder
+from pipelines.disk_use import folder_bytes, measured_disk_use
 
 N_SAMPLES = 8
 SAMPLE_BYTES = 512 << 10
 """Compressed bytes of a sample. A block of bzip2 belongs to the sample in which it begins, and may have 300 kB."""
-_POLL_S = 0.02
 _SERIAL = frozenset(("index", "definitions", "release", "checked", "in order", "plan", "written"))
 
 
@@ -63,40 +61,11 @@ def _cost(
     """
     with TemporaryFolder() as folder:
         output, staging = os.path.join(folder, "release"), os.path.join(folder, "staging")
-        with _measured(folder) as peak:
+        with measured_disk_use(folder) as use:
             steps = build(samples, output, staging)
-        release_bytes = _n_bytes(output)
+        release_bytes = folder_bytes(output)
     serial = sum(seconds for step, seconds in steps.items() if step in _SERIAL)
-    return [serial, sum(steps.values()) - serial, max(peak), release_bytes]
-
-
-@contextmanager
-def _measured(folder: str) -> Iterator[list[int]]:
-    """Collects the bytes of all files in a folder, at many times while the body runs and at its end."""
-    found: list[int] = []
-    is_over = threading.Event()
-
-    def watch() -> None:
-        while not is_over.wait(_POLL_S):
-            found.append(_n_bytes(folder))
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield found
-    finally:
-        is_over.set()
-        thread.join()
-        found.append(_n_bytes(folder))
-
-
-def _n_bytes(folder: str) -> int:
-    n_bytes = 0
-    for place, _, names in os.walk(folder):
-        for name in names:
-            with suppress(FileNotFoundError):  # files come and go
-                n_bytes += os.path.getsize(os.path.join(place, name))
-    return n_bytes
+    return [serial, sum(steps.values()) - serial, use.peak_bytes, release_bytes]
 
 
 def _size(part: DumpRange) -> int:

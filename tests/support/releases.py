@@ -11,7 +11,8 @@ from typing import NamedTuple
 import pyarrow as pa
 from msgspec.structs import replace
 
-from kbsource.index.redirects import redirect_rows
+from kbsource.columns import schema_of
+from kbsource.index.redirects import redirect_batches
 from kbsource.index.title_index import ARTICLES_FILE, TITLES_FILE, TitleIndex
 from kbsource.index.title_index_build import TITLE_ROWS, build_title_index
 from kbsource.pages.shards import TemplateCounts
@@ -22,7 +23,7 @@ from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.pages.kind import PAGES_RELEASE, Counts, Dump, PagesManifest
 from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE
 from kbsource.release.pages.writing import publish_index, write_locations
-from kbsource.release.writer import write_small_table
+from kbsource.release.writer import write_small_batches, write_small_table
 from kbsource.site import Site
 from tests.support.pages import write_pages
 
@@ -119,8 +120,11 @@ def write_release(
         options={"limit_pages": None},
         tables={
             "pages": tuple(entries),
-            "redirects": write_small_table(
-                redirect_rows(index_folder, scratch=str(folder / "scratch")), RedirectRow, output, "redirects"
+            "redirects": write_small_batches(
+                redirect_batches(index_folder, scratch=str(folder / "scratch")),
+                "redirects",
+                schema_of(RedirectRow),
+                output=output,
             ),
             "rejected": write_small_table(rejected, BadRecord, output, "rejected"),
             "templates": write_small_table(templates.rows(), TemplateRow, output, "templates"),

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from kbsource.columns import rows_of
 from kbsource.errors import DataError, named_faults
-from kbsource.index.redirects import parse_redirect, redirect_rows
+from kbsource.index.redirects import parse_redirect, redirect_batches
 from kbsource.index.title_index import TITLES_FILE
 from kbsource.index.title_index_build import build_title_index
 from kbsource.records import RedirectRow
@@ -64,9 +65,14 @@ ROWS = [
 ]
 
 
+def redirect_rows(folder: Path) -> list[RedirectRow]:
+    batches = redirect_batches(str(folder / "i"), scratch=str(folder / "s"))
+    return [row for batch in batches for row in rows_of(batch, RedirectRow)]
+
+
 def test_rows_are_in_title_order_with_both_targets(tmp_path: Path) -> None:
     build_title_index(title_batches(ROWS), str(tmp_path / "i"), scratch=str(tmp_path / "s"))
-    assert list(redirect_rows(str(tmp_path / "i"), scratch=str(tmp_path / "s"))) == [
+    assert redirect_rows(tmp_path) == [
         RedirectRow(14, "Aid", "", None, None, None, 1, "missing_target"),
         RedirectRow(13, "Gone", "Not there", None, None, None, 1, "missing_target"),
         RedirectRow(11, "Terra", "Earth", "Name", "Earth", 1, 1, "ok"),
@@ -80,20 +86,20 @@ def test_rows_are_the_same_with_any_number_of_threads_and_any_memory(tmp_path: P
     n_rows = 150_000  # threads share a table by 122,880 rows
     rows = [redirect_to(100 + number, f"R{number * 7919 % n_rows}", "Earth") for number in range(n_rows)]
     build_title_index(title_batches(rows + ROWS), str(tmp_path / "i"), scratch=str(tmp_path / "s"))
-    whole = list(redirect_rows(str(tmp_path / "i"), scratch=str(tmp_path / "s")))
+    whole = redirect_rows(tmp_path)
     assert whole == sorted(whole, key=lambda row: (row.title, row.page_id))
     assert len(whole) == n_rows + 6
     for limits in LIMITS:
         with limited("kbsource.index.redirects", **limits):
-            assert list(redirect_rows(str(tmp_path / "i"), scratch=str(tmp_path / "s"))) == whole
+            assert redirect_rows(tmp_path) == whole
     assert [path.name for path in (tmp_path / "s").iterdir()] == ["dropped.arrow"]
 
 
 def test_rows_that_are_no_longer_read_leave_no_files(tmp_path: Path) -> None:
     build_title_index(title_batches(ROWS), str(tmp_path / "i"), scratch=str(tmp_path / "s"))
-    rows = redirect_rows(str(tmp_path / "i"), scratch=str(tmp_path / "s"))
-    next(rows)
-    rows.close()
+    batches = redirect_batches(str(tmp_path / "i"), scratch=str(tmp_path / "s"))
+    next(batches)
+    batches.close()
     assert [path.name for path in (tmp_path / "s").iterdir()] == ["dropped.arrow"]
 
 
@@ -102,4 +108,4 @@ def test_a_damaged_index_is_reported_as_such(tmp_path: Path) -> None:
     path = tmp_path / "i" / TITLES_FILE
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(DataError, match="A table has changed since it was written"), named_faults():
-        list(redirect_rows(str(tmp_path / "i"), scratch=str(tmp_path / "s")))
+        redirect_rows(tmp_path)

@@ -30,9 +30,17 @@ from kbsource.records import (
     TemplateUse,
     instant_text,
 )
+from kbsource.release import writer
 from kbsource.release.pages.reading import pages_of
 from kbsource.release.pages.writing import GROUP_CHARS, PageFaultError, PageGroups, check_page
-from kbsource.release.writer import RejectedRows, TableFile, write_lines, write_rejected, write_small_table
+from kbsource.release.writer import (
+    RejectedRows,
+    TableFile,
+    write_lines,
+    write_rejected,
+    write_small_batches,
+    write_small_table,
+)
 from tests.support.examples import examples
 from tests.support.pages import pages, synthetic_pages, write_pages
 
@@ -251,8 +259,24 @@ def test_a_small_table_is_cut_into_files_of_equal_size(tmp_path: Path, rows_per_
     assert rows == [asdict(bad_record) for bad_record in BAD]
 
 
+@pytest.mark.parametrize("rows_per_file", [1, 3, 4, 5, 7, 100])
+@pytest.mark.parametrize("batch_rows", [1, 2, 5, 7])
+def test_batches_of_any_size_are_written_as_their_rows_would_be(
+    tmp_path: Path, batch_rows: int, rows_per_file: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "SMALL_GROUP_ROWS", 2)
+    by_row = write_small_table(BAD, BadRecord, str(tmp_path / "rows"), "rejected", rows_per_file=rows_per_file)
+    whole = batch_of(BAD, BadRecord)
+    batches = (whole.slice(start, batch_rows) for start in range(0, len(BAD), batch_rows))
+    schema, output = schema_of(BadRecord), str(tmp_path / "batches")
+    assert write_small_batches(batches, "rejected", schema, output=output, rows_per_file=rows_per_file) == by_row
+    assert len(by_row) == -(-len(BAD) // rows_per_file)
+
+
 def test_a_table_without_rows_has_one_file(tmp_path: Path) -> None:
     (entry,) = write_small_table([], RedirectRow, str(tmp_path), "redirects")
+    output = str(tmp_path / "batches")
+    assert write_small_batches([], "redirects", schema_of(RedirectRow), output=output) == (entry,)
     assert (entry.file, entry.rows) == ("redirects/redirects-00000-of-00001.parquet", 0)
 
 

@@ -85,6 +85,7 @@ def test_a_build_ends_with_the_counts_and_what_to_do_next(mini_build: BuildSumma
     said = f"pages read            {mini_wiki.N_PAGES}\n  articles            {mini_wiki.N_ARTICLES}\n"
     assert summary.to_text().startswith(said)
     assert summary.next == f"kbsource verify {mini_build.output}"
+    assert "disk while it ran" in summary.to_text()
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -98,6 +99,7 @@ def test_build_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert summary["counts"]["pages_read"] == 20
     assert summary["output"] == output
     assert "build: " in said.err
+    assert summary["peak_bytes"] >= sum(file.stat().st_size for file in Path(output).rglob("*") if file.is_file())
 
 
 @pytest.mark.usefixtures("in_this_process")
