@@ -40,13 +40,14 @@ class ChunkKey(NamedTuple):
 
 
 class BatchRef(NamedTuple):
-    """Rows in consecutive batches of an Arrow IPC file, on disk or in a bucket."""
+    """Consecutive rows of an Arrow IPC file, on disk or in a bucket."""
 
     path: str  #: path of the file
-    first_batch: int  #: ``first_batch``, ``n_batches``: the batches
+    first_batch: int  #: ``first_batch``, ``n_batches``: the batches that contain the rows
     n_batches: int
-    n_rows: int  #: number of rows in them
+    n_rows: int  #: number of rows
     n_bytes: int  #: weight of the rows: bytes in memory, or another measure of the writer, such as bytes of text
+    first_row: int = 0  #: number of rows before them in the first batch
 
 
 @dataclass(slots=True)
@@ -185,10 +186,12 @@ def keep_chunk(folder: str, key: ChunkKey, make: Callable[[str], object]) -> Bat
 
 def read_stored(stored: BatchRef, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
     """Reads the batches of stored rows in order, with one in memory."""
+    skipped, n_left = stored.first_row, stored.n_rows
     with Folder.of(stored.path).open() as file:
         reader = pa.ipc.open_file(file, options=READING)
         for number in range(stored.first_batch, stored.first_batch + stored.n_batches):
-            batch = reader.get_batch(number)
+            batch = reader.get_batch(number).slice(skipped, n_left)
+            skipped, n_left = 0, n_left - batch.num_rows
             yield batch if columns is None else batch.select(list(columns))
 
 

@@ -1,4 +1,4 @@
-"""Reads a dataset: its records in chunks, and a row for each piece of evidence in them."""
+"""Reads a dataset: its records in chunks, and a row for each piece of evidence in them, with its page if requested."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
-from kbsource.columns import batch_of, schema_of
+from kbsource.columns import batch_of, rebatched, schema_of
 from kbsource.dump.rejects import SHOWN, first_text, rounded_up
 from kbsource.errors import DataError
 from kbsource.files import Folder, join
@@ -30,11 +31,17 @@ from mapping.records import (
 from mapping.sources import all_sources
 from mapping.sources.kilt import fallback_page
 from mapping.sources.source import HypothesisKind, Inputs, Source, SourceOptions, Split, Tally
+from pipelines.alignment.search import ROW_BYTES, FindPage
 
 CHUNK_CHARS = 16 << 20
 """Maximum characters of a chunk; a chunk ends here even if it has few records."""
 _LEFT_OUT_CHARS = 100
 """Size that is assumed for the outcome of a record that is not an example."""
+SORTED_BYTES = 64 << 20
+"""Bytes of evidence text that are sorted by page and written to a file together, with ``ROW_BYTES`` per row for the
+other columns."""
+_SORTED_ROWS = 512
+"""Rows per batch of sorted evidence. A search reads whole batches of every file, but needs only some of their rows."""
 _ROWS_AT_ONCE = 1_000
 _BATCH_CHARS = 1 << 20
 _REJECTED_ROWS = 50_000
@@ -90,7 +97,8 @@ class EvidenceFiles:
 
 @dataclass(frozen=True, slots=True)
 class ReadDataset:
-    """The files with the rows of each chunk of a dataset, its unusable records, and its counts."""
+    """The files with the records of each chunk of a dataset, with their evidence and with its unusable records, and
+    its counts."""
 
     examples: tuple[BatchRef, ...]
     evidence: tuple[BatchRef, ...]
@@ -98,21 +106,24 @@ class ReadDataset:
     tally: Tally
 
 
-def read_part(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
+def read_part(files: EvidenceFiles, part: int, folder: str, *, find_page: FindPage | None = None) -> ReadDataset:
     """Reads a dataset once, sequentially, into files of a folder. If it was read before, the existing files are used.
+
+    The evidence has one file per chunk of records. With ``find_page``, it has its pages, and its files are larger and
+    sorted by page.
 
     Raises:
         DataError: too many records cannot be used.
         SetupError: an input cannot be read completely.
     """
     done = join(folder, "read", f"{part:05d}.json")
-    return once_value(done, lambda: _read(files, part, folder), ReadDataset)
+    return once_value(done, lambda: _read(files, part, folder, find_page), ReadDataset)
 
 
-def _read(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
+def _read(files: EvidenceFiles, part: int, folder: str, find_page: FindPage | None) -> ReadDataset:
     first_bad: list[BadRecord] = []
     rejected = _StoredRows(join(folder, "rejected"), part, BadRecord, most=_REJECTED_ROWS)
-    chunks = Chunks(files, part, folder)
+    chunks = Chunks(files, part, folder, find_page)
     tally = _ForwardingTally(chunks.leave)
     for item in files.reader(tally).read():
         if isinstance(item, BadRecord):
@@ -176,6 +187,10 @@ class _StoredRows(Generic[R]):
             self._batches.append(batch_of(self._rows, self._row))
             self._rows = []
 
+    def end_chunk(self) -> None:
+        """Writes the file of a chunk of records."""
+        self.end_file()
+
     def end_file(self) -> None:
         """Writes the file."""
         self.flush()
@@ -190,13 +205,45 @@ class _StoredRows(Generic[R]):
             self.end_file()
 
 
+class _SortedEvidence(_StoredRows[Alignment]):
+    """Writes evidence with its pages to files of at least ``SORTED_BYTES``, each in page order. Evidence without a page
+    comes first, grouped by title. Memory: one file."""
+
+    def __init__(self, folder: str, part: int, find_page: FindPage) -> None:
+        super().__init__(folder, part, Alignment)
+        self._find_page, self._n_bytes = find_page, 0
+
+    def add(self, row: Alignment) -> None:
+        """Adds a piece of evidence."""
+        super().add(self._find_page(row))
+        self._n_bytes += ROW_BYTES + len(row.evidence_text or "")
+
+    def end_chunk(self) -> None:
+        """Writes the file if it is large enough."""
+        if self._n_bytes >= SORTED_BYTES:
+            self.end_file()
+
+    def end_file(self) -> None:
+        """See ``_StoredRows.end_file``."""
+        self.flush()
+        if self._batches:
+            rows = pa.concat_batches(self._batches)
+            order = pa.array(np.argsort(rows["position"].to_numpy(), kind="stable"))
+            self._batches = list(rebatched([rows.take(order)], _SORTED_ROWS))
+        super().end_file()
+        self._n_bytes = 0
+
+
 class Chunks:
     """Divides records into chunks, together with their evidence. Without records, there is one empty chunk."""
 
-    def __init__(self, files: EvidenceFiles, part: int, folder: str) -> None:
+    def __init__(self, files: EvidenceFiles, part: int, folder: str, find_page: FindPage | None = None) -> None:
         self._part, self._chunk_records, self._hypothesis = part, files.chunk_records, files.hypothesis
         self.examples = _StoredRows(join(folder, "examples"), part, ReadRecord)
-        self.evidence = _StoredRows(join(folder, "evidence"), part, Alignment)
+        where = join(folder, "evidence")
+        self.evidence = (
+            _StoredRows(where, part, Alignment) if find_page is None else _SortedEvidence(where, part, find_page)
+        )
         self._ordinal = self._n_records = self._n_chars = self._n_pending = 0
 
     def add(self, example: Example) -> None:
@@ -252,8 +299,9 @@ class Chunks:
         """Finishes the last chunk."""
         if self._n_chars or not self.examples.stored:
             self._end_chunk()
+        self.evidence.end()
 
     def _end_chunk(self) -> None:
         self.examples.end_file()
-        self.evidence.end_file()
+        self.evidence.end_chunk()
         self._n_records = self._n_chars = self._n_pending = 0

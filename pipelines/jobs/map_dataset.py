@@ -1,8 +1,9 @@
 """Aligns datasets: finds the evidence of their examples in a release.
 
-One pipeline aligns one dataset, or all datasets of a configuration. Each dataset is read by one worker. Only the
-necessary pages are read, each once for the evidence of all datasets. Outcomes are joined with the chunks of their
-records, which are then filtered and written. Texts are not shuffled. Memory: one chunk.
+One pipeline aligns one dataset, or all datasets of a configuration. Each dataset is read by one worker, which also
+finds the pages of its evidence. Only the necessary pages are read, each once for the evidence of all datasets. Outcomes
+are joined with the chunks of their records, which are then filtered and written. Texts are not shuffled. Memory: one
+chunk, or one file of sorted evidence.
 """
 
 from __future__ import annotations
@@ -53,7 +54,6 @@ from pipelines.transforms.align import (
     AlignSpans,
     JoinOutcomes,
     ReadEvidence,
-    ResolvePages,
     WriteAlignment,
 )
 
@@ -244,16 +244,16 @@ def align_datasets(pipeline: Any, parts: Sequence[DatasetPart], staging: str) ->
     """Constructs the pipeline that aligns datasets to a release and writes each into its folder."""
     options = dict(enumerate(part.options for part in parts))
     kb = absolute(parts[0].options.kb)
-    read = pipeline | ReadEvidence([evidence_files(own) for own in options.values()], staging)
     title_maps = {part: option.title_map for part, option in options.items()}
-    resolved = read[EVIDENCE] | ResolvePages(kb, title_map=title_maps)
+    files = [evidence_files(own) for own in options.values()]
+    read = pipeline | ReadEvidence(files, staging, release=kb, title_map=title_maps)
     outcomes = []
     for timeout_s in sorted({own.evidence_timeout_s for own in options.values()}):
         settings = {
             part: search_settings(option) for part, option in options.items() if option.evidence_timeout_s == timeout_s
         }
         outcomes.append(
-            resolved
+            read[EVIDENCE]
             | f"of at most {timeout_s:g} s" >> beam.Filter(_is_of, frozenset(settings))
             | f"AlignSpans within {timeout_s:g} s"
             >> AlignSpans(

@@ -70,12 +70,12 @@ def test_pairs_of_title_and_text_are_aligned(release: Path) -> None:
 
 
 @pytest.mark.usefixtures("in_this_process")
-@pytest.mark.parametrize("has_folder", [False, True])
+@pytest.mark.parametrize("stored", [(), ("resolved", "aligned"), ("aligned",)])
 def test_a_title_that_is_like_a_missing_one_is_taken_where_that_is_asked_for(
-    release: Path, tmp_path: Path, has_folder: bool
+    release: Path, tmp_path: Path, stored: tuple[str, ...]
 ) -> None:
     kb, settings = str(release), SearchSettings(accept_fuzzy=90.0)
-    folders = [str(tmp_path / name) if has_folder else None for name in ("resolved", "aligned")]
+    folders = [str(tmp_path / name) if name in stored else None for name in ("resolved", "aligned")]
     with TestPipeline(runner="FnApiRunner") as pipeline:
         rows = pipeline | beam.Create(PAIRS[2:3] * 2) | EvidenceOfPairs() | ResolvePages(kb, folder=folders[0])
         found = rows | AlignSpans(kb, settings=settings, folder=folders[1])
@@ -129,8 +129,9 @@ def test_records_are_filtered_with_what_became_of_their_evidence(
     kb, staging = str(release), str(tmp_path / "staging")
     folder = f"{staging}/aligned" if is_stored else None
     with TestPipeline(runner="FnApiRunner") as pipeline:
-        read = pipeline | ReadEvidence([own], staging)
-        found = read.evidence | ResolvePages(kb) | AlignSpans(kb, folder=folder)
+        read = pipeline | ReadEvidence([own], staging, release=kb if is_stored else None)
+        with_pages = read.evidence if is_stored else read.evidence | ResolvePages(kb)
+        found = with_pages | AlignSpans(kb, folder=folder)
         chunks = (read.examples, found) | JoinOutcomes(f"{staging}/by_chunk")
         kept = chunks | Filter(FilterOptions("jsonl"))
         assert_that(
@@ -139,6 +140,15 @@ def test_records_are_filtered_with_what_became_of_their_evidence(
         )
     # The files of the search have the rows of each chunk together, so they are not written again.
     assert Path(staging, "by_chunk").exists() is not is_stored
+    if is_stored:
+        assert {path.name for path in Path(staging).iterdir()} == {
+            "read",
+            "examples",
+            "evidence",
+            "rejected",
+            "aligned",
+        }
+        assert [path.name for path in Path(staging, "aligned").iterdir()] == ["found"]
 
 
 def test_a_folder_without_a_release_is_refused_before_anything_runs(tmp_path: Path) -> None:
