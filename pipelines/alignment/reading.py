@@ -23,13 +23,10 @@ from mapping.records import (
     EvidenceKey,
     Example,
     RecordFate,
-    ReleasedExample,
     example_to_json,
     iter_evidence,
-    released_span,
 )
 from mapping.sources import all_sources
-from mapping.sources.kilt import fallback_page
 from mapping.sources.source import HypothesisKind, Inputs, Source, SourceOptions, Split, Tally
 from pipelines.alignment.search import ROW_BYTES, FindPage
 
@@ -50,7 +47,8 @@ R = TypeVar("R", bound=Row)
 
 
 class ReadRecord(Row):
-    """A record as read: an example as JSON with its number, or the outcome of a record that is not an example."""
+    """A record as read: an example as JSON without its evidence, with its number, or the outcome of a record that is
+    not an example."""
 
     ordinal: int | None = None
     example: str | None = None
@@ -250,9 +248,10 @@ class Chunks:
         """Adds a record."""
         if self._n_records == self._chunk_records:
             self._end_chunk()
-        text = example_to_json(example)
-        self._take(ReadRecord(self._ordinal, text), len(text))
-        for key, evidence in iter_evidence(example):
+        text, pieces = example_to_json(example), list(iter_evidence(example))
+        n_chars = len(text) + sum(len(evidence.text or "") for _, evidence in pieces)
+        self._take(ReadRecord(self._ordinal, text), n_chars)
+        for key, evidence in pieces:
             self.evidence.add(self._alignment(example, key, evidence))
         self._ordinal += 1
         self._n_records += 1
@@ -260,9 +259,6 @@ class Chunks:
     def _alignment(self, example: Example, key: EvidenceKey, evidence: Evidence) -> Alignment:
         made = make_hypothesis(example, key, evidence, self._hypothesis) if self._hypothesis else None
         hypothesis, kind, expects = made or (None, None, None)
-        fallback = evidence.fallback
-        if isinstance(example, ReleasedExample):
-            fallback = fallback_page(released_span(example, key))
         return Alignment(
             evidence.page,
             evidence.text,
@@ -274,7 +270,7 @@ class Chunks:
             evidence=key[1],
             file=example.file,
             line=example.line,
-            fallback=fallback,
+            fallback=evidence.fallback,
             hypothesis=hypothesis,
             hypothesis_kind=kind,
             expects=expects,

@@ -37,9 +37,6 @@ JUDGED_TOGETHER = 512
 """Questions per list for a model: enough to sort them by length, few enough to hold a dozen lists in memory."""
 _DEFECT = "This is a bug; please report it."
 
-_Key = tuple[int, int, int]
-"""Record, output and evidence."""
-
 
 @dataclass(frozen=True, slots=True)
 class FilterOptions:
@@ -141,41 +138,42 @@ def _settled_records(
     for read in read_rows(chunk.examples, ReadRecord):
         if read.ordinal is None or read.example is None:
             continue
-        example = example_from_json(read.example)
-        found = {}
-        for key, _ in iter_evidence(example):
-            if (aligned := settled.pop((read.ordinal, *key), None)) is None:
-                raise DataError(
-                    f"{example.file}, line {example.line}: evidence {key[0]}, {key[1]} has no outcome. {_DEFECT}"
-                )
-            found[key] = aligned
+        of_record = settled.pop(read.ordinal, {})
+        example = example_from_json(read.example, of_record)
+        found = {key: of_record.pop(key) for key, _ in iter_evidence(example)}
+        if of_record:
+            settled[read.ordinal] = of_record
         yield read.ordinal, example, found
-    if settled:
-        raise DataError(f"{chunk.examples.path}: {len(settled)} outcomes belong to no evidence. {_DEFECT}")
+    if n_left := sum(map(len, settled.values())):
+        raise DataError(f"{chunk.examples.path}: {n_left} outcomes belong to no evidence. {_DEFECT}")
 
 
-def _outcomes(chunk: AlignedChunk, options: FilterOptions) -> dict[_Key, Alignment]:
-    """Returns the outcomes of a chunk's evidence."""
-    settled: dict[_Key, Alignment] = {}
+def _outcomes(chunk: AlignedChunk, options: FilterOptions) -> dict[int, dict[EvidenceKey, Alignment]]:
+    """Returns the outcomes of a chunk's evidence, by record."""
+    settled: dict[int, dict[EvidenceKey, Alignment]] = {}
     for piece in chunk.outcomes:
         for batch in read_batches(piece):
             for aligned in rows_of(_without_questions(batch), Alignment):
-                if (key := (aligned.ordinal, *aligned.key)) in settled:
-                    raise DataError(f"{piece[0]}: evidence {key} has two outcomes. {_DEFECT}")
-                settled[key] = with_outcome(aligned, options.threshold)
+                of_record = settled.setdefault(aligned.ordinal, {})
+                if aligned.key in of_record:
+                    where = (aligned.ordinal, *aligned.key)
+                    raise DataError(f"{piece[0]}: evidence {where} has two outcomes. {_DEFECT}")
+                of_record[aligned.key] = with_outcome(aligned, options.threshold)
     rule = None if options.accept is None else read_rule(options.accept)
     if options.is_verified:
-        for key, aligned in settled.items():
-            if aligned.hypothesis is not None:  # no model has judged it, unless the questions are made right now
-                settled[key] = replace(aligned, hypothesis=None, hypothesis_kind=None, expects=None)
+        for of_record in settled.values():
+            for key, aligned in of_record.items():
+                if aligned.hypothesis is not None:  # no model has judged it, unless the questions are made right now
+                    of_record[key] = replace(aligned, hypothesis=None, hypothesis_kind=None, expects=None)
         answers = iter(chunk.answers)
         for aligned, asked in _with_questions(chunk.outcomes, options.threshold):
             answered = [(question, next(answers)) for question in asked]
-            settled[aligned.ordinal, *aligned.key] = with_verdict(aligned, answered, rule)
+            settled[aligned.ordinal][aligned.key] = with_verdict(aligned, answered, rule)
     if rule is not None:
-        for key, aligned in settled.items():
-            if aligned.span is not None:
-                settled[key] = replace(aligned, is_accepted=rule.holds(signals(aligned)))
+        for of_record in settled.values():
+            for key, aligned in of_record.items():
+                if aligned.span is not None:
+                    of_record[key] = replace(aligned, is_accepted=rule.holds(signals(aligned)))
     return settled
 
 

@@ -40,7 +40,7 @@ from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, Work, read_batch
 from kbsource.runtime.database import insert
 from mapping.age import AGE, LOST, EvidenceResult, Fate, KnownPage, as_date, commit_age, fates_of, first_with
 from mapping.decide import with_outcome
-from mapping.records import Alignment, example_from_json
+from mapping.records import Alignment, input_from_json
 from mapping.search.details import PageWords, has_other_details
 from mapping.search.page_search import SearchSettings, locate_nowhere
 from mapping.search.tokens import Tokeniser, tokeniser_name
@@ -587,7 +587,7 @@ def _fates(
             found = EvidenceResult(with_outcome(row, threshold), row.has_other_details)
             elsewhere.setdefault((row.ordinal, *row.key), {})[number] = found
     records = (row for stored in given["examples"] for row in read_rows(BatchRef(*stored), ReadRecord))
-    questions = {row.ordinal: example_from_json(row.example).input for row in records if row.example is not None}
+    questions = {row.ordinal: input_from_json(row.example) for row in records if row.example is not None}
     dates = [snapshot.date for snapshot in snapshots]
     rows: list[Fate] = []
     for place, _, pages, outcomes in _results(given, snapshots, threshold):
