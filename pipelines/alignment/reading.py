@@ -27,8 +27,9 @@ from mapping.records import (
     iter_evidence,
 )
 from mapping.sources import all_sources
-from mapping.sources.source import HypothesisKind, Inputs, Source, SourceOptions, Split, Tally
+from mapping.sources.source import Inputs, Source, Tally
 from pipelines.alignment.search import ROW_BYTES, FindPage
+from pipelines.options.map_dataset import DatasetOptions
 
 CHUNK_CHARS = 16 << 20
 """Maximum characters of a chunk; a chunk ends here even if it has few records."""
@@ -55,42 +56,17 @@ class ReadRecord(Row):
     left: RecordFate | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceFiles:
-    """A dataset in its original format, or one split of it."""
+def reader_of(options: DatasetOptions, tally: Tally) -> Source[Any]:
+    """Returns the reader of a dataset, which adds its counts to ``tally``."""
+    inputs = Inputs(options.inputs, options.references, options.labels, options.scratch)
+    return all_sources()[options.dataset](inputs, options.split, options.choices, tally=tally)
 
-    dataset: str  # name in ``mapping.sources.all_sources``
-    # paths, see ``mapping.sources.source.Inputs``
-    inputs: tuple[str, ...]
-    split: Split = "dev"  # ``train``, ``dev`` or ``test``
-    references: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-    source: SourceOptions | None = None  # options of the dataset's reader; None for the defaults
-    hypothesis: HypothesisKind | None = None  # hypothesis for the model; None without a model
-    chunk_records: int = 5_000  # maximum records per chunk
-    max_rejects: float = 0.01  # maximum share of records that may be rejected
-    scratch: str | None = None  # folder for temporary indexes; None for the system's temporary folder
 
-    @property
-    def paths(self) -> Inputs:
-        """Returns the inputs of the reader."""
-        return Inputs(self.inputs, self.references, self.labels, self.scratch)
-
-    @property
-    def choices(self) -> SourceOptions:
-        """Returns the options of the reader."""
-        return self.source or all_sources()[self.dataset].options_type()
-
-    def check(self) -> None:
-        """Checks the beginning of every file. Raises SetupError if a file is missing or invalid."""
-        for path in (*self.inputs, *self.references, *self.labels):
-            Folder.of(path).reached()
-        self.reader(Tally()).check()
-
-    def reader(self, tally: Tally) -> Source[Any]:
-        """Returns the reader, which adds its counts to ``tally``."""
-        kind = all_sources()[self.dataset]
-        return kind(self.paths, self.split, self.choices, tally=tally)
+def check_files(options: DatasetOptions) -> None:
+    """Checks the beginning of every file of a dataset. Raises SetupError if a file is missing or invalid."""
+    for path in (*options.inputs, *options.references, *options.labels):
+        Folder.of(path).reached()
+    reader_of(options, Tally()).check()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +80,7 @@ class ReadDataset:
     tally: Tally
 
 
-def read_part(files: EvidenceFiles, part: int, folder: str, *, find_page: FindPage | None = None) -> ReadDataset:
+def read_part(options: DatasetOptions, part: int, folder: str, *, find_page: FindPage | None = None) -> ReadDataset:
     """Reads a dataset once, sequentially, into files of a folder. If it was read before, the existing files are used.
 
     The evidence has one file per chunk of records. With ``find_page``, it has its pages, and its files are larger and
@@ -115,15 +91,15 @@ def read_part(files: EvidenceFiles, part: int, folder: str, *, find_page: FindPa
         SetupError: an input cannot be read completely.
     """
     done = join(folder, "read", f"{part:05d}.json")
-    return once_value(done, lambda: _read(files, part, folder, find_page), ReadDataset)
+    return once_value(done, lambda: _read(options, part, folder, find_page), ReadDataset)
 
 
-def _read(files: EvidenceFiles, part: int, folder: str, find_page: FindPage | None) -> ReadDataset:
+def _read(options: DatasetOptions, part: int, folder: str, find_page: FindPage | None) -> ReadDataset:
     first_bad: list[BadRecord] = []
     rejected = _StoredRows(join(folder, "rejected"), part, BadRecord, most=_REJECTED_ROWS)
-    chunks = Chunks(files, part, folder, find_page)
+    chunks = Chunks(options, part, folder, find_page)
     tally = _ForwardingTally(chunks.leave)
-    for item in files.reader(tally).read():
+    for item in reader_of(options, tally).read():
         if isinstance(item, BadRecord):
             first_bad += [item] if len(first_bad) < SHOWN else []
             rejected.add(item)
@@ -131,7 +107,7 @@ def _read(files: EvidenceFiles, part: int, folder: str, find_page: FindPage | No
             chunks.add(item)
     chunks.end()
     rejected.end()
-    _check_rejects(tally, first_bad, files.max_rejects)
+    _check_rejects(tally, first_bad, options.max_rejects)
     return ReadDataset(tuple(chunks.examples.stored), tuple(chunks.evidence.stored), tuple(rejected.stored), tally)
 
 
@@ -235,8 +211,8 @@ class _SortedEvidence(_StoredRows[Alignment]):
 class Chunks:
     """Divides records into chunks, together with their evidence. Without records, there is one empty chunk."""
 
-    def __init__(self, files: EvidenceFiles, part: int, folder: str, find_page: FindPage | None = None) -> None:
-        self._part, self._chunk_records, self._hypothesis = part, files.chunk_records, files.hypothesis
+    def __init__(self, options: DatasetOptions, part: int, folder: str, find_page: FindPage | None = None) -> None:
+        self._part, self._chunk_records, self._hypothesis = part, options.chunk_records, options.hypothesis
         self.examples = _StoredRows(join(folder, "examples"), part, ReadRecord)
         where = join(folder, "evidence")
         self.evidence = (

@@ -45,10 +45,11 @@ from mapping.search.details import PageWords, has_other_details
 from mapping.search.page_search import SearchSettings, locate_nowhere
 from mapping.search.tokens import Tokeniser, tokeniser_name
 from mapping.write.kind import REPORT
-from pipelines.alignment.reading import EvidenceFiles, ReadRecord
+from pipelines.alignment.reading import ReadRecord, check_files
 from pipelines.alignment.search import Search
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options.age import AgeOptions
+from pipelines.options.map_dataset import DatasetOptions
 from pipelines.primitives.guarded_map import CHUNKS, GuardedMap
 from pipelines.primitives.page_texts import PageTexts, ReleasePages
 from pipelines.primitives.shuffle import CollectSorted, keep_batch
@@ -179,9 +180,12 @@ def measure_age(options: AgeOptions, *, flags: Sequence[str], progress: Progress
     for before, path in combinations(options.inputs, 2):
         if dataset_name(before) == (name := dataset_name(path)):
             raise SetupError(f"{before} and {path} are both called {name!r}; rename one of them.")
-    parts = [EvidenceFiles(_KIND, (path,), references=old, max_rejects=options.max_rejects) for path in options.inputs]
+    parts = [
+        DatasetOptions(dataset=_KIND, inputs=(path,), references=old, max_rejects=options.max_rejects)
+        for path in options.inputs
+    ]
     for part in parts:
-        part.check()
+        check_files(part)
     progress.note("inputs: hashing")
     job = {
         "releases": [manifest.facts() for _, manifest in ordered],
@@ -271,7 +275,7 @@ def _pages(facts: str) -> pa.Table:
 @wired
 def look_in_all(
     pipeline: Any,
-    parts: Sequence[EvidenceFiles],
+    parts: Sequence[DatasetOptions],
     snapshots: Sequence[Snapshot],
     options: AgeOptions,
     staging: str,

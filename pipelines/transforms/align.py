@@ -27,21 +27,21 @@ from kbsource.columns import batch_of
 from kbsource.errors import SetupError, fault_values, named_faults
 from kbsource.files import absolute, join
 from kbsource.runtime.chunks import BatchRef, ChunkKey, read_batches, read_rows
-from mapping.decide import THRESHOLD, Cuts, split_ends
+from mapping.decide import Cuts, split_ends
 from mapping.entail.signal import ModelOptions
 from mapping.records import Alignment, PageKey
 from mapping.search.page_search import SearchSettings
-from pipelines.alignment.reading import EvidenceFiles, ReadDataset, read_part
+from pipelines.alignment.reading import ReadDataset, read_part
 from pipelines.alignment.search import ORDER, FindPage, Search, page_finder, resolve_rows, search_chunks
 from pipelines.alignment.settling import (
     AlignedChunk,
     AlignedRecord,
-    FilterOptions,
     filter_records,
     passing_records,
     read_pairs,
 )
-from pipelines.alignment.writing import DatasetPart, MergedChunk, commit_part, filter_options, merge_chunk
+from pipelines.alignment.writing import DatasetPart, MergedChunk, commit_part, merge_chunk
+from pipelines.options.map_dataset import DatasetOptions
 from pipelines.primitives.guarded_map import CHUNKS, GuardedMap
 from pipelines.primitives.page_texts import ReleasePages
 from pipelines.primitives.shuffle import CollectSorted, Regroup, keep_batch
@@ -71,7 +71,7 @@ class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     reuse a folder only for the same job with the same input.
 
     Args:
-        datasets: the files of each dataset.
+        datasets: the options of each dataset.
         folder: for the rows that are read.
         release: folder of the release that has the pages; all workers must be able to read it under this path.
         title_map: file of known page moves, or the files by number of the dataset.
@@ -82,7 +82,7 @@ class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     def __init__(
         self,
-        datasets: Sequence[EvidenceFiles],
+        datasets: Sequence[DatasetOptions],
         folder: str,
         *,
         release: str | None = None,
@@ -103,7 +103,7 @@ class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 def _read(
-    part: int, *, datasets: Sequence[EvidenceFiles], folder: str, pages: ReleasePages | None, title_map: TitleMap
+    part: int, *, datasets: Sequence[DatasetOptions], folder: str, pages: ReleasePages | None, title_map: TitleMap
 ) -> Iterator[Any]:
     find_page = None if pages is None else page_finder(pages, _moves_of(part, title_map))
     return _or_fault(part, _outputs(part, datasets[part], folder, find_page))
@@ -113,8 +113,8 @@ def _moves_of(part: int, title_map: TitleMap) -> str | None:
     return title_map.get(part) if isinstance(title_map, Mapping) else title_map
 
 
-def _outputs(part: int, files: EvidenceFiles, folder: str, find_page: FindPage | None) -> Iterator[Any]:
-    read = read_part(files, part, folder, find_page=find_page)
+def _outputs(part: int, options: DatasetOptions, folder: str, find_page: FindPage | None) -> Iterator[Any]:
+    read = read_part(options, part, folder, find_page=find_page)
     for name in (EXAMPLES, EVIDENCE, REJECTED):
         for number, stored in enumerate(getattr(read, name)):
             yield beam.pvalue.TaggedOutput(name, (ChunkKey(part, number), stored))
@@ -290,19 +290,13 @@ class JoinOutcomes(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     Args:
         folder: for rows between the steps; for one job with one input only.
-        models: models by number of the dataset; other datasets are not judged.
-        thresholds: thresholds by number of the dataset; if a span scores less, the model also judges other sentences.
+        datasets: options by number of the dataset, for datasets with a model (``verify``); others are not judged. If a
+            span scores less than the threshold, the model also judges other sentences.
     """
 
-    def __init__(
-        self,
-        folder: str,
-        *,
-        models: Mapping[int, ModelOptions] | None = None,
-        thresholds: Mapping[int, float] | None = None,
-    ) -> None:
+    def __init__(self, folder: str, *, datasets: Mapping[int, DatasetOptions] | None = None) -> None:
         super().__init__()
-        self._folder, self._models, self._thresholds = absolute(folder), models or {}, thresholds or {}
+        self._folder, self._datasets = absolute(folder), datasets or {}
 
     def expand(self, rows: Any) -> Any:
         examples, *outcomes = rows
@@ -312,8 +306,9 @@ class JoinOutcomes(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         ] | "all outcomes" >> beam.Flatten()
         joined = {"examples": examples | "keyed" >> beam.MapTuple(_keyed), "outcomes": found}
         asked: dict[ModelOptions, dict[int, float]] = {}
-        for part, model in self._models.items():
-            asked.setdefault(model, {})[part] = self._thresholds.get(part, THRESHOLD)
+        for part, options in self._datasets.items():
+            if options.verify is not None:
+                asked.setdefault(options.verify.model, {})[part] = options.threshold
         for number, (model, parts) in enumerate(asked.items()):
             joined[f"answers {number}"] = (
                 found
@@ -368,7 +363,7 @@ class Filter(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         DataError: a piece of evidence has no outcome, or two.
     """
 
-    def __init__(self, options: FilterOptions) -> None:
+    def __init__(self, options: DatasetOptions) -> None:
         super().__init__()
         self._options = options
 
@@ -376,7 +371,7 @@ class Filter(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         return chunks | "filter" >> do(_filter, options=self._options)
 
 
-def _filter(element: tuple[ChunkKey, AlignedChunk], *, options: FilterOptions) -> Iterator[AlignedRecord]:
+def _filter(element: tuple[ChunkKey, AlignedChunk], *, options: DatasetOptions) -> Iterator[AlignedRecord]:
     return filter_records(AlignedChunk(*element[1]), options)
 
 
@@ -437,7 +432,7 @@ def _draw(element: tuple[int, Iterable[tuple[int, AlignedChunk]]], *, parts: Seq
     ordered = (AlignedChunk(*chunk) for _, chunk in sorted(chunks))
 
     def drawn() -> Iterator[tuple[int, Cuts]]:
-        yield number, split_ends(passing_records(ordered, filter_options(options)), options.choices.sample_records or 0)
+        yield number, split_ends(passing_records(ordered, options), options.choices.sample_records or 0)
 
     return _or_fault(number, drawn())
 

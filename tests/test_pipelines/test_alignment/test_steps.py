@@ -17,8 +17,9 @@ from kbsource.errors import DataError
 from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, read_rows, read_stored, write_chunk
 from mapping.records import Alignment, Evidence, Example, Output, PageKey
 from pipelines.alignment import reading, search
-from pipelines.alignment.reading import Chunks, EvidenceFiles
-from pipelines.alignment.settling import AlignedChunk, FilterOptions, filter_records
+from pipelines.alignment.reading import Chunks
+from pipelines.alignment.settling import AlignedChunk, filter_records
+from pipelines.options.map_dataset import DatasetOptions
 from pipelines.primitives.page_texts import PageTexts, ReleasePages
 from tests.support.aligned import aligned
 from tests.support.builds import open_release
@@ -103,7 +104,7 @@ Key3 = tuple[int, int, int]
 def stage(folder: Path, *pieces: tuple[Key3, ...]) -> AlignedChunk:
     """Gives a chunk of two records, of two evidences and of one, and outcomes for the keys of each piece."""
     evidence = Evidence(PageKey("title", "Nowhere"), "x")
-    chunks = Chunks(EvidenceFiles("jsonl", ()), 0, str(folder))
+    chunks = Chunks(DatasetOptions(dataset="jsonl", inputs=()), 0, str(folder))
     for number, n_evidences in enumerate((2, 1)):
         output = Output("yes", (evidence,) * n_evidences)
         chunks.add(Example(f"r{number}", "?", (output,), None, file="own.jsonl", line=number + 1))
@@ -122,7 +123,7 @@ def stage(folder: Path, *pieces: tuple[Key3, ...]) -> AlignedChunk:
 def test_every_record_comes_with_the_outcomes_of_its_evidences_wherever_they_were_found(tmp_path: Path) -> None:
     chunk = stage(tmp_path, ((0, 0, 1), (1, 0, 0)), ((0, 0, 0),))
 
-    found = list(filter_records(chunk, FilterOptions("jsonl")))
+    found = list(filter_records(chunk, DatasetOptions(dataset="jsonl", inputs=())))
 
     assert [(record.ordinal, record.example.example_id, list(record.found)) for record in found] == [
         (0, "r0", [(0, 0), (0, 1)]),
@@ -147,7 +148,7 @@ def test_a_chunk_ends_when_it_has_as_many_records_or_characters_as_memory_may_ho
     chunks: list[list[int]],
 ) -> None:
     monkeypatch.setattr(reading, "CHUNK_CHARS", 1_000)
-    written = Chunks(EvidenceFiles("jsonl", (), chunk_records=chunk_records), 3, str(tmp_path))
+    written = Chunks(DatasetOptions(dataset="jsonl", inputs=(), chunk_records=chunk_records), 3, str(tmp_path))
     output = Output("yes", (Evidence(PageKey("title", "Nowhere"), "x"),))
     for n_chars in lengths:
         written.add(Example("r", "?" * n_chars, (output,), None, file="own.jsonl", line=1))
@@ -170,7 +171,7 @@ def test_evidence_with_pages_is_sorted_by_page_over_many_chunks(
     monkeypatch.setattr(reading, "SORTED_BYTES", sorted_bytes)
     positions = iter((5, -3, 2, 2, 0, 7))
     chunks = Chunks(
-        EvidenceFiles("jsonl", (), chunk_records=2),
+        DatasetOptions(dataset="jsonl", inputs=(), chunk_records=2),
         3,
         str(tmp_path),
         lambda wanted: replace(wanted, position=next(positions)),
@@ -210,7 +211,7 @@ def test_outcomes_that_do_not_fit_the_evidences_end_the_job(
     tmp_path: Path, pieces: tuple[tuple[Key3, ...], ...], said: str
 ) -> None:
     with pytest.raises(DataError, match=said):
-        list(filter_records(stage(tmp_path, *pieces), FilterOptions("jsonl")))
+        list(filter_records(stage(tmp_path, *pieces), DatasetOptions(dataset="jsonl", inputs=())))
 
 
 N_PAGES = 23

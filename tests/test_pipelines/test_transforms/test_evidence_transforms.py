@@ -14,8 +14,8 @@ from kbsource.errors import SetupError
 from kbsource.runtime.chunks import BatchRef, ChunkKey
 from mapping.records import SCORED, Alignment
 from mapping.search.page_search import SearchSettings
-from pipelines.alignment.reading import EvidenceFiles
-from pipelines.alignment.settling import AlignedRecord, FilterOptions
+from pipelines.alignment.settling import AlignedRecord
+from pipelines.options.map_dataset import DatasetOptions
 from pipelines.transforms.align import (
     AlignSpans,
     EvidenceOfPairs,
@@ -36,7 +36,7 @@ PAIRS = [
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> EvidenceFiles:
+def own(tmp_path: Path) -> DatasetOptions:
     """Two good records and a bad one, each a chunk of its own."""
     records = [
         record("found", [evidence(PAIRS[0][1], title=PAIRS[0][0])]),
@@ -44,7 +44,7 @@ def own(tmp_path: Path) -> EvidenceFiles:
         record("lost", [evidence("anything", title="Lake Miravl")]),
     ]
     path = write_records(tmp_path / "own.jsonl", records)
-    return EvidenceFiles("jsonl", (str(path),), chunk_records=1, max_rejects=0.5)
+    return DatasetOptions(dataset="jsonl", inputs=(str(path),), chunk_records=1, max_rejects=0.5)
 
 
 def short(row: Alignment) -> tuple[str, str | None, str, str | None]:
@@ -90,9 +90,9 @@ def n_rows(element: tuple[ChunkKey, BatchRef]) -> tuple[ChunkKey, int]:
 
 
 def test_records_evidence_and_rejects_of_datasets_come_by_chunk_and_faults_by_dataset(
-    own: EvidenceFiles, tmp_path: Path
+    own: DatasetOptions, tmp_path: Path
 ) -> None:
-    strict = EvidenceFiles("jsonl", own.inputs, max_rejects=0.1)
+    strict = DatasetOptions(dataset="jsonl", inputs=own.inputs, max_rejects=0.1)
     for _ in range(2):  # the second time from what the first has left
         with TestPipeline(runner="FnApiRunner") as pipeline:
             read = pipeline | ReadEvidence([strict, own], str(tmp_path / "staging"))
@@ -124,7 +124,7 @@ def shown(aligned_record: AlignedRecord) -> tuple[str, str | None, str | None]:
 @pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("is_stored", [False, True])
 def test_records_are_filtered_with_what_became_of_their_evidence(
-    release: Path, own: EvidenceFiles, tmp_path: Path, is_stored: bool
+    release: Path, own: DatasetOptions, tmp_path: Path, is_stored: bool
 ) -> None:
     kb, staging = str(release), str(tmp_path / "staging")
     folder = f"{staging}/aligned" if is_stored else None
@@ -133,7 +133,7 @@ def test_records_are_filtered_with_what_became_of_their_evidence(
         with_pages = read.evidence if is_stored else read.evidence | ResolvePages(kb)
         found = with_pages | AlignSpans(kb, folder=folder)
         chunks = (read.examples, found) | JoinOutcomes(f"{staging}/by_chunk")
-        kept = chunks | Filter(FilterOptions("jsonl"))
+        kept = chunks | Filter(DatasetOptions(dataset="jsonl", inputs=()))
         assert_that(
             kept | beam.Map(shown),
             equal_to([("found", None, '[{"answer": "yes", "provenance'), ("lost", "page_missing", None)]),
