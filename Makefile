@@ -30,7 +30,7 @@ help:
 	@echo "make check       format, lint, types, import contracts, documentation, tests"
 	@echo "make bench       the measurements of benchmarks/"
 	@echo "make docs        write docs/tables.md, commands.md and operations.md from the code"
-	@echo "make golden      renew the golden files of the demo's datasets and of readers"
+	@echo "make golden      renew the golden files of the demo's datasets, of its reports and of readers"
 	@echo "make site        the documentation as a web site in site/, and the README's pictures, both from the demo if it"
 	@echo "                 was made; with pictures of the inspector where Chromium is"
 	@echo "make lock        renew locked.txt: the tested versions with the hashes of their files"
@@ -136,6 +136,7 @@ docs: $(STAMP)
 
 golden: $(STAMP)
 	$(BIN)/python -m tests.support.demo_datasets
+	$(BIN)/python -m tests.support.demo_releases
 	$(BIN)/python -m tests.support.readings
 
 site: $(STAMP)

@@ -1,4 +1,4 @@
-"""Measures how fast a benchmark ages: the fate of its evidence in one release after another, and its half-life.
+"""Measures how fast a benchmark ages: what happens to its evidence in each of several releases, and its half-life.
 
 ::
 
@@ -43,8 +43,8 @@ FATES: Mapping[str, str] = {
     "exact": "the text is in the page and section where it was first, apart from case and punctuation",
     "moved": "the text is now, exactly or nearly, in another page or section",
     "near": "the most similar text there reaches the threshold",
-    "near_changed": "that text reaches the threshold, but has different numbers, dates or names",
-    "page_only": "only the page was requested, and it exists",
+    "near_changed": "the most similar text reaches the threshold, but has different numbers, dates or names",
+    "page_only": "the dataset names only a page, and the page exists",
     "weak": "the most similar text stays below the threshold",
     "page_gone": "the page is not in the release, or is a disambiguation page now",
     "not_searched": "there is no text to look for, or the search failed",
@@ -75,7 +75,7 @@ class Fate(Row):
         "true if the evidence stood in the previous release and does not stand in this one; see docs/age.md",
     ]
     page: Annotated[PageKey, Columns("page_")]
-    evidence_text: Annotated[str | None, "text that was searched for; null if only the page was searched for"]
+    evidence_text: Annotated[str | None, "text that was searched for; null if the dataset names only a page"]
     page_id: Annotated[int | None, "page id; null if the page is missing"]
     title: Annotated[str | None, "title of the page"]
     last_title: Annotated[
@@ -131,7 +131,7 @@ MEASURES = (
 class KnownPage(NamedTuple):
     """Facts about a page of a release that are known without reading it."""
 
-    version: int  #: hash of everything that is searched: equal for equal pages
+    version: int  #: hash of everything that the search reads; equal for equal pages
     n_chars: int  #: of the elements after the title
     infobox: str | None  #: name of the first infobox
 
@@ -140,11 +140,11 @@ class EvidenceResult(NamedTuple):
     """The search result for a piece of evidence in a release."""
 
     aligned: Alignment  #: the alignment, with its outcome at the threshold
-    has_other_details: bool = False  #: the text that was found has other numbers, dates or names
+    has_other_details: bool = False  #: the text that was found differs from the evidence in numbers, dates or names
 
     @property
     def fate(self) -> str:
-        """Returns its fate, regardless of its fate in earlier releases."""
+        """Returns the fate of the evidence in this release, whatever happened to it in earlier releases."""
         fate = _FATE_OF.get(self.aligned.outcome, "not_searched")
         return "near_changed" if self.has_other_details and fate in ("exact", "near") else fate
 
@@ -249,8 +249,8 @@ def half_life(fallen: Mapping[tuple[float, float], int], standing: Mapping[float
     observed, and 0 if everything fell between the first two dates.
 
     Args:
-        fallen: how many fell between two times, in years since the first release.
-        standing: how many were still standing at a time.
+        fallen: number of pieces of evidence that fell between two times. Times are in years since the first release.
+        standing: number of pieces of evidence that were still standing at a time.
 
     >>> found = half_life({(0.0, 1.0): 50}, {1.0: 50})
     >>> round(found.years, 6), round(found.low, 2), round(found.high, 2)

@@ -198,7 +198,7 @@ def _why_nothing_is_left(fates: list[OutputFate], policy: Policy) -> str | None:
 
 
 def write_places_once(decision: Decision, found: Mapping[EvidenceKey, Alignment]) -> Decision:
-    """Returns the decision, but no rescue adds a location to a set twice.
+    """Returns the decision, in which the evidence that a model rescued adds each location to a set only once.
 
     The pieces of evidence in a set are usually judged against one hypothesis, so all weak ones are rescued by the same
     sentence of a page. Where several share a location, the first that the search found is kept, or else the first that

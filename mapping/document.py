@@ -14,7 +14,7 @@ NOTHING = "–"
 """Shown where there is no value."""
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&$!])")
 _FEW_COLUMNS, _FEW_CHARS = 5, 50
-"""Columns, and characters of a row, of a table that fits into half a page."""
+"""Maximum number of columns, and of characters in a row, of a table that fits into half a page."""
 _STARTS_BLOCK = re.compile(r"^(\s*)([-+=]|\d+(?=[.)]))")
 
 
@@ -116,8 +116,8 @@ class TableSection:
 class Chart:
     """A chart of a table. The first column contains the labels, the others at most three series of numbers.
 
-    If some of these are shares, only they are drawn, from 0 to 100 %, so that bars of the same thing have the same
-    scale in every chart. ``columns`` suits ordered labels such as bins, ``bars`` suits names.
+    If some series are shares, only these are drawn, on a scale from 0 to 100 %. All charts of shares therefore have
+    the same scale. ``columns`` suits ordered labels such as bins, ``bars`` suits names.
     """
 
     table: TableSection

@@ -3,8 +3,8 @@
 ::
 
     facts/                          every fact of a subject and a property that has a question, Parquet
-    old-kilt.jsonl  new-kilt.jsonl  the questions in KILT's form, with what each release of pages answers
-    report.json                     facts by outcome and by what is wrong with them; all statements by property
+    old-kilt.jsonl  new-kilt.jsonl  the questions in KILT's form, with the answers in each release
+    report.json                     facts by outcome and problem; all statements by property
     manifest.json                   written last
 """
 
@@ -66,7 +66,7 @@ PROBLEMS: Mapping[str, str] = {
     },
     "change_unproved": "no answer that differs between the releases is proved",
 }
-"""Reasons why a fact makes no question, in the order of the checks."""
+"""Reasons why no question is made from a fact, in the order of the checks."""
 QUESTION = "question"
 MEASURES = (
     Measure(
@@ -147,7 +147,7 @@ class Fact(Row):
     ]
     question: Annotated[str, "the question"]
     outcome: Annotated[str, " | ".join(OUTCOMES)]
-    problem: Annotated[str | None, "reason why the row is no question; null if it is a question"]
+    problem: Annotated[str | None, "reason why no question is made from the row; null if one is made"]
     old_page_id: Annotated[int | None, "page of the subject in the older release; null without a page"]
     old_title: Annotated[str | None, "title of the page in the older release"]
     new_page_id: Annotated[int | None, "page of the subject in the newer release; null without a page"]
@@ -212,7 +212,7 @@ def with_common(
 
 
 def problem_of(fact: Fact) -> str | None:
-    """Returns the reason why a fact makes no question, one of ``PROBLEMS``; None if it makes one.
+    """Returns the reason why no question is made from a fact, one of ``PROBLEMS``; None if one is made.
 
     Each release with answers must prove at least one of them. If the answers differ, at least one proved answer must
     differ.
@@ -241,7 +241,7 @@ def score(hypothesis: str, proof_text: str, sentence_at: int, tokeniser: Tokenis
 
 
 def fact_record(fact: Fact, side: Side) -> dict[str, Any] | None:
-    """Returns a fact as a KILT question, with the answers of a release; None if it makes no question there.
+    """Returns the KILT question of a fact, with the answers of a release; None if no question is made for this release.
 
     Each name occurs once, in the order of the answers, with the position of its proof if it has one. The answers of the
     other release are in ``meta``.
@@ -260,7 +260,9 @@ def fact_record(fact: Fact, side: Side) -> dict[str, Any] | None:
 
 def _outputs(answers: Sequence[FactAnswer]) -> list[dict[str, Any]]:
     outputs: dict[str, dict[str, Any]] = {}
-    for answer in sorted(answers, key=lambda answer: answer.proof is None):  # a proved answer claims a shared name
+    for answer in sorted(
+        answers, key=lambda answer: answer.proof is None
+    ):  # if several answers have this name, it belongs to a proved one
         for number, name in enumerate(answer.aliases):
             provenance = [_provenance(answer.proof)] if number == 0 and answer.proof is not None else []
             outputs.setdefault(name, {"answer": name, **({"provenance": provenance} if provenance else {})})

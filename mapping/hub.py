@@ -36,7 +36,8 @@ _NAME = re.compile(r"(\w[\w.-]*/\w[\w.-]*)(?:@(\w[\w./-]*))?", re.ASCII)
 _SNAPSHOT = re.compile(r"models--([^/]+?)--([^/]+)/snapshots/([0-9a-f]{40})/?$")
 _downloads_are_allowed = False
 _commits: dict[str, str] = {}
-"""Commits of the models that this process has downloaded, by their names as given: all files of a model are of one."""
+"""Commits of the models that this process has downloaded, by the models' names as given. They ensure that all
+files of a model come from the same commit."""
 
 
 def allow_downloads(is_allowed: bool) -> None:

@@ -17,7 +17,7 @@ OUTCOMES: Mapping[str, str] = {
     "exact": "the page contains the text, apart from case and punctuation",
     "near": "the most similar text reaches the threshold",
     "weak": "the most similar text stays below the threshold",
-    "page_only": "only the page was requested, and it exists",
+    "page_only": "the dataset names only a page, and the page exists",
     "page_missing": "the page is not in the snapshot",
     "page_ambiguous": "the page is a disambiguation page",
     "empty_evidence": "the evidence has no text",
@@ -32,7 +32,7 @@ SCORED = "scored"
 """Outcome that the search assigns when it only scored the evidence's words; ``mapping.decide`` turns it into ``near``
 or ``weak``."""
 NOWHERE = -1
-"""Position of a page that cannot be requested."""
+"""Stands for the position of a page where there is no page to search."""
 
 EvidenceKey = tuple[int, int]
 """Index of the output and index of the evidence in it. The first is ``PARTIAL`` for record-level partial evidence."""
@@ -149,8 +149,10 @@ class Suggestion(Row):
 
 
 class EntailmentQuestion(Row):
-    """A passage of a page (``premise``) and the hypothesis that a model judges by it. ``core`` is the relevant part of
-    the passage. ``span`` is set if the passage belongs to another span than the one that the search found."""
+    """A passage of a page (``premise``), and a hypothesis: a model judges whether the passage entails it.
+
+    ``core`` is the relevant part of the passage. ``span`` is set if the passage belongs to another span than the one
+    that the search found."""
 
     premise: str
     core_start: Int32
@@ -165,11 +167,12 @@ class Alignment(Row):
     """One piece of evidence on its way from its dataset to its outcome; each step fills in its columns.
 
     The reader fills in the columns up to ``expects``, the resolver the columns of the page, the search the span with
-    its score, and the model its verdict. The last step decides whether that is enough: ``outcome`` and ``is_written``.
+    its score, and the model its verdict. The last step decides whether the evidence is
+    written, and sets ``outcome`` and ``is_written``.
     """
 
     page: Annotated[PageKey, Columns("page_")]
-    evidence_text: Annotated[str | None, "text that was searched for; null if only the page was searched for"]
+    evidence_text: Annotated[str | None, "text that was searched for; null if the dataset names only a page"]
     part: Int32 = 0
     """Together with ``chunk``, the key of the record's chunk."""
     chunk: Int32 = 0
@@ -202,10 +205,12 @@ class Alignment(Row):
     questions: tuple[EntailmentQuestion, ...] = ()
     entailment: Annotated[float | None, "probability that the text entails the hypothesis; null if not judged"] = None
     neutral: Annotated[
-        float | None, "probability that the text leaves it open; null where the model does not report it"
+        float | None,
+        "probability that the text neither entails nor contradicts the hypothesis; null where the model does not "
+        "report it",
     ] = None
     contradiction: Annotated[
-        float | None, "probability that the text contradicts it; null where the model does not report it"
+        float | None, "probability that the text contradicts the hypothesis; null where the model does not report it"
     ] = None
     refusal: Annotated[str | None, "why it was not judged"] = None
     is_rescued: Annotated[bool, "the span is a sentence that the model chose"] = False

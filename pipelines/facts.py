@@ -90,7 +90,7 @@ class FactsPlan(PagesPlan):
     templates: Mapping[str, str]  # their questions
 
     def of(self, side: Side) -> FactsPlan:
-        """Returns the same plan for one release, with a separate folder."""
+        """Returns a copy of the plan for one of the releases, with a separate folder."""
         return replace(self, pages=self.old if side == "old" else self.new, staging=join(self.staging, side))
 
 
@@ -433,8 +433,8 @@ def _fact_without_answers(
 
 
 def _called(subject: Name, plan: FactsPlan) -> str:
-    """Returns the name of a subject: a label or title that leads to its page; without a page, its label or else its
-    id."""
+    """Returns the name of a subject: a label or title that resolves to its page. Without a page, it is the label, or
+    else the id."""
     label = next(iter(subject.names), f"Q{subject.item}")
     if subject.title is None or plan.pages.of_items().resolve(label) == subject.page_id:
         return label

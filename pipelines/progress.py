@@ -17,15 +17,37 @@ from pipelines.terminal import columns_of, harmless, is_terminal, shortened
 
 _REDRAW_S = 0.5
 _LOG_S = 30.0
+_POLL_S = 5.0
+"""Seconds between two polls if lines go to a log."""
 
 
 class Done(NamedTuple):
-    """Work done: bytes out of the total, and pages; or other things named by ``unit``."""
+    """Work done: bytes out of the total, and pages. If ``unit`` is set, it names what is counted instead.
+
+    A stage of several steps names the current one in ``step``. The amounts are those of the step.
+    """
 
     n_bytes: int
     total_bytes: int
     n_pages: int = 0
     unit: str = ""
+    step: str = ""
+
+
+class Start(NamedTuple):
+    """What was already done when a step was first seen, and when that was, in seconds after the stage began.
+
+    Rates and remaining times are computed from what is done later: an earlier step, or work that an earlier run did,
+    says nothing about the speed of this step.
+    """
+
+    elapsed_s: float = 0
+    n_bytes: int = 0
+    n_pages: int = 0
+
+
+_AT_ONCE = Start()
+"""The start of a stage's only step."""
 
 
 class Progress:
@@ -83,8 +105,15 @@ class Progress:
         self._stream.flush()
 
     def _watch(self, name: str, poll: Callable[[], Done], started: float, is_over: threading.Event) -> None:
-        while not is_over.wait(_REDRAW_S if self._is_terminal else _LOG_S):
-            line = progress_line(name, poll(), elapsed_s=time.monotonic() - started)
+        step, start, shown_s = None, _AT_ONCE, 0.0
+        while not is_over.wait(_REDRAW_S if self._is_terminal else _POLL_S):
+            done, elapsed_s = poll(), time.monotonic() - started
+            if done.step != step:
+                step, start = done.step, Start(elapsed_s, done.n_bytes, done.n_pages)
+            if not self._is_terminal and elapsed_s - shown_s < _LOG_S:
+                continue
+            shown_s = elapsed_s
+            line = progress_line(name, done, elapsed_s=elapsed_s, start=start)
             columns = columns_of(self._stream)  # a wrapped line cannot be redrawn
             self._stream.write(
                 f"\r\x1b[K{shortened(line, columns and columns - 1)}" if self._is_terminal else f"{line}\n"
@@ -98,28 +127,37 @@ class Progress:
             self._stream.write("\r\x1b[K")
 
 
-def progress_line(name: str, done: Done, *, elapsed_s: float) -> str:
-    """Returns one line: bytes done out of the total, pages per second and the remaining time.
+def progress_line(name: str, done: Done, *, elapsed_s: float, start: Start = _AT_ONCE) -> str:
+    """Returns one line: bytes done out of the total, pages per second and the remaining time of the step.
+
+    Args:
+        name: name of the stage.
+        done: work done so far.
+        elapsed_s: seconds since the stage began.
+        start: start of the current step.
 
     >>> progress_line("scan", Done(50_000_000, 200_000_000, 9_000), elapsed_s=10)
     'scan: 50.0 MB of 200.0 MB (25 %), 900 pages/s, 0:30 left'
+    >>> progress_line("build", Done(50_000_000, 200_000_000, 9_000, step="parsing"), elapsed_s=70, start=Start(60))
+    'build (parsing): 50.0 MB of 200.0 MB (25 %), 900 pages/s, 0:30 left'
     >>> progress_line("search", Done(500, 2_000, unit="facts"), elapsed_s=10)
     'search: 500 of 2,000 facts (25 %), 50 facts/s, 0:30 left'
     >>> progress_line("sets", Done(0, 0), elapsed_s=10)  # the total is not known yet
     'sets: 0:10'
     """
+    if done.step:
+        name = f"{name} ({done.step})"
     if not done.total_bytes:
         return f"{name}: {clock(elapsed_s)}"
-    n_bytes = min(done.n_bytes, done.total_bytes)
-    share = n_bytes / done.total_bytes
-    left = f"{clock(elapsed_s * (1 - share) / share)} left" if n_bytes else "time left unknown"
+    n_bytes, step_s = min(done.n_bytes, done.total_bytes), elapsed_s - start.elapsed_s
+    n_new, n_pages = n_bytes - start.n_bytes, done.n_pages - start.n_pages
+    left = f"{clock(step_s * (done.total_bytes - n_bytes) / n_new)} left" if n_new > 0 else "time left unknown"
     if done.unit:
-        come = f"{n_bytes:,} of {done.total_bytes:,} {done.unit}"
-        rate = f", {n_bytes / elapsed_s:,.0f} {done.unit}/s" if n_bytes and elapsed_s else ""
+        come, n_things, unit = f"{n_bytes:,} of {done.total_bytes:,} {done.unit}", n_new, done.unit
     else:
-        come = f"{size(n_bytes)} of {size(done.total_bytes)}"
-        rate = f", {done.n_pages / elapsed_s:,.0f} pages/s" if done.n_pages and elapsed_s else ""
-    return f"{name}: {come} ({share:.0%}){rate}, {left}".replace("%)", " %)")
+        come, n_things, unit = f"{size(n_bytes)} of {size(done.total_bytes)}", n_pages, "pages"
+    rate = f", {n_things / step_s:,.0f} {unit}/s" if 0 < step_s <= n_things else ""  # a rate below 1 says little
+    return f"{name}: {come} ({n_bytes / done.total_bytes:.0%}){rate}, {left}".replace("%)", " %)")
 
 
 def stage_line(name: str, done: Done, *, elapsed_s: float) -> str:

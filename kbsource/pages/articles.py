@@ -29,7 +29,7 @@ from kbsource.index.title_index_build import DROPPED_FILE, dropped_sources
 from kbsource.pages.base import BaseRelease, RecordedPage
 from kbsource.pages.shards import FALLBACKS_NAMED, TemplateCounts
 from kbsource.pages.spread_tables import spread
-from kbsource.pages.staging import raw_pages
+from kbsource.pages.staging import raw_pages, text_bytes
 from kbsource.records import (
     Anchor,
     BadRecord,
@@ -433,7 +433,7 @@ class PageChunks:
         name = ""
         for first, batch in rows:
             name = batch.schema.metadata[b"file"].decode()
-            report.n_bytes += batch["text"].nbytes
+            report.n_bytes += text_bytes(batch)
             raws = list(raw_pages(batch))
             hashes = [b"" if source in self._skipped else self._hash(raw) for source, raw in raws]
             known = {} if self._base is None else self._base.find([raw.page_id for _, raw in raws], hashes)

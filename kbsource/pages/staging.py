@@ -24,6 +24,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import astuple
 
 from kbsource.columns import rows_of, schema_of
@@ -294,7 +295,7 @@ def stage_scan(scan: RangeScan, *, staging: str, part: int) -> ScanReport:
             path = chunk_path(join(staging, kind), ChunkKey(part, len(chunks)))
             with Folder.of(path).create() as sink, pa.ipc.new_file(sink, batch.schema, options=WRITING) as writer:
                 writer.write_batch(batch)
-            chunks.append(BatchRef(path, 0, 1, batch.num_rows, batch["text"].nbytes))
+            chunks.append(BatchRef(path, 0, 1, batch.num_rows, text_bytes(batch)))
     report = scan.report(chunks)
     Folder.of(part_path(staging, "scan", part)).write_json(msgspec.to_builtins(report))
     return report
@@ -318,6 +319,11 @@ def read_staged_batches(path: str) -> Iterator[pa.RecordBatch]:
         reader = pa.ipc.open_file(file, options=READING)
         for number in range(reader.num_record_batches):
             yield reader.get_batch(number)
+
+
+def text_bytes(batch: pa.RecordBatch) -> int:
+    """Returns the size of the text of staged articles, in bytes of UTF-8."""
+    return pc.sum(pc.binary_length(batch["text"])).as_py() or 0
 
 
 def raw_pages(batch: pa.RecordBatch) -> Iterator[tuple[int, RawPage]]:

@@ -144,7 +144,7 @@ _Texts = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 
 
 class _EntityRecord(msgspec.Struct):
-    """An entity in a record of a set, as far as ``set_of`` parses it."""
+    """The keys that ``set_of`` reads of an entity in a set's record."""
 
     pids: dict[str, dict[str, Any]]
 

@@ -1,5 +1,5 @@
-"""Measures of a release of AmbER sets: outcomes of names, statistics compared with the paper's, and both signals of
-tuples.
+"""Measures of a release of AmbER sets: outcomes of names, statistics compared with the paper's, and the two signals
+(BLEU and entailment) of tuples.
 """
 
 from __future__ import annotations

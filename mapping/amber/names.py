@@ -1,6 +1,6 @@
-"""The names of entities and the sets that share one, as SQL: from page views and Wikidata to the entities of each set.
+"""SQL that finds the names shared by several entities, and the entities of each set, from page views and Wikidata.
 
-The queries are applied in the order in which they are listed here.
+The queries run in the order in which they are listed here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KEYED_LINKS = pa.schema([*required("key", of=pa.string()), *required("item", "pa
 VIEWED = pa.schema(required("item", "page_id", "views"))
 """Items with a sitelink and views; page is -1 without a page."""
 TERMS = pa.schema([*required("item", "place"), *required("text", of=pa.string())])
-"""Names of items; the label is at place 0, or else the first alias."""
+"""Names of items. Place 0 is the label, or the first alias if the item has no label."""
 ITEM_KIND, QUANTITY_KIND = 1, 2
 FACTS = pa.schema(
     [*required("item", "place", "property", "kind"), pa.field("value", pa.string()), pa.field("unit", pa.string())]
@@ -56,7 +56,7 @@ _ENTITIES = pa.schema(
 )
 _UNIT = "http://www.wikidata.org/entity/"
 _MOST_OBJECTS = 1024
-"""Number of a property's most popular values that a false value is chosen from."""
+"""A false value is chosen from this number of the property's most popular values."""
 _ROWS = 1 << 14
 
 VIEWED_ITEMS = """
@@ -119,8 +119,8 @@ select collection, name, n_bearers, n_members,
     end as outcome
 from scaled
 """
-"""The outcome of each name in each collection, null if it may be a set: the views of the two most popular entities of
-the collection must differ."""
+"""The outcome of each name in each collection. It is null if the name may become a set, which requires that the views
+of the collection's two most popular entities differ."""
 _SETS_TABLE = """
 create table sets as
 select row_number() over (order by collection, name) as set, collection, name, top_views
@@ -160,7 +160,8 @@ from entities join viewed using (item) join described using (item)
 where is_head is not null or property in (0, {INSTANCE_OF[1:]}, {_OF_VALUES})
 order by set, item, property > 0, place
 """
-"""The entities of each set, and those that name their values, one row for each name (property 0) and statement."""
+"""The entities of each set, and the entities that provide the names of their values. There is one row for each name
+(property 0) and each statement."""
 _USED_VALUES = f"""
 with
     counted as (
@@ -202,7 +203,7 @@ class NamedSet(NamedTuple):
     name: str
     members: list[tuple[AmberEntity, bool]]  # entities of the collection, by number, each with whether it is a head
     page_ids: list[int]  # their pages, -1 for none
-    known: dict[str, AmberEntity]  # these and others that name their values, by id
+    known: dict[str, AmberEntity]  # these entities, and the entities that provide the names of their values, by id
 
 
 def named_sets(db: DuckDBPyConnection) -> Iterator[NamedSet]:

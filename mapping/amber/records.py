@@ -18,14 +18,14 @@ from mapping.options import Checked, Choices, Language
 OUTCOMES: dict[str, str] = {
     "set": "a set of the release",
     "too_few_members": "the collection has fewer than two of its entities",
-    "small_gap": "the two most popular are too close",
+    "small_gap": "the two most popular entities are too similar in popularity",
     "few_told_apart": "fewer than two entities have a property of their own with a named value",
-    "no_head_told_apart": "the head is of another type, or does not have such a property",
-    "few_with_page": "fewer than two such entities have pages",
+    "no_head_told_apart": "the head is of another type, or has no property of its own with a named value",
+    "few_with_page": "fewer than two entities with such a property have pages",
     "no_head_with_page": "the head has no page",
-    "few_found": "fewer than two of the pages name a value",
+    "few_found": "fewer than two entities have a page that names a value",
     "no_head_found": "the page of the head does not name a value",
-    "few_accepted": "--accept rejects all but one entity, or all",
+    "few_accepted": "--accept rejects all entities, or all but one",
     "no_head_accepted": "--accept rejects the head",
 }
 """Outcomes of names, in the order of the steps."""

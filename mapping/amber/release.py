@@ -58,7 +58,7 @@ _SEPARATOR = " [SEP] "
 
 
 def choose_template(templates: Sequence[str], qid: str, property_id: str) -> str:
-    """Returns the template that the digits of item and property select at random.
+    """Returns one of the templates. A checksum of item and property selects it, so the choice is always the same.
 
     >>> choose_template(["a", "b", "c"], "Q91", "P607")
     'b'

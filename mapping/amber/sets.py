@@ -1,5 +1,6 @@
-"""Converts names that several entities share to sets: what distinguishes the entities, before and after reading their
-pages."""
+"""Makes a set from a name that several entities share.
+
+The set contains the properties that distinguish the entities, first from Wikidata, then also checked in their pages."""
 
 from __future__ import annotations
 

@@ -372,7 +372,7 @@ def read_annotations(
 
 
 MIN_COMMON = 10
-"""Minimum number of labels in common for two annotators' kappa to count."""
+"""Minimum number of passages that two annotators must both have judged for their kappa to count."""
 
 Labels = Mapping[str, Mapping[str, bool]]
 """The label of each annotator, by passage: whether the passage suffices to answer the question."""

@@ -200,8 +200,8 @@ class ContextsOptions(Checked):
     most_ranked: Annotated[AtLeast1, Parameter("--top")] = 200
     """Maximum number of ranked passages used per question."""
     most_edits: Annotated[AtLeast0, Parameter("--alias-edits")] = MOST_EDITS
-    """Maximum number of edits at which a passage still mentions the name of an answer. A quarter of the characters of
-    the name is a further limit."""
+    """A passage mentions an answer if it contains one of its names with at most this number of edits. At most a quarter
+    of the characters of a name may be edited."""
 
 
 @dataclass(slots=True)

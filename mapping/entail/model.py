@@ -48,7 +48,8 @@ Arrays = dict[str, npt.NDArray[np.int64]]
 
 _Tokens = dict[str, list[int]]
 _LEAST_FILLED = 0.9
-"""Minimum length of a pair as a share of the longest in its batch. The rest is padding, which costs as much as text."""
+"""Minimum length of a pair, as a share of the longest pair in its batch. Shorter pairs are padded, and padding costs as
+much as text."""
 _LEAST_PREMISE = 1
 """Minimum tokens of the premise that must remain."""
 
@@ -158,8 +159,8 @@ class PairEncoder:
                 yield self._cut(pair)
 
     def _cut(self, pair: Pair) -> _Tokens | Refused:
-        """Returns the tokens of a pair that is too long, removing first what is farthest from the core of its
-        premise."""
+        """Returns the tokens of a pair that is too long, shortened to the limit. The tokens of the premise that are
+        farthest from its core are removed first."""
         n_hypothesis = len(self._tokenizer(pair.hypothesis, add_special_tokens=False, verbose=False)["input_ids"])
         n_room = self._max_tokens - self._n_marks - n_hypothesis
         if n_room < _LEAST_PREMISE:

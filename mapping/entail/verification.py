@@ -202,12 +202,12 @@ def with_verdict(
     """Returns a piece of evidence with the verdict on its text: on a better sentence if the page has one, else on the
     span.
 
-    A sentence replaces the span if, given the sentence, the dataset's verdict has a probability of at least
-    ``RESCUE_FLOOR``, and a higher one than given the span. If there are several such sentences, the one with the
-    highest probability is chosen, or else the first. Otherwise the span, if any, is kept. A text that the rule of
-    --accept accepts is preferred to a text that it rejects.
+    A sentence replaces the span on two conditions. Given the sentence, the model assigns the dataset's verdict a
+    probability of at least ``RESCUE_FLOOR``. Given the span, that probability is lower. If there are several such
+    sentences, the one with the highest probability is chosen; of equally probable ones, the first. Otherwise the span,
+    if any, is kept. A text that the rule of --accept accepts is preferred to a text that it rejects.
 
-    The answer about the span comes first.
+    The first of the model's answers must be the answer about the span.
     """
     best: Alignment | None = None
     of_span, highest = -1.0, (False, -1.0)
@@ -234,7 +234,7 @@ def verification_values(judged: Iterable[Alignment], *, threshold: float) -> dic
     """Returns how the two signals of a dataset's evidence agree, as JSON values. BLEU supports a span at or above the
     threshold.
 
-    It contains the strongest disagreements, at most ``LISTED``; contradictions come first.
+    The result contains at most ``LISTED`` disagreements, the strongest ones; contradictions come first.
     """
     hypotheses, refusals, rescued = Counter[str](), Counter[str](), 0
     crossed = {name: dict.fromkeys(VERDICTS, 0) for name in BANDS}

@@ -171,8 +171,8 @@ class PageLinks:
             )
 
     def fates(self, targets: Targets) -> Numbers:
-        """Returns, for each link, the number of the reason why it is not selected, from reasons that do not depend on
-        text."""
+        """Returns, for each link, the number of the reason why it is not selected. Only reasons that do not depend on
+        the text are tested here."""
         is_there, is_disambiguation = targets.find(self.targets)
         broken = (
             self._is_title.to_numpy(zero_copy_only=False)[self.places],

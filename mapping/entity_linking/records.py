@@ -98,7 +98,8 @@ MENTIONS = pa.schema(
         "occurrences": pa.int64(),
     }
 )
-"""Links with one text to one page. Occurrences count the text and are stored in one row of it."""
+"""Links with the same text to the same page. ``occurrences`` counts how often the text occurs at all. Only one of
+the text's rows contains this count; it is 0 in the others, so that a sum counts each occurrence once."""
 LINES = pa.schema([*LINKS, ("is_dev", pa.bool_()), ("line", pa.binary())])
 """Links with their records as lines."""
 
@@ -106,10 +107,10 @@ LINES = pa.schema([*LINKS, ("is_dev", pa.bool_()), ("line", pa.binary())])
 SPLITS = ("train", "dev")
 SKIPPED = {
     "in_heading": "the link is in a heading or title",
-    "unresolved": "the dump has no page that the link leads to, even after redirects",
-    "not_released": "the page that the link leads to was rejected",
-    "disambiguation": "the link leads to a disambiguation page",
-    "self_link": "the link leads to its own page",
+    "unresolved": "the link's target is not in the dump, even after redirects are followed",
+    "not_released": "the link's target was rejected",
+    "disambiguation": "the link points to a disambiguation page",
+    "self_link": "the link points to its own page",
     "empty_mention": "it has no text",
     "tag_in_text": "the text contains one of the tags that mark mentions",
 }

@@ -153,7 +153,7 @@ def redirect_to(request: Request, url: str, headers: Mapping[str, str] | None = 
 
 
 def json_response(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Returns a value as JSON; if the value is too large, returns an error message instead."""
+    """Returns a value as JSON, or an error message if the value is too large."""
     content = orjson.dumps(value, default=_json_value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
     if len(content) > JSON_BYTES:
         detail = f"The view has {len(content):,} bytes as JSON, more than {JSON_BYTES:,}; choose fewer columns."
@@ -162,7 +162,7 @@ def json_response(value: Any, *, status: int = 200, headers: Mapping[str, str] |
 
 
 def _json_value(value: Any) -> Any:
-    """Returns a value that orjson does not know as one that it does."""
+    """Converts a value of a type that orjson cannot write to a type that it can write."""
     if isinstance(value, msgspec.Struct):
         return msgspec.to_builtins(value)
     if isinstance(value, tuple):

@@ -43,7 +43,7 @@ class FoundPages(NamedTuple):
     """Results of a search."""
 
     n_pages: int  #: pages that have a word of the query
-    ids: Sequence[int]  #: ids of the pages asked for, best first
+    ids: Sequence[int]  #: ids of the requested pages, best first
 
 
 class Snippet(NamedTuple):

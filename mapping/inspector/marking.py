@@ -55,7 +55,7 @@ class Mark(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """A marker within a text that is not part of the text: its location, label, tooltip and link target."""
+    """A marker that is shown within a text but is not part of it: its location, label, tooltip and link target."""
 
     place: int
     label: str
@@ -97,8 +97,8 @@ def shown(text: str) -> str:
 def mark_text(
     text: str, links: Sequence[TextLink] = (), marked: Sequence[Mark] = (), notes: Sequence[Marker] = ()
 ) -> Markup:
-    """Renders a text as HTML that contains exactly the same text, code point for code point. Only the style sheet shows
-    notes.
+    """Renders a text as HTML that contains exactly the same text, code point for code point. The style sheet displays
+    notes, so that they add no text to the HTML.
 
     Links are in order and do not overlap. Marked locations may overlap, and may start and end within links. Notes are
     in order; a note within a link is placed after the link.

@@ -1,10 +1,11 @@
-"""Runs queries that people type on the tables of releases: they read nothing else, write nothing, and end.
+"""Runs queries that people type. A query can read only the tables of releases, cannot write, and has a time limit.
 
 Three layers prevent harm. First, ``kbsource.release.queries`` rejects a query unless its plan only reads. Second, the
 connection opens no file outside the release. Third, the query runs in its own process. This process can write only to
 its bounded spill folder (``kbsource.runtime.confinement``), its memory is limited by the system, and it is killed after
-a time limit. DuckDB cannot guarantee the last two: allocations of single functions are not counted (``select
-len(range(500000000))`` took 16 GB under a limit of 200 MB), and ``interrupt`` waits until they end (81 s).
+a time limit. DuckDB itself cannot guarantee the limits of memory and time: allocations of single functions are not
+counted (``select len(range(500000000))`` took 16 GB under a limit of 200 MB), and ``interrupt`` waits until they end
+(81 s).
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ QAMPARI_QUIRKS: Mapping[str, str] = {
     "listed_names": "an answer's display text is a name only where it is among its aliases",
     "last_owner": "a name shared by several answers belongs to the last of them, and answers with the same display "
     "text are one answer with the names of the last",
-    "substring": "ARECALL@K finds names inside of words",
+    "substring": "ARECALL@K finds names even inside words",
     "partial_runs": "ERECALL@K misses some runs of characters that passage and evidence share: of runs with the same "
     "length, it misses those further on in the passage",
     "evidence_mean": "ERECALL@K is a mean over the pieces of evidence of a question, not over its answers, and a "
@@ -46,10 +46,10 @@ QAMPARI_QUIRKS: Mapping[str, str] = {
 }
 """Differences of the released script: name -> meaning."""
 KILT_QUIRKS: Mapping[str, str] = {
-    "empty_sets": "a gold output with an empty provenance is an evidence set that nothing completes",
+    "empty_sets": "a gold output with an empty provenance is an evidence set that no prediction can complete",
     "partial_ids": "a gold span that lacks a key is part of its evidence set, under the keys that it has",
-    "null_ids": "a key that is null is the text None",
-    "empty_answers": "a gold answer or title that is nothing but articles and punctuation is in every context",
+    "null_ids": "a key that is null is read as the text None",
+    "empty_answers": "a gold answer or title with only articles and punctuation counts as found in every context",
 }
 """Differences of the released scripts: name -> meaning."""
 

@@ -28,7 +28,7 @@ _SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B")
 
 
 def cell(text: str) -> str:
-    """Returns a stranger's text, escaped for a cell of a Markdown table."""
+    """Returns untrusted text, escaped for a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
 
 
@@ -111,7 +111,7 @@ def _what(subject: Subject, rights: tuple[Right, ...]) -> str:
 
 
 def _literal(text: str) -> str:
-    """Returns a text as a Python literal: people copy the code, and a stranger chose the names."""
+    """Returns a text as a Python literal. Names are untrusted text, and people copy and run the code."""
     return json.dumps(text, ensure_ascii=False)
 
 

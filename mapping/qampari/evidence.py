@@ -20,7 +20,8 @@ from mapping.entail.signal import EntailmentModel, Pair, Refused
 from mapping.search.text import find_whole, fold_case
 
 LEAST_ALIAS_CHARS = 4
-"""Shorter aliases occur everywhere. Source: the released code, which also drops short labels."""
+"""Minimum length of an alias, in characters; shorter aliases occur everywhere. Source: the released code, which also
+drops short labels."""
 N_BEFORE = 2
 """Number of sentences before the sentence that names something. Source: the paper; the released code has one."""
 
@@ -234,7 +235,7 @@ class Proof(NamedTuple):
     candidate: CandidateSentence | None  # the first that was accepted, or None
     entailment: float | None  # its probability; None if no candidate was accepted
     n_judged: int  # candidates given to the model, up to and including the accepted one
-    n_refused: int  # judged candidates that no model can judge, such as overlong ones
+    n_refused: int  # candidates among these that the model could not judge, such as overlong ones
 
 
 def prove_facts(

@@ -26,14 +26,14 @@ _STRINGS = pa.list_(pa.string())
 _BITS_OF_WORD = 64
 
 QUERIES = pa.schema([*required("query", "n_answers"), *required("is_tried", of=pa.bool_())])
-"""Simple queries with enough answers; one that is not tried has too many to be a question."""
+"""Simple queries with enough answers. A query that has too many answers for a question is not tried."""
 QUERY_ANSWERS = pa.schema(required("query", "subject"))
 ANSWERS = pa.schema(required("query", "subject", "fact"))
 """Answers of simple queries, with the fact that each states."""
 FACT_ROWS = pa.schema(
     [*required("fact"), *required("has_page", of=pa.bool_()), pa.field("hypothesis", pa.string(), nullable=True)]
 )
-"""Facts: whether there is a page about the answer, for a composition one about the subject or the value."""
+"""Facts. Each row states whether the answer has a page; for a composition, whether the subject or the value has one."""
 COUNTED = pa.schema(required("query", "n_answers", "n_with_page", "n_found"))
 """Simple queries whose entity has a name, with the numbers of their answers."""
 DECIDED = pa.schema(
@@ -227,7 +227,8 @@ select position, fact, direction, names, looks.page_id from (
 where len(names) > 0 or looks.page_id is not null
 order by position, fact, direction
 """
-"""The first thing's page is searched for names of the second and links to it, and the other way round.
+"""The searches for each fact. The page of the subject is searched for names of the value and links to it, and the
+page of the value for names of the subject and links to it.
 
 ``places`` has the positions of pages; articles that the release rejected are missing.
 """
@@ -332,8 +333,8 @@ create temp table intersections as
     select first, second, count(*) as n_answers from crossed group by first, second, fewest
     having count(*) >= {least} and count(*) < fewest;
 """
-"""Finds pairs of questions that share enough answers where neither has all answers of the other; the types of a
-property and value make no pair."""
+"""Finds pairs of questions that share enough answers. Neither question may have all answers of the other. Two queries
+of the same property and value, with different types, are not paired."""
 INTERSECTION_ANSWERS = """
 select first, second, subject, first_fact, second_fact from crossed semi join intersections using (first, second)
 order by first, second, subject
@@ -404,8 +405,8 @@ create temp table intersections as
     select first, second, count(*) as n_answers, outcome_of(count(*), count(*), count(*)) as outcome
     from crossed group by first, second;
 """
-"""A pair of a composition is validated if both of its facts are: that the subject answers the base query, and that it
-has the value. All answers of intersections are validated."""
+"""A pair of a composition is validated if both of its facts are validated. One fact states that the subject answers the
+base query, the other that the subject has the value. All answers of intersections are validated."""
 _ORDER_BUCKETS = 256
 """The table of queries is ordered by remainders modulo this number."""
 CONSIDERED = pa.schema(

@@ -29,7 +29,8 @@ LEAST_ROWS = 5
 LEAST_LINKED = 0.8
 """Minimum share of the cells of a key column that have exactly one link to an article."""
 KeyRule = Literal["any", "not-last"]
-"""Columns that may be the key: any, or all but the last, as in the released code."""
+"""Columns that may be the key column, which names the listed things: any column, or any but the last, as in the
+released code."""
 
 REASONS: dict[str, str] = {
     "no_header": "its first row does not consist of header cells",

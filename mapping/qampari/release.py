@@ -8,8 +8,8 @@ answers.
     queries/queries-00000-of-00001.parquet                              every query that was considered
     manifest.json                                                       written last
 
-Source: QAMPARI's released files ``qampari_data/{train,dev,test}_data.jsonl``; ``meta`` is ours and does not occur
-there.
+Source: QAMPARI's released files ``qampari_data/{train,dev,test}_data.jsonl``; ``meta`` is an addition of
+kbsource.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ MOST_SUBJECTS = 3000
 KEPT = "kept"
 OUTCOMES: dict[str, str] = {
     KEPT: "it is a question",
-    "too_many_answers": "it has so many answers that the filter could not keep it if all were validated",
-    "entity_unnamed": "what it is about has neither a name in English nor a page",
+    "too_many_answers": "the query has so many answers that the filter would drop it even if all were validated",
+    "entity_unnamed": "the entity that the query is about has neither a name in English nor a page",
     "too_few_found": "too few of its answers, or too small a share, are near a name of the entity",
     "too_few_validated": "too few validated answers",
     "too_many_validated": "too many validated answers",

@@ -1,5 +1,5 @@
-"""Converts list tables to facts that pages prove, and to questions. They ask for the listed things, or for the rows
-with a value, or with a larger or an earlier value. No model judges these facts.
+"""Converts list tables to facts that pages prove, and to questions. A question asks for all listed things, for the rows
+that have a certain value, or for the rows whose value is above or below a certain value. No model judges these facts.
 
 Source: QAMPARI (2022), section 3.3, and the wording of questions in its released code. That code compares numbers as
 texts and keeps one row for each value; here numbers are compared as numbers, and every row that qualifies is an answer.
@@ -47,12 +47,12 @@ class TableFact(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Identifies the fact among all."""
+        """Identifies the fact among all facts."""
         return fact_key(self.list_page_id, self.table, self.row, self.column)
 
 
 def fact_key(list_page_id: int, table: int, row: int, column: int | None) -> str:
-    """Returns the identifier of a fact among all."""
+    """Returns the key that identifies a fact among all facts."""
     parts = (list_page_id, table, row) if column is None else (list_page_id, table, row, column)
     return "__".join(map(str, parts))
 
@@ -282,7 +282,7 @@ def draw_pivot(amounts: Iterable[tuple[int, Decimal]], *, least: int, seed: str,
     Args:
         amounts: (page that has it, amount).
         least: minimum number of pages with an amount below it, and with one not below it.
-        column_key: identifies the column among all.
+        column_key: identifies the column among all columns.
     """
     by_page: dict[int, list[Decimal]] = {}
     for page_id, amount in amounts:

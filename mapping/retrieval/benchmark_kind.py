@@ -5,7 +5,7 @@
     predictions/DATASET/SYSTEM.jsonl    results or answers of each system, for kbsource evaluate
     scores/                             means with their intervals
     values/                             the values that are averaged
-    costs/                              seconds and memory of each run: measured, so a rerun writes other bytes
+    costs/                              seconds and memory of each run, as measured; they differ from run to run
     rejected/                           lines that could not be used
     papers.md                           the scores in the layout of the papers' tables
     manifest.json                       passages, datasets and systems; written last

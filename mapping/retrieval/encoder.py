@@ -39,8 +39,8 @@ from mapping.retrieval.system_options import EncoderOptions, Pooling, TextForm
 Vectors = npt.NDArray[np.float32]
 
 GPU_BATCH = 64
-"""Texts per batch on a GPU. A CPU core is fastest with single texts, whose vectors are then independent of all
-others."""
+"""Texts per batch on a GPU. A CPU core is fastest with one text at a time. Its vector then does not depend on other
+texts."""
 _FILES = ("*.json", "1_Pooling/*.json", "model.onnx*", "onnx/model.onnx*", "model.safetensors*")
 _TOKENIZER, _STATIC = "tokenizer.json", "model.safetensors"
 _MODULES = frozenset(("Transformer", "Pooling", "Normalize", "StaticEmbedding"))

@@ -1,9 +1,9 @@
 """Fact checkers: a classifier with three classes judges a claim against each passage.
 
 The classes are supported, refuted and not enough information. For KILT records the answer is the class of most
-passages; ties go to the more probable class. Not enough information then counts as refuted, since all of KILT's claims
-are one or the other. For AmbER sets the answer is the most probable class of a passage that is not neutral. Passages
-are ordered by the probability of the answer.
+passages; ties go to the more probable class. Not enough information then counts as refuted, since each of KILT's claims
+is either supported or refuted. For AmbER sets the answer is the most probable class of a passage that is not neutral.
+Passages are ordered by the probability of the answer.
 
 Sources: Petroni et al., KILT (2021), section 5; Chen et al., AmbER sets (2021), section 4.
 """

@@ -1,8 +1,8 @@
 """Generative models of transformers that read prompts: seq2seq, causal or RAG, from files that run no code.
 
-Decoding is greedy. Of a model's generation settings only the special tokens are used: no sampling, beams or penalties.
-On the CPU a process computes with one thread, so the output depends neither on the number of cores nor on other load;
-use several workers for many prompts.
+Decoding is greedy. Only the special tokens of a model's generation settings are used; sampling, beams and penalties are
+off. On the CPU a process computes with one thread, so the output depends neither on the number of cores nor on other
+load; use several workers for many prompts.
 
 From a RAG folder, as transformers saves ``RagSequenceForGeneration`` and ``RagTokenForGeneration``, only the generator
 and its tokenizer are used; ``kbsource search`` finds the passages and their scores.

@@ -187,7 +187,8 @@ class PassageIndex:
     def search(self, query: str, n_passages: int, *, with_texts: bool = True) -> list[Hit]:
         """Returns the best passages for a query, best first; passages with equal scores are in corpus order.
 
-        Passages without any of the words are not returned. Without texts and titles it is twice as fast.
+        Passages without any of the words are not returned. A search that does not return texts and titles is twice as
+        fast.
         """
         return self._ranked(self._terms(query), n_passages, with_texts=with_texts)
 

@@ -27,7 +27,7 @@ from mapping.hub import local_model
 from mapping.retrieval.system_options import backend_of
 
 GPU_BATCH = 64
-"""Windows per batch on a GPU. A CPU core reads one at a time, whose labels are then independent of all others."""
+"""Windows per batch on a GPU. A CPU core reads one at a time, so its labels do not depend on other windows."""
 _MOST_TOKENS = 512
 _SCHEMES = frozenset("BIESLU")
 """Prefixes of labels in the schemes IOB, IOBES and BILOU."""

@@ -27,7 +27,7 @@ from mapping.retrieval.reader_models import check_head, read_config
 from mapping.retrieval.system_options import ReaderOptions
 
 GPU_BATCH = 64
-"""Windows per batch on a GPU. A CPU core reads one at a time, whose scores are then independent of all others."""
+"""Windows per batch on a GPU. A CPU core reads one at a time, so its scores do not depend on other windows."""
 DECIMALS = 5
 """Decimals of scores. Their last digits depend on the machine."""
 _OVERLAP = 128

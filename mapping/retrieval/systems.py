@@ -3,8 +3,9 @@
 A system is written as names joined by ``+`` and ``,``. ``aliases+bm25`` returns the results of the first, followed by
 those that only the second finds. ``aliases,bm25`` are fused: documents are ranked by the sum of 1 / (60 + rank) over
 the systems that have them among their first ``depth`` documents; all others follow by their best rank. The depth does
-not depend on the number of requested documents, so requesting fewer returns the first ones of more. A comma binds more
-tightly than a plus. ``aliases+bm25:rerank`` is the system before the colon, reordered by a cross-encoder.
+not depend on the number of requested documents, so a request for fewer documents returns the first ones of a larger
+request. A comma binds more tightly than a plus. ``aliases+bm25:rerank`` is the system before the colon, reordered by a
+cross-encoder.
 
 ``bm25`` ranks the passages of a corpus by words, ``dense`` by vectors; ``tfidf`` ranks passages, or whole pages, by
 hashed n-grams; ``aliases`` ranks the pages that the mentions of a question may refer to. ``oracle`` knows the gold

@@ -1,10 +1,10 @@
 """The numbers, dates and names in a piece of evidence, and whether a similar text still has them.
 
 A *detail* is a number (a run of digits of any script, with separators and minus sign), a month or day of the week in
-the language of the wiki, or a name. A name has a capital letter and is a word that the page never writes without one.
-The first word of a sentence is a name only if the page capitalises it inside a sentence too, or if another such word
-replaces it. A number in English words counts if another number replaces it. The title of the page names its subject, so
-its words may be left out, but not replaced by other names.
+the language of the wiki, or a name. A name is a word with a capital letter that never occurs without a capital in the
+page. The first word of a sentence is a name only if the page capitalises it inside a sentence too, or if another such
+word replaces it. A number in English words counts if another number replaces it. The title of the page names its
+subject, so its words may be left out, but not replaced by other names.
 
 Most scripts of Asia have no capitals, so nothing distinguishes names from other words there. In these scripts every
 replaced word (in scripts without spaces, every replaced letter) counts as a detail, except for stop words. A rephrased

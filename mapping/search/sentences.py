@@ -13,7 +13,7 @@ from mapping.search.details import has_capital
 from mapping.search.tokenised_page import TokenisedPage
 
 LEAST_SHARE = 0.5
-"""Minimum share of the words other than names."""
+"""Minimum share of the evidence's words, other than names, that the sentence must contain."""
 MATCH = "names"
 
 

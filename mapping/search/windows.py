@@ -77,9 +77,9 @@ class Hits:
 
     Attributes:
         positions: token index of each hit.
-        n_starts: how many of them a span may start at.
+        n_starts: number of hits at which a span may start.
         from_here: for each hit, the nodes of the shared n-grams that start there, by length from 1, without gaps.
-        to_here: for each hit, the nodes of those that end there, likewise.
+        to_here: for each hit, the nodes of the shared n-grams that end there, in the same form.
         product: product over the orders of the number of n-grams that the whole unit shares.
     """
 

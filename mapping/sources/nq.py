@@ -49,7 +49,7 @@ class NqOptions(SourceOptions):
     nq_annotation_meta: Literal["own", "released"] = "own"
     """Which annotation a long answer takes its meta from: its own, or always the first."""
     nq_null_long_answers: Literal["skip", "released"] = "skip"
-    """What a null long answer becomes. released: an empty span before the title, with BLEU 1.0, as in the released
+    """How a null long answer is treated. released: an empty span before the title, with BLEU 1.0, as in the released
     data.
     """
     nq_tokens: Literal["blank", "released"] = "blank"

@@ -4,7 +4,7 @@
 
     fever-dev-kilt.jsonl                        the records, as KILT publishes them
     records/                                    the outcome of every record that was read, Parquet
-    alignments/  misses/  rejected/             the same for all evidence, and the errors of rejected records
+    alignments/  misses/  rejected/             the outcome of every piece of evidence, and rejected records
     crosswalk/                                  for KILT files: old spans and new ones
     report.json                                 counts
     manifest.json                               written last: a folder without it is incomplete

@@ -9,7 +9,7 @@ from mapping.records import OUTCOMES
 WORST = 20
 """Number of spans shown, those with the lowest BLEU below 1."""
 _N_BINS = 20
-"""Bins of the histogram of scores: [0, 0.05) … [0.95, 1), and 1 itself in a bin of its own."""
+"""Bins of the histogram of scores: [0, 0.05) … [0.95, 1), and a separate bin for 1."""
 MOVES = (
     "same paragraph",
     "other paragraph of the section",

@@ -25,7 +25,7 @@ _FOUND_BY = {
     "page_id": "its page id",
     "qid": "its Wikidata item",
     "title_map": "a table of titles that was given",
-    "fuzzy": "the title that is most like it (by option)",
+    "fuzzy": "the most similar title (by option)",
 }
 _SEVERAL = {
     "several_sets": "with several evidence sets",

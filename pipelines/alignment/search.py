@@ -187,8 +187,8 @@ class Search:
     """Searches pages for evidence: rows of ``Alignment`` with their pages -> the same rows with the results, by the
     chunks of their records and sorted by ``ORDER``, each batch of one chunk.
 
-    A page of consecutive rows is read and tokenised once. Evidence that crashes the process twice, the second time by
-    itself, is given up. The search does not depend on a threshold.
+    A page of consecutive rows is read and tokenised once. Evidence that crashes the process is searched for again by
+    itself, and is given up if it crashes the process again. The search does not depend on a threshold.
 
     Args:
         by_part: settings by number of the dataset.

@@ -369,10 +369,10 @@ def check_sources(options: Annotated[CheckSourcesOptions, FLAT], *, run: Run = R
     """Ask an NLI model whether sources support the sentences that cite them.
 
     For each use of a reference, has a model judge whether the title and the quoted words of its source support the
-    sentence before it. Writes one line for each use: its position, what the model was asked, and the probabilities.
-    The sources themselves are not downloaded, so a low probability only suggests that a citation should be checked.
-    The model runs through RunInference on every runner. Run the same command again to resume a run that was killed.
-    Options not listed here are passed to Beam unchanged. Needs kbsource[nli].
+    sentence before it. Writes one line for each use: its position, the premise and the hypothesis, and the
+    probabilities. The sources themselves are not downloaded, so a low probability only suggests that a citation should
+    be checked. The model runs through RunInference on every runner. Run the same command again to resume a run that was
+    killed. Options not listed here are passed to Beam unchanged. Needs kbsource[nli].
 
     Examples:
         kbsource check-sources releases/enwiki-20261001 --model models/nli --output verdicts.jsonl

@@ -64,8 +64,6 @@ def search(
     dense by their vectors. Passages with the same score are in the order of the corpus. tfidf ranks passages (or whole
     pages, with --level page) by hashed unigrams and bigrams, as DrQA does. aliases ranks the pages that the mentions in
     a query may refer to.
-    --level page whole pages, by hashed unigrams and bigrams, as DrQA does. aliases ranks the pages that the mentions in
-    a query may refer to.
 
     Systems can be combined. aliases+bm25 returns the results of aliases, followed by the results that only bm25 has.
     bm25,dense merges both rankings by the ranks of their results. bm25:rerank reorders the results of bm25 with a

@@ -130,7 +130,7 @@ class Lost(Row):
     release: Int32
     page_id: int | None  # its page, which no longer contains it
     text_hash: str
-    is_piece: bool  # only a part of the element that contained it
+    is_piece: bool  # the text is only a part of the element that contained the evidence
     is_short: bool  # other pages may have the same text by chance
 
 
@@ -152,7 +152,7 @@ class Located(Alignment):
     """A search result in a release."""
 
     has_other_details: bool = False
-    """True if the nearest text has other numbers, dates or names."""
+    """True if the most similar text differs from the evidence in numbers, dates or names."""
 
 
 class Snapshot(NamedTuple):

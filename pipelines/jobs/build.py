@@ -452,7 +452,7 @@ def _absolute(path: str | None) -> str | None:
 
 
 def _poll(inputs: BuildInputs, staging: str) -> Callable[[], Done]:
-    """Returns a function that reports how much of the dump is scanned, and then how much of its text is parsed."""
+    """Returns a function that reports the current step, such as how much of the dump is read."""
     n_bytes = sum(part.end - part.start for part in inputs.ranges)
     scanned, parsed = beats_in(join(staging, "beats"), "scan-"), beats_in(join(staging, "beats"), "chunks-")
     text_bytes = 0
@@ -461,10 +461,13 @@ def _poll(inputs: BuildInputs, staging: str) -> Callable[[], Done]:
         nonlocal text_bytes
         scan = scanned()
         if scan.amount_done < n_bytes:
-            return Done(scan.amount_done, n_bytes, scan.pages_done)
+            return Done(scan.amount_done, n_bytes, scan.pages_done, step="reading the dump")
         if not text_bytes and Folder.of(part_path(staging, "scan", len(inputs.ranges) - 1)).exists():
             text_bytes = sum(chunk.n_bytes for report in _scans(staging, len(inputs.ranges)) for chunk in report.chunks)
+        if not text_bytes:
+            return Done(0, 0, step="indexing titles")
         pages = parsed()
-        return Done(pages.amount_done, text_bytes, pages.pages_done)
+        step = "parsing articles" if pages.amount_done < text_bytes else "writing tables"
+        return Done(pages.amount_done, text_bytes, pages.pages_done, step=step)
 
     return poll

@@ -76,8 +76,8 @@ class _Use(Row):
 
 def check_sources(options: CheckSourcesOptions, *, flags: Sequence[str], progress: Progress) -> Counter[str]:
     """Writes a line for each use that has a sentence and a source with a title or quote. Returns the number of uses by
-    label. ``refusal`` counts uses that the model could not judge, ``not_asked`` uses without a sentence, title or
-    quote.
+    label. ``refusal`` counts the uses that the model could not judge. ``not_asked`` counts the uses without a sentence,
+    or with neither a title nor a quote.
 
     Raises:
         SetupError: the release or the model cannot be used, or the release has no references.

@@ -218,7 +218,7 @@ def _joins_done(plan: QampariPlan) -> Callable[[], Done]:
         nonlocal n_done
         if is_local(plan.staging):
             n_done = max(n_done, len(glob(plan.folder("*", "*", JOINED))))
-        return Done(n_done, n_all, unit="joins done")
+        return Done(n_done, n_all, unit="joins")
 
     return poll
 

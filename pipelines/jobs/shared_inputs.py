@@ -1,4 +1,4 @@
-"""Shared by several jobs: checking and hashing their inputs before they are read, and their result."""
+"""Checks and hashes the inputs of jobs before they are read, and defines the result of a job."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ from pipelines.transforms.verify_entailment import ListHandler, RunModel
 
 _LINES = pa.schema([("line", pa.binary())])
 Answer = Callable[[Any, Sequence[Any]], Iterable[bytes | RecordError]]
-"""Turns questions into one line each, or into the reason for a missing line. It is pickled and must be importable by
+"""Returns a line for each question, or the reason why there is no line. It is pickled and must be importable by
 workers."""
 
 

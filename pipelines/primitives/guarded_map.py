@@ -31,12 +31,13 @@ from pipelines.runners.counters import count, count_rejected, timed
 from pipelines.runners.workers import WorkerDoFn
 
 MAX_BAD_ROWS = 25
-"""Maximum rows of a chunk that may crash the process before the job fails: more crashes mean that something is
-broken."""
+"""Maximum rows of a chunk that may crash the process before the job fails. If more rows crash it, the cause is probably
+not in the rows."""
 MAX_DEATHS = 10
 """Maximum crashes per chunk that no row caused, before the job fails."""
 MAX_KILLS = 3
-"""Number of times that the separate process of a row must be killed from outside before the row counts as the cause."""
+"""A row that is processed alone counts as the cause of a crash if its process was killed from outside this number of
+times."""
 
 CHUNKS, REJECTED, COUNTS = "chunks", "rejected", "counts"
 Chunk: TypeAlias = "BatchRef | tuple[BatchRef, ...] | pa.RecordBatch | None"

@@ -43,7 +43,7 @@ class ReleasePages(NamedTuple):
 
     @classmethod
     def open(cls, folder: str) -> ReleasePages:
-        """Returns the same, given only a folder. Raises SetupError in the same cases as
+        """Returns the pages of the release in a folder, given only its path. Raises SetupError in the same cases as
         ``kbsource.release.kind.Kind.read``."""
         return cls.of(folder, PAGES_RELEASE.read(folder))
 

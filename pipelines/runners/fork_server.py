@@ -44,7 +44,8 @@ class ForkServer:
         return self._code is not None
 
     def run(self, environment: Mapping[str, str]) -> int:
-        """Runs a worker to its end, with the folder and the environment of this process, and returns its exit code."""
+        """Runs a worker to its end and returns its exit code. The worker has the working folder and the environment of
+        this process."""
         request = {"environment": {**os.environ, **environment}, "path": sys.path, "folder": os.getcwd()}
         with self._lock:
             if self._code is not None:

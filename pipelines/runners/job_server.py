@@ -176,7 +176,7 @@ def end_with_parent() -> None:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Becomes ``java``, and ends with the parent process."""
+    """Replaces this process by ``java``, which ends when the parent process ends."""
     end_with_parent()
     java = java_command()
     os.execv(java, [java, *argv])

@@ -51,7 +51,11 @@ def test_the_head_stands_in_front_of_the_tail_with_what_tells_them_apart(client:
 
 def test_names_are_counted_and_listed_by_outcome(client: TestClient) -> None:
     text = client.get("/r/amber/tables/names?outcome=small_gap").text
-    assert ("Nobody" in text, "Kate Bush" in text, "the two most popular are too close" in text) == (True, False, True)
+    assert ("Nobody" in text, "Kate Bush" in text, "entities are too similar in popularity" in text) == (
+        True,
+        False,
+        True,
+    )
     assert 'href="/r/amber/tables/sets?collection=human&amp;name=Kate+Bush"' in client.get("/r/amber/tables/names").text
 
 

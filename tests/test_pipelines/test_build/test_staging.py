@@ -100,6 +100,14 @@ def test_articles_come_back_as_they_were_read(tmp_path: Path) -> None:
     assert report.chunks[0].n_bytes >= 20 + 5
 
 
+def test_the_weight_of_a_chunk_is_the_bytes_of_its_text(tmp_path: Path) -> None:
+    texts = ["Snow", "Schnee für alle", ""]
+
+    report = scan(tmp_path, [page(number, f"Page {number}", text) for number, text in enumerate(texts, 1)])
+
+    assert [chunk.n_bytes for chunk in report.chunks] == [sum(len(text.encode()) for text in texts)]
+
+
 def test_titles_hold_articles_and_redirects_and_say_where_they_came_from(tmp_path: Path) -> None:
     report = scan(tmp_path, RECORDS)
     titles = table(tmp_path, "titles")

@@ -10,7 +10,7 @@ import pytest
 
 from kbsource.runtime.beat import Beat
 from pipelines import progress
-from pipelines.progress import Done, Progress, beats_in, chunks_done, progress_line
+from pipelines.progress import Done, Progress, Start, beats_in, chunks_done, progress_line
 
 
 class Terminal(io.StringIO):
@@ -91,3 +91,40 @@ def test_the_line_that_is_redrawn_fits_into_the_terminal(monkeypatch: pytest.Mon
 
     redrawn = terminal.getvalue().split("\r\x1b[K")[1]
     assert redrawn == "scan: 50.0 MB of 2…"
+
+
+def test_the_pace_of_a_step_is_not_that_of_the_steps_before_it() -> None:
+    done = Done(50_000_000, 200_000_000, 9_000, step="parsing")
+
+    line = progress_line("build", done, elapsed_s=1010, start=Start(1000))
+
+    assert line == "build (parsing): 50.0 MB of 200.0 MB (25 %), 900 pages/s, 0:30 left"
+
+
+def test_what_an_earlier_run_did_adds_nothing_to_the_pace() -> None:
+    line = progress_line("links", Done(150, 200, unit="pages"), elapsed_s=10, start=Start(0, 100))
+
+    assert line == "links: 150 of 200 pages (75 %), 5 pages/s, 0:10 left"
+
+
+def test_a_rate_below_one_is_left_out() -> None:
+    assert progress_line("sets", Done(9, 10, unit="joins"), elapsed_s=27) == "sets: 9 of 10 joins (90 %), 0:03 left"
+
+
+def test_a_step_starts_with_what_is_done_when_it_is_first_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_REDRAW_S", 0.001)
+    readings = [Done(9, 10, 9, step="reading"), Done(60, 100, 600, step="parsing"), Done(60, 100, 600, step="parsing")]
+    terminal, is_over = Terminal(), threading.Event()
+
+    def poll() -> Done:
+        if len(readings) == 1:
+            is_over.set()
+            return readings[0]
+        return readings.pop(0)
+
+    with Progress(terminal).stage("build", poll):
+        assert is_over.wait(60)
+
+    lines = terminal.getvalue().split("\r\x1b[K")
+    assert "build (reading): 9 bytes of 10 bytes (90 %), time left unknown" in lines
+    assert "build (parsing): 60 bytes of 100 bytes (60 %), time left unknown" in lines

@@ -15,147 +15,21 @@ from kbsource.release.verify import verify
 from kbsource.release.writer import is_id
 from mapping.kinds import KINDS, OWN_TABLES
 from mapping.publish.folder import publish_release
-from mapping.qampari.records import SPLITS
 from pipelines.cli import main
-from tests.support import mini_wiki, mini_wikidata
-from tests.support.builds import build_mini
-from tests.support.demo_datasets import map_demo
-from tests.support.edited_wiki import write_edited
-from tests.support.entities import make
-from tests.support.moved_builds import build_moved
+from tests.support.demo_releases import FOLDERS, GOLDEN, make_releases, report
 from tests.support.published import check_published
 from tests.support.real_data import ROOT, script
 from tests.support.tampered.table import GROUPS
-from tests.support.tiny_encoder import tiny_encoder
 from tests.support.verified import verified
 
 pytestmark = pytest.mark.slow
-
-FOLDERS = (
-    "wikidata",
-    "release",
-    "aligned",
-    "again",
-    "qampari",
-    "passages",
-    "contexts",
-    "tasks",
-    "asked",
-    "said",
-    "views",
-    "amber",
-    "linking",
-    "index",
-    "vectors",
-    "beir",
-    "diff",
-    "benchmark",
-    "age",
-    "facts",
-    "vectors-usearch",
-    "tfidf-passage",
-    "training",
-)
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release of every kind."""
     folder = tmp_path_factory.mktemp("demo")
-    (
-        wikidata,
-        kb,
-        aligned,
-        again,
-        qampari,
-        passages,
-        contexts,
-        tasks,
-        asked,
-        said,
-        views,
-        amber,
-        linking,
-        index,
-        vectors,
-        beir,
-        diff,
-        benchmark,
-        age,
-        facts,
-        _,
-        _,
-        training,
-    ) = (str(folder / name) for name in FOLDERS)
-    encoder = str(tiny_encoder(folder / "tiny"))
-    make(mini_wikidata.DUMP, output=folder / "wikidata", max_rejects=mini_wikidata.MAX_REJECTS)
-    build_mini(kb, wikidata=wikidata, references=True, record_dependencies=True, max_rejects=mini_wiki.MAX_REJECTS)
-    map_demo(folder / "release", folder / "aligned")
-    dump, props = write_edited(folder)
-    build_mini(folder / "later", dump=dump, page_props=str(props))
-    (folder / "moved").mkdir()
-    build_moved(folder / "moved")
-    records = f"{aligned}/fever/dev/fever-dev-kilt.jsonl"
-    for command in (
-        ["map", "kilt", kb, "--input", records, "--split", "dev", "--from-kb", kb, "--output", again],
-        ["qampari", kb, wikidata, "--model", "none", "--output", qampari],
-        ["passages", kb, "--output", passages],
-        ["vectors", passages, "--model", encoder, "--output", vectors],
-        *(
-            [
-                *("search", passages, "--index", index, "--queries", f"{qampari}/qampari_data/{split}_data.jsonl"),
-                *("--top", "200", "--output", f"{folder}/bm25-{split}.jsonl"),
-            ]
-            for split in SPLITS
-        ),
-        [
-            *("qampari-contexts", qampari, passages, "--output", contexts),
-            *("--retrieved", *(f"{folder}/bm25-{split}.jsonl" for split in SPLITS)),
-        ],
-        [
-            *("search", passages, "Where is it?", "--index", index, "--system", "dense", "--vectors", vectors),
-            *("--model", encoder, "--approximate"),
-        ],
-        ["search", passages, "Where is it?", "--index", index, "--system", "tfidf", "--tfidf", f"{folder}/tfidf"],
-        ["search", passages, "--index", index, "--queries", records, "--output", f"{folder}/bm25-fever.jsonl"],
-        [
-            *("training-data", f"{aligned}/fever/dev", "--for", "dpr", "--passages", passages, "--output", training),
-            *("--retrieved", f"{folder}/bm25-fever.jsonl"),
-        ],
-        ["qampari-tasks", "export", qampari, "--output", tasks],
-        ["entity-linking", kb, "--output", linking, "--train", "100", "--dev", "10"],
-        [
-            "campaign",
-            "candidates",
-            records,
-            records,
-            "--kb",
-            kb,
-            "--least-overlap",
-            "0",
-            "--output",
-            f"{folder}/candidates.jsonl",
-        ],
-        ["campaign", "tasks", f"{folder}/candidates.jsonl", "--output", asked],
-        ["campaign", "import", asked, f"{asked}/tasks.jsonl", "--output", said],
-        ["beir", f"{aligned}/fever/dev", passages, "--output", beir],
-        ["diff", kb, f"{folder}/later", "--output", diff],
-        [
-            *("facts", kb, f"{folder}/moved/later", "--output", facts),
-            *("--wikidata", wikidata, f"{folder}/moved/later-wikidata"),
-        ],
-        ["age", kb, f"{folder}/later", "--input", records, "--from-kb", kb, "--output", age],
-        ["pageviews", str(mini_wiki.VIEWS), "--site", mini_wikidata.SITE, "--output", views],
-        [
-            *("amber", kb, wikidata, views, "--output", amber),
-            *("--types", str(mini_wikidata.AMBER_TYPES), "--false-objects", "wikidata"),
-        ],
-        [
-            *("benchmark", passages, aligned, qampari, amber, linking, "--linking", linking, "--output", benchmark),
-            *("--system", "bm25", "aliases", "aliases+bm25"),
-        ],
-    ):
-        assert main(command) == 0, command
+    make_releases(folder)
     return folder
 
 
@@ -178,9 +52,14 @@ def test_engines_can_skip_row_groups_by_every_id_of_every_table(demo: Path) -> N
 
 
 def test_every_kind_is_made_and_sound(demo: Path) -> None:
-    kinds = {report.kind for name in FOLDERS if (report := verified(demo / name)).is_sound}
+    kinds = {found.kind for name in FOLDERS if (found := verified(demo / name)).is_sound}
     tampered = {group.kind.name for group in GROUPS.values()}  # these are made and verified, too
     assert kinds | tampered == {kind.name for kind in KINDS} - {OWN_TABLES.name}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_the_report_on_every_release_is_the_golden_one(demo: Path, name: str) -> None:
+    assert report(demo, name) == (GOLDEN / f"{name}.md").read_text("utf-8")
 
 
 def test_both_collections_of_amber_sets_come_of_the_demo(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
