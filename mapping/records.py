@@ -4,12 +4,13 @@ outcome."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import msgspec
 
+from kbsource.errors import DataError
 from kbsource.rows import Columns, Int32, Row
 
 OUTCOMES: Mapping[str, str] = {
@@ -281,12 +282,45 @@ class RecordFate(Row):
 
 
 def example_to_json(example: Example) -> str:
-    """Returns an example as JSON, to be passed between steps of a job. The order of keys and all digits are
-    preserved."""
-    return json.dumps(msgspec.to_builtins(example), ensure_ascii=False, separators=(",", ":"))
+    """Returns an example as JSON, to be passed between steps of a job. The order of keys and all digits are preserved.
+
+    Its evidence is passed in rows of ``Alignment``; of evidence, the JSON contains only ``meta``.
+    """
+    value = msgspec.to_builtins(example)
+    for output in value["outputs"]:
+        output["evidence"] = [evidence["meta"] for evidence in output["evidence"]]
+    value["partial"] = [evidence["meta"] for evidence in value["partial"]]
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def example_from_json(text: str) -> Example:
-    """Reads an example written by ``example_to_json``."""
+def example_from_json(text: str, rows: Mapping[EvidenceKey, Alignment]) -> Example:
+    """Reads an example written by ``example_to_json``, with its evidence from rows.
+
+    Raises:
+        DataError: a piece of evidence has no row, so the job is broken.
+    """
     value = json.loads(text)
-    return msgspec.convert(value, ReleasedExample if "released" in value else Example)
+
+    def evidence(index: int, metas: Sequence[dict[str, Any] | None]) -> tuple[Evidence, ...]:
+        if missing := [place for place in range(len(metas)) if (index, place) not in rows]:
+            raise DataError(
+                f"{value['file']}, line {value['line']}: evidence {index}, {missing[0]} has no outcome. This is a bug; "
+                f"please report it."
+            )
+        found = (rows[index, place] for place in range(len(metas)))
+        return tuple(
+            Evidence(row.page, row.evidence_text, meta, row.fallback) for row, meta in zip(found, metas, strict=True)
+        )
+
+    value["outputs"] = tuple(
+        Output(output["answer"], evidence(index, output["evidence"]), output["meta"])
+        for index, output in enumerate(value["outputs"])
+    )
+    value["partial"] = evidence(PARTIAL, value["partial"])
+    return ReleasedExample(**value) if "released" in value else Example(**value)
+
+
+def input_from_json(text: str) -> str | None:
+    """Returns the input of an example written by ``example_to_json``."""
+    found: str | None = json.loads(text)["input"]
+    return found

@@ -41,14 +41,17 @@ class ChunkKey(NamedTuple):
 
 
 class BatchRef(NamedTuple):
-    """Rows in consecutive batches of an Arrow IPC file, on disk or in a bucket."""
+    """Consecutive rows of an Arrow IPC file, on disk or in a bucket."""
 
     path: str  #: path of the file
-    first_batch: int  #: ``first_batch``, ``n_batches``: the first of the batches, and their number
+    first_batch: (
+        int  #: ``first_batch``, ``n_batches``: the first of the batches that contain the rows, and their number
+    )
     n_batches: int
-    n_rows: int  #: number of rows in them
+    n_rows: int  #: number of rows
     #: weight of the rows: their size in memory, or another measure that the writer chose, such as bytes of text
     n_bytes: int
+    first_row: int = 0  #: number of rows before them in the first batch
 
 
 @dataclass(slots=True)
@@ -186,10 +189,12 @@ def keep_chunk(folder: str, key: ChunkKey, make: Callable[[str], object]) -> Bat
 
 def read_stored(stored: BatchRef, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
     """Reads the batches of stored rows in order, with one in memory."""
+    skipped, n_left = stored.first_row, stored.n_rows
     with Folder.of(stored.path).open() as file:
         reader = pa.ipc.open_file(file, options=READING)
         for number in range(stored.first_batch, stored.first_batch + stored.n_batches):
-            batch = reader.get_batch(number)
+            batch = reader.get_batch(number).slice(skipped, n_left)
+            skipped, n_left = 0, n_left - batch.num_rows
             yield batch if columns is None else batch.select(list(columns))
 
 

@@ -73,8 +73,8 @@ class Kilt(RecordSource[KiltOptions]):
     - with paragraphs only: the text of these paragraphs;
     - with a page only, as in entity linking: no text.
 
-    Pages are identified by their id, which survives renaming. ``fallback_page`` returns the title to try if the new
-    snapshot does not have the id (for pages that were merged).
+    Pages are identified by their id, which survives renaming. If the new snapshot does not have the id (of a page that
+    was merged), the title is tried.
     """
 
     name = "kilt"
@@ -213,7 +213,7 @@ class Kilt(RecordSource[KiltOptions]):
         elif "start_paragraph_id" in span:
             start = integer_at(span, "start_paragraph_id"), 0
             text = self._between(span, page, start, (integer_at(span, "end_paragraph_id"), None), origin)
-        return Evidence(page, text, meta)
+        return Evidence(page, text, meta, _fallback_page(span))
 
     def _old_page(self, page_id: str, origin: Origin) -> OldPage | None:
         if self._release is not None:
@@ -292,7 +292,7 @@ def _texts(record: Json) -> bytes:
     return orjson.dumps(texts)
 
 
-def fallback_page(span: Json) -> PageKey | None:
+def _fallback_page(span: Json) -> PageKey | None:
     """Returns a released span's title, used to find its page in snapshots that lack its id."""
     title = span.get("title")
     return PageKey("title", title) if isinstance(title, str) and title and span.get("wikipedia_id") else None

@@ -1,4 +1,4 @@
-"""Reads a dataset: its records in chunks, and a row for each piece of evidence in them."""
+"""Reads a dataset: its records in chunks, and a row for each piece of evidence in them, with its page if requested."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
-from kbsource.columns import batch_of, schema_of
+from kbsource.columns import batch_of, rebatched, schema_of
 from kbsource.dump.rejects import SHOWN, first_text, rounded_up
 from kbsource.errors import DataError
 from kbsource.files import Folder, join
@@ -22,19 +23,23 @@ from mapping.records import (
     EvidenceKey,
     Example,
     RecordFate,
-    ReleasedExample,
     example_to_json,
     iter_evidence,
-    released_span,
 )
 from mapping.sources import all_sources
-from mapping.sources.kilt import fallback_page
-from mapping.sources.source import HypothesisKind, Inputs, Source, SourceOptions, Split, Tally
+from mapping.sources.source import Inputs, Source, Tally
+from pipelines.alignment.search import ROW_BYTES, FindPage
+from pipelines.options.map_dataset import DatasetOptions
 
 CHUNK_CHARS = 16 << 20
 """Maximum characters of a chunk; a chunk ends here even if it has few records."""
 _LEFT_OUT_CHARS = 100
 """Size that is assumed for the outcome of a record that is not an example."""
+SORTED_BYTES = 64 << 20
+"""Bytes of evidence text that are sorted by page and written to a file together, with ``ROW_BYTES`` per row for the
+other columns."""
+_SORTED_ROWS = 512
+"""Rows per batch of sorted evidence. A search reads whole batches of every file, but needs only some of their rows."""
 _ROWS_AT_ONCE = 1_000
 _BATCH_CHARS = 1 << 20
 _REJECTED_ROWS = 50_000
@@ -43,54 +48,31 @@ R = TypeVar("R", bound=Row)
 
 
 class ReadRecord(Row):
-    """A record as read: an example as JSON with its number, or the outcome of a record that is not an example."""
+    """A record as read: an example as JSON without its evidence, with its number, or the outcome of a record that is
+    not an example."""
 
     ordinal: int | None = None
     example: str | None = None
     left: RecordFate | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceFiles:
-    """A dataset in its original format, or one split of it."""
+def reader_of(options: DatasetOptions, tally: Tally) -> Source[Any]:
+    """Returns the reader of a dataset, which adds its counts to ``tally``."""
+    inputs = Inputs(options.inputs, options.references, options.labels, options.scratch)
+    return all_sources()[options.dataset](inputs, options.split, options.choices, tally=tally)
 
-    dataset: str  # name in ``mapping.sources.all_sources``
-    # paths, see ``mapping.sources.source.Inputs``
-    inputs: tuple[str, ...]
-    split: Split = "dev"  # ``train``, ``dev`` or ``test``
-    references: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-    source: SourceOptions | None = None  # options of the dataset's reader; None for the defaults
-    hypothesis: HypothesisKind | None = None  # hypothesis for the model; None without a model
-    chunk_records: int = 5_000  # maximum records per chunk
-    max_rejects: float = 0.01  # maximum share of records that may be rejected
-    scratch: str | None = None  # folder for temporary indexes; None for the system's temporary folder
 
-    @property
-    def paths(self) -> Inputs:
-        """Returns the inputs of the reader."""
-        return Inputs(self.inputs, self.references, self.labels, self.scratch)
-
-    @property
-    def choices(self) -> SourceOptions:
-        """Returns the options of the reader."""
-        return self.source or all_sources()[self.dataset].options_type()
-
-    def check(self) -> None:
-        """Checks the beginning of every file. Raises SetupError if a file is missing or invalid."""
-        for path in (*self.inputs, *self.references, *self.labels):
-            Folder.of(path).reached()
-        self.reader(Tally()).check()
-
-    def reader(self, tally: Tally) -> Source[Any]:
-        """Returns the reader, which adds its counts to ``tally``."""
-        kind = all_sources()[self.dataset]
-        return kind(self.paths, self.split, self.choices, tally=tally)
+def check_files(options: DatasetOptions) -> None:
+    """Checks the beginning of every file of a dataset. Raises SetupError if a file is missing or invalid."""
+    for path in (*options.inputs, *options.references, *options.labels):
+        Folder.of(path).reached()
+    reader_of(options, Tally()).check()
 
 
 @dataclass(frozen=True, slots=True)
 class ReadDataset:
-    """The files with the rows of each chunk of a dataset, its unusable records, and its counts."""
+    """The files with the records of each chunk of a dataset, with their evidence and with its unusable records, and
+    its counts."""
 
     examples: tuple[BatchRef, ...]
     evidence: tuple[BatchRef, ...]
@@ -98,23 +80,26 @@ class ReadDataset:
     tally: Tally
 
 
-def read_part(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
+def read_part(options: DatasetOptions, part: int, folder: str, *, find_page: FindPage | None = None) -> ReadDataset:
     """Reads a dataset once, sequentially, into files of a folder. If it was read before, the existing files are used.
+
+    The evidence has one file per chunk of records. With ``find_page``, it has its pages, and its files are larger and
+    sorted by page.
 
     Raises:
         DataError: too many records cannot be used.
         SetupError: an input cannot be read completely.
     """
     done = join(folder, "read", f"{part:05d}.json")
-    return once_value(done, lambda: _read(files, part, folder), ReadDataset)
+    return once_value(done, lambda: _read(options, part, folder, find_page), ReadDataset)
 
 
-def _read(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
+def _read(options: DatasetOptions, part: int, folder: str, find_page: FindPage | None) -> ReadDataset:
     first_bad: list[BadRecord] = []
     rejected = _StoredRows(join(folder, "rejected"), part, BadRecord, most=_REJECTED_ROWS)
-    chunks = Chunks(files, part, folder)
+    chunks = Chunks(options, part, folder, find_page)
     tally = _ForwardingTally(chunks.leave)
-    for item in files.reader(tally).read():
+    for item in reader_of(options, tally).read():
         if isinstance(item, BadRecord):
             first_bad += [item] if len(first_bad) < SHOWN else []
             rejected.add(item)
@@ -122,7 +107,7 @@ def _read(files: EvidenceFiles, part: int, folder: str) -> ReadDataset:
             chunks.add(item)
     chunks.end()
     rejected.end()
-    _check_rejects(tally, first_bad, files.max_rejects)
+    _check_rejects(tally, first_bad, options.max_rejects)
     return ReadDataset(tuple(chunks.examples.stored), tuple(chunks.evidence.stored), tuple(rejected.stored), tally)
 
 
@@ -176,6 +161,10 @@ class _StoredRows(Generic[R]):
             self._batches.append(batch_of(self._rows, self._row))
             self._rows = []
 
+    def end_chunk(self) -> None:
+        """Writes the file of a chunk of records."""
+        self.end_file()
+
     def end_file(self) -> None:
         """Writes the file."""
         self.flush()
@@ -190,22 +179,55 @@ class _StoredRows(Generic[R]):
             self.end_file()
 
 
+class _SortedEvidence(_StoredRows[Alignment]):
+    """Writes evidence with its pages to files of at least ``SORTED_BYTES``, each in page order. Evidence without a page
+    comes first, grouped by title. Memory: one file."""
+
+    def __init__(self, folder: str, part: int, find_page: FindPage) -> None:
+        super().__init__(folder, part, Alignment)
+        self._find_page, self._n_bytes = find_page, 0
+
+    def add(self, row: Alignment) -> None:
+        """Adds a piece of evidence."""
+        super().add(self._find_page(row))
+        self._n_bytes += ROW_BYTES + len(row.evidence_text or "")
+
+    def end_chunk(self) -> None:
+        """Writes the file if it is large enough."""
+        if self._n_bytes >= SORTED_BYTES:
+            self.end_file()
+
+    def end_file(self) -> None:
+        """See ``_StoredRows.end_file``."""
+        self.flush()
+        if self._batches:
+            rows = pa.concat_batches(self._batches)
+            order = pa.array(np.argsort(rows["position"].to_numpy(), kind="stable"))
+            self._batches = list(rebatched([rows.take(order)], _SORTED_ROWS))
+        super().end_file()
+        self._n_bytes = 0
+
+
 class Chunks:
     """Divides records into chunks, together with their evidence. Without records, there is one empty chunk."""
 
-    def __init__(self, files: EvidenceFiles, part: int, folder: str) -> None:
-        self._part, self._chunk_records, self._hypothesis = part, files.chunk_records, files.hypothesis
+    def __init__(self, options: DatasetOptions, part: int, folder: str, find_page: FindPage | None = None) -> None:
+        self._part, self._chunk_records, self._hypothesis = part, options.chunk_records, options.hypothesis
         self.examples = _StoredRows(join(folder, "examples"), part, ReadRecord)
-        self.evidence = _StoredRows(join(folder, "evidence"), part, Alignment)
+        where = join(folder, "evidence")
+        self.evidence = (
+            _StoredRows(where, part, Alignment) if find_page is None else _SortedEvidence(where, part, find_page)
+        )
         self._ordinal = self._n_records = self._n_chars = self._n_pending = 0
 
     def add(self, example: Example) -> None:
         """Adds a record."""
         if self._n_records == self._chunk_records:
             self._end_chunk()
-        text = example_to_json(example)
-        self._take(ReadRecord(self._ordinal, text), len(text))
-        for key, evidence in iter_evidence(example):
+        text, pieces = example_to_json(example), list(iter_evidence(example))
+        n_chars = len(text) + sum(len(evidence.text or "") for _, evidence in pieces)
+        self._take(ReadRecord(self._ordinal, text), n_chars)
+        for key, evidence in pieces:
             self.evidence.add(self._alignment(example, key, evidence))
         self._ordinal += 1
         self._n_records += 1
@@ -213,9 +235,6 @@ class Chunks:
     def _alignment(self, example: Example, key: EvidenceKey, evidence: Evidence) -> Alignment:
         made = make_hypothesis(example, key, evidence, self._hypothesis) if self._hypothesis else None
         hypothesis, kind, expects = made or (None, None, None)
-        fallback = evidence.fallback
-        if isinstance(example, ReleasedExample):
-            fallback = fallback_page(released_span(example, key))
         return Alignment(
             evidence.page,
             evidence.text,
@@ -227,7 +246,7 @@ class Chunks:
             evidence=key[1],
             file=example.file,
             line=example.line,
-            fallback=fallback,
+            fallback=evidence.fallback,
             hypothesis=hypothesis,
             hypothesis_kind=kind,
             expects=expects,
@@ -252,8 +271,9 @@ class Chunks:
         """Finishes the last chunk."""
         if self._n_chars or not self.examples.stored:
             self._end_chunk()
+        self.evidence.end()
 
     def _end_chunk(self) -> None:
         self.examples.end_file()
-        self.evidence.end_file()
+        self.evidence.end_chunk()
         self._n_records = self._n_chars = self._n_pending = 0

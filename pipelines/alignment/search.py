@@ -1,12 +1,14 @@
-"""Searches a release for evidence: resolves its pages, sorts them in the order of the release, and searches them."""
+"""Searches a release for evidence: resolves its pages, divides it into chunks of neighbouring pages, and searches
+them."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import groupby, islice
 from operator import attrgetter
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +19,7 @@ from msgspec.structs import replace
 from kbsource.columns import batch_of, rows_of, schema_of
 from kbsource.errors import DataError, RecordError
 from kbsource.records import Page
-from kbsource.runtime.chunks import Work
+from kbsource.runtime.chunks import BatchRef, Work, read_stored
 from mapping.entail.verification import entailment_questions
 from mapping.records import NOWHERE, SCORED, Alignment, Suggestion
 from mapping.search.page_search import PageSearch, SearchSettings, locate_nowhere
@@ -27,12 +29,17 @@ from pipelines.primitives.page_texts import PageTexts, ReleasePages
 
 ROWS_AT_ONCE = 1_000
 """Rows per batch."""
-PIECE_BYTES = 4 << 20
-"""Bytes of evidence text per chunk, with ``ROW_BYTES`` per row for the other columns."""
+MOST_BYTES = 4 << 20
+"""Maximum bytes of evidence text per chunk of pages, with ``ROW_BYTES`` per row for the other columns."""
 MISSING_BYTES = 64 << 20
 """Bytes of evidence text per chunk of evidence without a page. These chunks are larger because each needs one pass over
 all titles of a release."""
 ROW_BYTES = 1_000
+PAGE_BYTES = 16_000
+"""A page, which is read and tokenised once, takes as much time to search as this number of bytes of evidence."""
+N_SHARES, LEAST_BYTES = 64, 1 << 20
+"""Number of chunks that evidence with pages is divided into, so that many workers can search it, and the minimum bytes
+of such a chunk. Memory may require more chunks."""
 ORDER = ("position", "ordinal", "output", "evidence")
 """Columns that the outcomes of a chunk of records are sorted by."""
 MAX_LOST = 3
@@ -46,17 +53,23 @@ def resolver_of(folder: str, title_map: str | None = None) -> Resolver:
     return Resolver.open(folder, moves=moves)
 
 
-def resolve_rows(batches: Iterable[pa.RecordBatch], resolver: Resolver, starts: Sequence[int]) -> pa.RecordBatch:
-    """Returns the evidence of a chunk with its pages, in page order. Evidence without a page comes first, grouped by
-    title.
+FindPage: TypeAlias = Callable[[Alignment], Alignment]
+"""Returns a piece of evidence with its page, if a release has it."""
 
-    ``starts`` contains the position of the first page of each file of the release.
-    """
-    rows = [
-        _on_page(wanted, resolver.resolve(wanted.page, fallback=wanted.fallback), resolver, starts)
-        for batch in batches
-        for wanted in rows_of(batch, Alignment)
-    ]
+
+def page_finder(pages: ReleasePages, title_map: str | None = None) -> FindPage:
+    """Returns a function that finds the pages of evidence in a release, with a file of known page moves."""
+    return partial(_find_page, resolver=resolver_of(pages.folder, title_map), starts=pages.starts())
+
+
+def _find_page(wanted: Alignment, *, resolver: Resolver, starts: Sequence[int]) -> Alignment:
+    return _on_page(wanted, resolver.resolve(wanted.page, fallback=wanted.fallback), resolver, starts)
+
+
+def resolve_rows(batches: Iterable[pa.RecordBatch], find_page: FindPage) -> pa.RecordBatch:
+    """Returns the evidence of a chunk with its pages, in page order. Evidence without a page comes first, grouped by
+    title."""
+    rows = [find_page(wanted) for batch in batches for wanted in rows_of(batch, Alignment)]
     return batch_of(sorted(rows, key=attrgetter("position")), Alignment)
 
 
@@ -71,49 +84,103 @@ def _on_page(wanted: Alignment, found: Resolved, resolver: Resolver, starts: Seq
     return replace(wanted, position=position, **found._asdict())
 
 
-def page_groups(batch: pa.RecordBatch, *, n_pages: int, n_groups: int) -> npt.NDArray[np.int64]:
-    """Returns the group of each row. Neighbouring pages share a group; further groups contain each part's rows without
-    a page."""
-    positions = batch["position"].to_numpy()
-    groups: npt.NDArray[np.int64] = np.where(
-        positions < 0, n_groups + batch["part"].to_numpy().astype(np.int64), positions * n_groups // max(1, n_pages)
-    )
-    return groups
+class _StoredPositions(NamedTuple):
+    """The positions of the pages of a file's rows, and the bytes that the rows count for."""
+
+    positions: npt.NDArray[np.int64]
+    n_bytes: npt.NDArray[np.int64]
+    batch_ends: npt.NDArray[np.int64]  # number of rows up to the end of each batch
 
 
-def cut_rows(batches: Iterable[pa.RecordBatch], *, have_pages: bool) -> Iterator[list[pa.RecordBatch]]:
-    """Divides rows, ordered by position, into chunks that end between pages. A page larger than a chunk is divided too.
+def search_chunks(stored: Sequence[BatchRef]) -> Iterator[tuple[BatchRef, ...]]:
+    """Divides evidence with pages into chunks for the search, each with the evidence of neighbouring pages. Returns,
+    for each chunk, its rows in the files.
 
-    Rows without a page are divided between titles; a chunk has as many rows as one pass over all titles can handle.
+    A chunk ends between two pages; only a page with more than ``MOST_BYTES`` is divided. Chunks are small enough for
+    memory, and for many workers. Evidence without a page comes first. It is divided between titles; a chunk has as many
+    rows as one pass over all titles can handle. Memory: a few numbers per row.
+
+    Args:
+        stored: whole files, each sorted by position.
     """
-    most_bytes = PIECE_BYTES if have_pages else MISSING_BYTES
-    held: list[pa.RecordBatch] = []
-    n_bytes = n_runs = 0
-    for batch in batches:
-        begun = start = 0
-        for end, run_bytes in _runs(batch, most_bytes):
-            is_full = n_bytes + run_bytes > most_bytes or (not have_pages and n_runs == QUERIES_AT_ONCE)
-            if n_runs and is_full:
-                yield [*held, batch.slice(begun, start - begun)] if start > begun else held
-                held, n_bytes, n_runs, begun = [], 0, 0, start
-            n_bytes, n_runs, start = n_bytes + run_bytes, n_runs + 1, end
-        held.append(batch.slice(begun))
-    if held:
-        yield held
+    files = [_stored_positions(rows) for rows in stored]
+    positions = np.concatenate([np.empty(0, np.int64), *(file.positions for file in files)])
+    n_bytes = np.concatenate([np.empty(0, np.int64), *(file.n_bytes for file in files)])
+    numbers = np.repeat(np.arange(len(files)), [len(file.positions) for file in files])
+    order = np.argsort(positions, kind="stable")
+    positions, n_bytes, numbers = positions[order], n_bytes[order], numbers[order]
+    n_missing = int(np.searchsorted(positions, 0))
+    ends = [
+        *_ends_of_missing(positions[:n_missing], n_bytes[:n_missing]),
+        *(n_missing + end for end in _ends_of_pages(positions[n_missing:], n_bytes[n_missing:])),
+    ]
+    start, first_rows = 0, np.zeros(len(files), np.int64)
+    for end in ends:
+        n_rows = np.bincount(numbers[start:end], minlength=len(files))
+        yield tuple(
+            _rows_of_file(stored[number], files[number].batch_ends, int(first_rows[number]), int(n_rows[number]))
+            for number in np.flatnonzero(n_rows).tolist()
+        )
+        start, first_rows = end, first_rows + n_rows
 
 
-def _runs(batch: pa.RecordBatch, most_bytes: int) -> Iterator[tuple[int, int]]:
-    """Finds the ends and sizes of runs of rows with one position. If a run is larger than a chunk, each row is a
+def _stored_positions(stored: BatchRef) -> _StoredPositions:
+    found = []
+    for batch in read_stored(stored, ["position", "evidence_text"]):
+        texts = pc.fill_null(pc.binary_length(batch["evidence_text"]), 0).to_numpy()
+        found.append((batch["position"].to_numpy(), texts.astype(np.int64) + ROW_BYTES))
+    positions, n_bytes = zip(*found, strict=True) if found else ((np.empty(0, np.int64),),) * 2
+    return _StoredPositions(
+        np.concatenate(positions), np.concatenate(n_bytes), np.cumsum([len(of_batch) for of_batch in positions])
+    )
+
+
+def _rows_of_file(stored: BatchRef, batch_ends: npt.NDArray[np.int64], first_row: int, n_rows: int) -> BatchRef:
+    first, last = np.searchsorted(batch_ends, (first_row, first_row + n_rows - 1), "right").tolist()
+    skipped = int(batch_ends[first - 1]) if first else 0
+    return BatchRef(stored.path, stored.first_batch + first, last - first + 1, n_rows, 0, first_row - skipped)
+
+
+def _ends_of_missing(positions: npt.NDArray[np.int64], n_bytes: npt.NDArray[np.int64]) -> Iterator[int]:
+    """Finds the ends of the chunks of rows without a page, which are sorted by title."""
+    held_bytes = n_held = start = 0
+    for end, title_bytes in _page_ends(positions, n_bytes, MISSING_BYTES):
+        if n_held and (held_bytes + title_bytes > MISSING_BYTES or n_held == QUERIES_AT_ONCE):
+            yield start
+            held_bytes = n_held = 0
+        held_bytes, n_held, start = held_bytes + title_bytes, n_held + 1, end
+    if n_held:
+        yield start
+
+
+def _ends_of_pages(positions: npt.NDArray[np.int64], n_bytes: npt.NDArray[np.int64]) -> Iterator[int]:
+    """Finds the ends of the chunks of rows with a page, which are sorted by page."""
+    work = np.cumsum(n_bytes + PAGE_BYTES * (np.diff(positions, prepend=-1) != 0)).tolist()
+    most_work = max(LEAST_BYTES, work[-1] // N_SHARES) if work else 0
+    held_bytes = held_work = start = 0
+    for end, page_bytes in _page_ends(positions, n_bytes, MOST_BYTES):
+        if held_bytes and (held_bytes + page_bytes > MOST_BYTES or work[end - 1] - held_work > most_work):
+            yield start
+            held_bytes, held_work = 0, work[start - 1]
+        held_bytes, start = held_bytes + page_bytes, end
+    if held_bytes:
+        yield start
+
+
+def _page_ends(
+    positions: npt.NDArray[np.int64], n_bytes: npt.NDArray[np.int64], most_bytes: int
+) -> Iterator[tuple[int, int]]:
+    """Finds the ends and bytes of runs of rows with one position. If a run is larger than ``most_bytes``, each row is a
     run."""
-    texts = pc.fill_null(pc.binary_length(batch["evidence_text"]), 0).to_numpy()
-    weights = np.cumsum(texts.astype(np.int64) + ROW_BYTES).tolist()
+    sums = np.cumsum(n_bytes).tolist()
     start = before = 0
-    for last in (*np.flatnonzero(np.diff(batch["position"].to_numpy())).tolist(), batch.num_rows - 1):
-        ends = range(start, last + 1) if weights[last] - before > most_bytes else (last,)
+    page_ends = [*(np.flatnonzero(np.diff(positions)) + 1).tolist(), len(sums)] if sums else []
+    for page_end in page_ends:
+        ends = range(start + 1, page_end + 1) if sums[page_end - 1] - before > most_bytes else (page_end,)
         for end in ends:
-            yield end + 1, weights[end] - before
-            before = weights[end]
-        start = last + 1
+            yield end, sums[end - 1] - before
+            before = sums[end - 1]
+        start = page_end
 
 
 class Search:
@@ -137,7 +204,11 @@ class Search:
         self._settings, self._by_part = settings, by_part
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
-        numbered = [pair for first, batch in rows for pair in enumerate(rows_of(batch, Alignment), first)]
+        # A chunk has rows of several files, each in the order of the pages.
+        numbered = sorted(
+            (pair for first, batch in rows for pair in enumerate(rows_of(batch, Alignment), first)),
+            key=lambda pair: pair[1].position,
+        )
         found = sorted(self._rows(numbered, work), key=attrgetter("part", "chunk", *ORDER))
         for _, own in groupby(found, key=attrgetter("part", "chunk")):
             yield from in_batches(own)

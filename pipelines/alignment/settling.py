@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from kbsource.errors import DataError
 from kbsource.runtime.chunks import BatchRef, read_batches, read_rows
 from kbsource.runtime.regroup import merge_group
 from mapping.acceptance import read_rule
-from mapping.decide import THRESHOLD, Cuts, Decision, decide, with_outcome, write_places_once
+from mapping.decide import Cuts, Decision, decide, with_outcome, write_places_once
 from mapping.entail.signal import Pair, Refused, Verdict
 from mapping.entail.verification import signals, with_verdict
 from mapping.records import (
@@ -27,30 +26,14 @@ from mapping.records import (
     example_from_json,
     iter_evidence,
 )
-from mapping.sources import all_sources
-from mapping.sources.source import Split
 from mapping.write.kilt import kilt_example
 from pipelines.alignment.reading import ReadRecord
 from pipelines.alignment.search import ORDER
+from pipelines.options.map_dataset import DatasetOptions
 
 JUDGED_TOGETHER = 512
 """Questions per list for a model: enough to sort them by length, few enough to hold a dozen lists in memory."""
 _DEFECT = "This is a bug; please report it."
-
-_Key = tuple[int, int, int]
-"""Record, output and evidence."""
-
-
-@dataclass(frozen=True, slots=True)
-class FilterOptions:
-    """Options for filtering records."""
-
-    policy: str  # name of the dataset whose policy applies
-    split: Split = "dev"  # split whose rules apply
-    threshold: float = THRESHOLD  # minimum score of an accepted span
-    accept: str | None = None  # rule of ``mapping.acceptance`` instead of the threshold; None for no rule
-    is_verified: bool = False  # a model has judged the spans
-    strips_section: bool = False  # write sections without the newline
 
 
 class AlignedChunk(NamedTuple):
@@ -100,13 +83,13 @@ def _with_questions(
                 yield replace(aligned, questions=()), asked
 
 
-def filter_records(chunk: AlignedChunk, options: FilterOptions, cuts: Cuts | None = None) -> Iterator[AlignedRecord]:
+def filter_records(chunk: AlignedChunk, options: DatasetOptions, cuts: Cuts | None = None) -> Iterator[AlignedRecord]:
     """Writes every record of a chunk, in order; ``cuts`` limit the draw of a dataset without splits.
 
     Raises:
         DataError: a piece of evidence has no outcome, or two, so the job is broken.
     """
-    policy = all_sources()[options.policy].policies[options.split]
+    policy = options.policies[options.split]
     for ordinal, example, found in _settled_records(chunk, options):
         decision = decide(example, found, policy, threshold=options.threshold)
         if cuts is not None and not cuts.takes(ordinal, options.split, passes=_passes_filter(example, found, options)):
@@ -121,7 +104,7 @@ def filter_records(chunk: AlignedChunk, options: FilterOptions, cuts: Cuts | Non
         yield AlignedRecord(ordinal, example, found, decision, written, record)
 
 
-def passing_records(chunks: Iterable[AlignedChunk], options: FilterOptions) -> Iterator[int]:
+def passing_records(chunks: Iterable[AlignedChunk], options: DatasetOptions) -> Iterator[int]:
     """Finds the numbers of the records that pass the filter of dev and test, in order."""
     for chunk in chunks:
         for ordinal, example, found in _settled_records(chunk, options):
@@ -129,53 +112,54 @@ def passing_records(chunks: Iterable[AlignedChunk], options: FilterOptions) -> I
                 yield ordinal
 
 
-def _passes_filter(example: Example, found: dict[EvidenceKey, Alignment], options: FilterOptions) -> bool:
-    policy = all_sources()[options.policy].policies["dev"]
+def _passes_filter(example: Example, found: dict[EvidenceKey, Alignment], options: DatasetOptions) -> bool:
+    policy = options.policies["dev"]
     return decide(example, found, policy, threshold=options.threshold).reason is None
 
 
 def _settled_records(
-    chunk: AlignedChunk, options: FilterOptions
+    chunk: AlignedChunk, options: DatasetOptions
 ) -> Iterator[tuple[int, Example, dict[EvidenceKey, Alignment]]]:
     settled = _outcomes(chunk, options)
     for read in read_rows(chunk.examples, ReadRecord):
         if read.ordinal is None or read.example is None:
             continue
-        example = example_from_json(read.example)
-        found = {}
-        for key, _ in iter_evidence(example):
-            if (aligned := settled.pop((read.ordinal, *key), None)) is None:
-                raise DataError(
-                    f"{example.file}, line {example.line}: evidence {key[0]}, {key[1]} has no outcome. {_DEFECT}"
-                )
-            found[key] = aligned
+        of_record = settled.pop(read.ordinal, {})
+        example = example_from_json(read.example, of_record)
+        found = {key: of_record.pop(key) for key, _ in iter_evidence(example)}
+        if of_record:
+            settled[read.ordinal] = of_record
         yield read.ordinal, example, found
-    if settled:
-        raise DataError(f"{chunk.examples.path}: {len(settled)} outcomes belong to no evidence. {_DEFECT}")
+    if n_left := sum(map(len, settled.values())):
+        raise DataError(f"{chunk.examples.path}: {n_left} outcomes belong to no evidence. {_DEFECT}")
 
 
-def _outcomes(chunk: AlignedChunk, options: FilterOptions) -> dict[_Key, Alignment]:
-    """Returns the outcomes of a chunk's evidence."""
-    settled: dict[_Key, Alignment] = {}
+def _outcomes(chunk: AlignedChunk, options: DatasetOptions) -> dict[int, dict[EvidenceKey, Alignment]]:
+    """Returns the outcomes of a chunk's evidence, by record."""
+    settled: dict[int, dict[EvidenceKey, Alignment]] = {}
     for piece in chunk.outcomes:
         for batch in read_batches(piece):
             for aligned in rows_of(_without_questions(batch), Alignment):
-                if (key := (aligned.ordinal, *aligned.key)) in settled:
-                    raise DataError(f"{piece[0]}: evidence {key} has two outcomes. {_DEFECT}")
-                settled[key] = with_outcome(aligned, options.threshold)
+                of_record = settled.setdefault(aligned.ordinal, {})
+                if aligned.key in of_record:
+                    where = (aligned.ordinal, *aligned.key)
+                    raise DataError(f"{piece[0]}: evidence {where} has two outcomes. {_DEFECT}")
+                of_record[aligned.key] = with_outcome(aligned, options.threshold)
     rule = None if options.accept is None else read_rule(options.accept)
-    if options.is_verified:
-        for key, aligned in settled.items():
-            if aligned.hypothesis is not None:  # no model has judged it, unless the questions are made right now
-                settled[key] = replace(aligned, hypothesis=None, hypothesis_kind=None, expects=None)
+    if options.verify is not None:
+        for of_record in settled.values():
+            for key, aligned in of_record.items():
+                if aligned.hypothesis is not None:  # no model has judged it, unless the questions are made right now
+                    of_record[key] = replace(aligned, hypothesis=None, hypothesis_kind=None, expects=None)
         answers = iter(chunk.answers)
         for aligned, asked in _with_questions(chunk.outcomes, options.threshold):
             answered = [(question, next(answers)) for question in asked]
-            settled[aligned.ordinal, *aligned.key] = with_verdict(aligned, answered, rule)
+            settled[aligned.ordinal][aligned.key] = with_verdict(aligned, answered, rule)
     if rule is not None:
-        for key, aligned in settled.items():
-            if aligned.span is not None:
-                settled[key] = replace(aligned, is_accepted=rule.holds(signals(aligned)))
+        for of_record in settled.values():
+            for key, aligned in of_record.items():
+                if aligned.span is not None:
+                    of_record[key] = replace(aligned, is_accepted=rule.holds(signals(aligned)))
     return settled
 
 

@@ -39,16 +39,14 @@ from mapping.records import (
     released_span,
 )
 from mapping.schema import TABLES, Crossing, KiltSide
-from mapping.search.page_search import SearchSettings
 from mapping.search.tokens import tokeniser_name
-from mapping.sources import all_sources, source_of_file
 from mapping.sources.raw_records import is_integer
-from mapping.sources.source import HypothesisKind, Tally
+from mapping.sources.source import Tally
 from mapping.write.kilt import ID_FILES, file_name, kilt_line, without_answers, without_input
 from mapping.write.kind import ALIGNMENT, write_report
 from mapping.write.report import evidence_faults, report_values
-from pipelines.alignment.reading import EvidenceFiles, ReadRecord
-from pipelines.alignment.settling import AlignedChunk, AlignedRecord, FilterOptions, filter_records
+from pipelines.alignment.reading import ReadRecord
+from pipelines.alignment.settling import AlignedChunk, AlignedRecord, filter_records
 from pipelines.options.map_dataset import MapOptions
 
 InputFacts = dict[str, list[dict[str, Any]]]
@@ -80,13 +78,6 @@ class DatasetPart:
         return self.options.choices.sample_records is not None
 
 
-def policy_name(options: MapOptions) -> str:
-    """Returns the name of the policy; for KILT files, the name of the dataset that they contain."""
-    if options.dataset == "kilt":
-        return source_of_file(base_name(options.inputs[0])).name
-    return options.dataset
-
-
 def file_stem(options: MapOptions) -> str:
     """Returns the start of the KILT file's name."""
     if options.stem is not None:
@@ -95,53 +86,7 @@ def file_stem(options: MapOptions) -> str:
         return options.dataset
     name = base_name(options.inputs[0])
     known = name.partition(f"-{options.split}")[0]
-    return known if known != name else policy_name(options)
-
-
-def hypothesis_kind(options: MapOptions) -> HypothesisKind | None:
-    """Returns the hypothesis for a model; None without a model."""
-    if options.verify is None:
-        return None
-    return options.verify.hypothesis or all_sources()[policy_name(options)].hypothesis
-
-
-def evidence_files(options: MapOptions) -> EvidenceFiles:
-    """Returns the input files."""
-    return EvidenceFiles(
-        options.dataset,
-        options.inputs,
-        options.split,
-        options.references,
-        options.labels,
-        options.choices,
-        hypothesis_kind(options),
-        options.chunk_records,
-        options.max_rejects,
-        options.scratch,
-    )
-
-
-def search_settings(options: MapOptions) -> SearchSettings:
-    """Returns the search settings."""
-    return SearchSettings(
-        max_elements=options.max_elements,
-        numbering=options.numbering,
-        locates_empty=options.choices.locates_empty,
-        accept_fuzzy=options.accept_fuzzy,
-        rescue_sentences=options.verify.rescue_sentences if options.verify is not None else 0,
-    )
-
-
-def filter_options(options: MapOptions) -> FilterOptions:
-    """Returns the filter options."""
-    return FilterOptions(
-        policy_name(options),
-        options.split,
-        options.threshold,
-        options.accept,
-        is_verified=options.verify is not None,
-        strips_section=options.strips_section,
-    )
+    return known if known != name else options.policy_name
 
 
 def input_facts(options: MapOptions, known: dict[str, list[dict[str, Any]]] | None = None) -> InputFacts:
@@ -166,7 +111,7 @@ def alignment_facts(
     """Returns the part of the manifest that is known before reading. The same facts produce the same bytes."""
     return {
         "dataset": options.dataset,
-        "policy": policy_name(options),
+        "policy": options.policy_name,
         "split": options.split,
         "release": release.facts(),
         "inputs": inputs,
@@ -216,14 +161,13 @@ def merge_chunk(
 def _merge_chunk(
     chunk: AlignedChunk, part: DatasetPart, key: ChunkKey, *, n_chunks: int, cuts: Cuts | None, staging: str
 ) -> MergedChunk:
-    split = part.options.split
-    options = filter_options(part.options)
-    policy = all_sources()[options.policy].policies[split]
+    options, split = part.options, part.options.split
+    policy = options.policies[split]
     merged = _Merged(part)
     with ExitStack() as stack:
         lines = stack.enter_context(Folder.of(alignment_chunk_path(staging, key, LINES)).create())
         answered = None
-        if part.options.labels:
+        if options.labels:
             answered = stack.enter_context(Folder.of(alignment_chunk_path(staging, key, ANSWERED)).create())
         for aligned in filter_records(chunk, options, cuts):
             merged.add(aligned)
@@ -403,7 +347,7 @@ def commit_part(
 def _report(options: MapOptions, tally: Tally, facts: Mapping[str, Any]) -> dict[str, Any]:
     if broken := evidence_faults(tally.evidences, facts["counts"]):
         raise DataError("The counts do not add up, so no release was made: " + "; ".join(broken) + ".")
-    report = report_values(tally, facts, dataset=policy_name(options), split=options.split)
+    report = report_values(tally, facts, dataset=options.policy_name, split=options.split)
     if options.accept is not None:
         report["accept"] = {"rule": options.accept, "dropped": facts["counts"]["dropped"].get("not_accepted", 0)}
         report["dropped_by_threshold"] = None

@@ -32,7 +32,7 @@ from mapping.sources.source import SPLIT_WORDS, SPLITS, SourceOptions, Split
 from pipelines.argument_faults import fault_text
 from pipelines.commands.config import ConfigFile, ConfigItem, Items
 from pipelines.commands.dumps import Run, made_summary
-from pipelines.options.map_dataset import AlignOptions, MapOptions, Planned
+from pipelines.options.map_dataset import MapCommandOptions, MapOptions, Planned
 from pipelines.options.shared import USUAL_MEMORY, Memory, Output, RunOptions
 from pipelines.progress import Progress
 from pipelines.terminal import Summary, command_line, nearest
@@ -79,7 +79,7 @@ def _command_of(dataset: str) -> Callable[..., Summary]:
     reader = all_sources()[dataset]
 
     def align(
-        options: AlignOptions,
+        options: MapCommandOptions,
         *,
         references: tuple[str, ...] = (),
         labels: tuple[str, ...] = (),
@@ -95,7 +95,7 @@ def _command_of(dataset: str) -> Callable[..., Summary]:
 
     hidden = Parameter(parse=False)
     align.__annotations__ = {
-        "options": Annotated[AlignOptions, FLAT],
+        "options": Annotated[MapCommandOptions, FLAT],
         "references": Annotated[tuple[str, ...], reader.references or hidden],
         "labels": Annotated[tuple[str, ...], LABELS if reader.labels is not None else hidden],
         "source": Annotated[reader.options_type | None, FLAT if fields(reader.options_type) else hidden],
@@ -125,14 +125,21 @@ def _arguments(dataset: str) -> dict[str, Argument]:
     return {argument.name: argument for argument in collection if argument.show and argument.name.startswith("--")}
 
 
-def dataset_options(dataset: str, options: AlignOptions, **own: Any) -> MapOptions:
+def dataset_options(dataset: str, options: MapCommandOptions, **own: Any) -> MapOptions:
     """Returns the options of an alignment: the common options and the dataset's own.
 
     Raises:
         SetupError: the split is unknown, or a value is invalid.
     """
-    given = {field.name: getattr(options, field.name) for field in fields(options)}
-    return MapOptions(dataset=dataset, **{**given, **own, "split": options.split or split_of(options.inputs)})
+    alignment = options.alignment
+    given = {field.name: getattr(alignment, field.name) for field in fields(alignment)}
+    return MapOptions(
+        options.kb,
+        dataset=dataset,
+        output=options.output,
+        worker_memory_bytes=options.worker_memory_bytes,
+        **{**given, **own, "split": alignment.split or split_of(alignment.inputs)},
+    )
 
 
 def split_of(paths: Sequence[str]) -> Split:

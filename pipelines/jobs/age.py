@@ -40,15 +40,16 @@ from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, Work, read_batch
 from kbsource.runtime.database import insert
 from mapping.age import AGE, LOST, EvidenceResult, Fate, KnownPage, as_date, commit_age, fates_of, first_with
 from mapping.decide import with_outcome
-from mapping.records import Alignment, example_from_json
+from mapping.records import Alignment, input_from_json
 from mapping.search.details import PageWords, has_other_details
 from mapping.search.page_search import SearchSettings, locate_nowhere
 from mapping.search.tokens import Tokeniser, tokeniser_name
 from mapping.write.kind import REPORT
-from pipelines.alignment.reading import EvidenceFiles, ReadRecord
+from pipelines.alignment.reading import ReadRecord, check_files
 from pipelines.alignment.search import Search
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options.age import AgeOptions
+from pipelines.options.map_dataset import DatasetOptions
 from pipelines.primitives.guarded_map import CHUNKS, GuardedMap
 from pipelines.primitives.page_texts import PageTexts, ReleasePages
 from pipelines.primitives.shuffle import CollectSorted, keep_batch
@@ -179,9 +180,12 @@ def measure_age(options: AgeOptions, *, flags: Sequence[str], progress: Progress
     for before, path in combinations(options.inputs, 2):
         if dataset_name(before) == (name := dataset_name(path)):
             raise SetupError(f"{before} and {path} are both called {name!r}; rename one of them.")
-    parts = [EvidenceFiles(_KIND, (path,), references=old, max_rejects=options.max_rejects) for path in options.inputs]
+    parts = [
+        DatasetOptions(dataset=_KIND, inputs=(path,), references=old, max_rejects=options.max_rejects)
+        for path in options.inputs
+    ]
     for part in parts:
-        part.check()
+        check_files(part)
     progress.note("inputs: hashing")
     job = {
         "releases": [manifest.facts() for _, manifest in ordered],
@@ -271,7 +275,7 @@ def _pages(facts: str) -> pa.Table:
 @wired
 def look_in_all(
     pipeline: Any,
-    parts: Sequence[EvidenceFiles],
+    parts: Sequence[DatasetOptions],
     snapshots: Sequence[Snapshot],
     options: AgeOptions,
     staging: str,
@@ -587,7 +591,7 @@ def _fates(
             found = EvidenceResult(with_outcome(row, threshold), row.has_other_details)
             elsewhere.setdefault((row.ordinal, *row.key), {})[number] = found
     records = (row for stored in given["examples"] for row in read_rows(BatchRef(*stored), ReadRecord))
-    questions = {row.ordinal: example_from_json(row.example).input for row in records if row.example is not None}
+    questions = {row.ordinal: input_from_json(row.example) for row in records if row.example is not None}
     dates = [snapshot.date for snapshot in snapshots]
     rows: list[Fate] = []
     for place, _, pages, outcomes in _results(given, snapshots, threshold):

@@ -1,8 +1,9 @@
 """Aligns datasets: finds the evidence of their examples in a release.
 
-One pipeline aligns one dataset, or all datasets of a configuration. Each dataset is read by one worker. Only the
-necessary pages are read, each once for the evidence of all datasets. Outcomes are joined with the chunks of their
-records, which are then filtered and written. Texts are not shuffled. Memory: one chunk.
+One pipeline aligns one dataset, or all datasets of a configuration. Each dataset is read by one worker, which also
+finds the pages of its evidence. Only the necessary pages are read, each once for the evidence of all datasets. Outcomes
+are joined with the chunks of their records, which are then filtered and written. Texts are not shuffled. Memory: one
+chunk, or one file of sorted evidence.
 """
 
 from __future__ import annotations
@@ -30,14 +31,13 @@ from mapping.search.resolve import read_moves
 from mapping.search.tokens import tokeniser_name
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT, TEXT_REPORT
 from mapping.write.report import Aligned, overview_text, overview_values, page_values
+from pipelines.alignment.reading import check_files
 from pipelines.alignment.writing import (
     MERGED,
     DatasetPart,
     alignment_facts,
-    evidence_files,
     input_facts,
     record_files,
-    search_settings,
 )
 from pipelines.jobs.shared_inputs import MadeRelease, output_folder
 from pipelines.options.map_dataset import MapOptions, Planned
@@ -53,7 +53,6 @@ from pipelines.transforms.align import (
     AlignSpans,
     JoinOutcomes,
     ReadEvidence,
-    ResolvePages,
     WriteAlignment,
 )
 
@@ -213,7 +212,7 @@ def check_dataset(options: MapOptions) -> None:
     Raises:
         SetupError: a file or the model is missing or invalid.
     """
-    evidence_files(options).check()
+    check_files(options)
     if options.verify is not None:
         labels = model_facts(options.verify.model)["labels"]
         if options.accept is not None:
@@ -244,16 +243,13 @@ def align_datasets(pipeline: Any, parts: Sequence[DatasetPart], staging: str) ->
     """Constructs the pipeline that aligns datasets to a release and writes each into its folder."""
     options = dict(enumerate(part.options for part in parts))
     kb = absolute(parts[0].options.kb)
-    read = pipeline | ReadEvidence([evidence_files(own) for own in options.values()], staging)
     title_maps = {part: option.title_map for part, option in options.items()}
-    resolved = read[EVIDENCE] | ResolvePages(kb, title_map=title_maps)
+    read = pipeline | ReadEvidence([*options.values()], staging, release=kb, title_map=title_maps)
     outcomes = []
     for timeout_s in sorted({own.evidence_timeout_s for own in options.values()}):
-        settings = {
-            part: search_settings(option) for part, option in options.items() if option.evidence_timeout_s == timeout_s
-        }
+        settings = {part: option.search for part, option in options.items() if option.evidence_timeout_s == timeout_s}
         outcomes.append(
-            resolved
+            read[EVIDENCE]
             | f"of at most {timeout_s:g} s" >> beam.Filter(_is_of, frozenset(settings))
             | f"AlignSpans within {timeout_s:g} s"
             >> AlignSpans(
@@ -265,9 +261,7 @@ def align_datasets(pipeline: Any, parts: Sequence[DatasetPart], staging: str) ->
                 beats=join(staging, _BEATS),
             )
         )
-    models = {part: option.verify.model for part, option in options.items() if option.verify is not None}
-    thresholds = {part: option.threshold for part, option in options.items()}
-    chunks = (read[EXAMPLES], *outcomes) | JoinOutcomes(join(staging, "by_chunk"), models=models, thresholds=thresholds)
+    chunks = (read[EXAMPLES], *outcomes) | JoinOutcomes(join(staging, "by_chunk"), datasets=options)
     written = (chunks, read[DATASETS], read[REJECTED]) | WriteAlignment(parts, staging)
     faults = (read[FAULTS], written[FAULTS]) | "all faults" >> beam.Flatten()
     _ = faults | "note" >> do(_note_fault, folder=join(staging, _FAULTS))

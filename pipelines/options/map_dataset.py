@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, asdict, dataclass
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, asdict, dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from kbsource.errors import SetupError
+from kbsource.files import base_name
 from mapping.acceptance import read_rule
 from mapping.decide import THRESHOLD
 from mapping.entail.signal import ModelOptions
@@ -30,9 +32,12 @@ from mapping.options import (
     name_like,
 )
 from mapping.search.numbering import Numbering
-from mapping.sources import all_sources
-from mapping.sources.source import HypothesisKind, SourceOptions, Split
+from mapping.sources import all_sources, source_of_file
+from mapping.sources.source import HypothesisKind, Policy, SourceOptions, Split
 from pipelines.options.shared import USUAL_MEMORY, Memory, Output
+
+if TYPE_CHECKING:
+    from mapping.search.page_search import SearchSettings
 
 _DECIDING = (
     "threshold",
@@ -60,16 +65,12 @@ class VerifyOptions(Checked):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class AlignOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlignmentOptions:
     """Options for aligning the evidence of any dataset."""
 
-    kb: Release
-    """Folder of the release."""
-    _: KW_ONLY
     inputs: Annotated[Files, Parameter("--input")]
     """Files of the dataset, in order; they may be compressed (.bz2, .gz, .xz, .zst)."""
-    output: Output
     split: Split | None = None
     """Split whose filter rules apply. By default, the split is taken from the file names, or is dev if they contain
     none.
@@ -91,7 +92,6 @@ class AlignOptions:
     """Start of the output file's name; by default the dataset's name."""
     max_rejects: Share = 0.01
     """Maximum share of records that may be rejected."""
-    worker_memory_bytes: Memory = USUAL_MEMORY
     chunk_records: AtLeast1 = 5_000
     """Number of records in each table file."""
     evidence_timeout_s: Annotated[Seconds, Parameter("--evidence-timeout")] = 60.0
@@ -107,12 +107,27 @@ class AlignOptions:
     """Folder for temporary indexes; by default the system's temporary folder."""
 
 
+@dataclass(frozen=True, slots=True)
+class MapCommandOptions:
+    """Options of the commands of all datasets."""
+
+    kb: Release
+    """Folder of the release."""
+    _: KW_ONLY
+    alignment: Annotated[AlignmentOptions, FLAT]
+    output: Output
+    worker_memory_bytes: Memory = USUAL_MEMORY
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MapOptions(AlignOptions):
-    """Options for aligning one dataset of ``mapping.sources.all_sources()``, including the options of that dataset."""
+class DatasetOptions(AlignmentOptions):
+    """Options for aligning one dataset of ``mapping.sources.all_sources()``, including the options of that dataset.
+
+    All steps of an alignment take these options: the reader, the search, and the filter and writer of the records.
+    """
 
     dataset: str
-    split: Split
+    split: Split = "dev"
     references: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     source: SourceOptions | None = None
@@ -144,6 +159,45 @@ class MapOptions(AlignOptions):
     def choices(self) -> SourceOptions:
         """Options of the dataset's reader; its defaults if none are set."""
         return self.source or all_sources()[self.dataset].options_type()
+
+    @property
+    def policy_name(self) -> str:
+        """Name of the dataset whose policies apply; for KILT files, the dataset that they contain."""
+        return source_of_file(base_name(self.inputs[0])).name if self.dataset == "kilt" else self.dataset
+
+    @property
+    def policies(self) -> Mapping[Split, Policy]:
+        """Policies of the dataset, by split."""
+        return all_sources()[self.policy_name].policies
+
+    @property
+    def hypothesis(self) -> HypothesisKind | None:
+        """Hypothesis for the model; None without a model."""
+        if self.verify is None:
+            return None
+        return self.verify.hypothesis or all_sources()[self.policy_name].hypothesis
+
+    @property
+    def search(self) -> SearchSettings:
+        """Settings of the search for the evidence."""
+        from mapping.search.page_search import SearchSettings  # imports RapidFuzz
+
+        return SearchSettings(
+            max_elements=self.max_elements,
+            numbering=self.numbering,
+            locates_empty=self.choices.locates_empty,
+            accept_fuzzy=self.accept_fuzzy,
+            rescue_sentences=0 if self.verify is None else self.verify.rescue_sentences,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapOptions(DatasetOptions):
+    """Options of the job that aligns one dataset."""
+
+    kb: Release = field(kw_only=False)
+    output: Output
+    worker_memory_bytes: Memory = USUAL_MEMORY
 
     def data_options(self) -> dict[str, Any]:
         """Returns the options that affect the bytes of the output, as JSON values for the manifest."""

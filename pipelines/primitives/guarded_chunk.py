@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import pickle
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from kbsource.runtime.beat import Beat
@@ -42,8 +43,8 @@ def do_chunk(task: dict[str, Any], beat: Beat) -> list[Any] | None:
     """Processes a chunk and returns its ``BatchRef``. If ``alone``, a row number, is given, processes only this row and
     writes nothing.
 
-    The task contains ``make`` from ``pickled_text`` and its arguments ``given``, the ``key``, the ``chunk`` of rows
-    (None if the key is enough), the path of the ``output``, and ``verdicts`` as in ``Work``.
+    The task contains ``make`` from ``pickled_text`` and its arguments ``given``, the ``key``, the ``chunk`` of rows as
+    references (none if the key is enough), the path of the ``output``, and ``verdicts`` as in ``Work``.
 
     Raises:
         SetupError: an error that affects the whole job.
@@ -51,7 +52,7 @@ def do_chunk(task: dict[str, Any], beat: Beat) -> list[Any] | None:
     function = _make(task["make"], tuple(task["given"]))
     verdicts = {int(number): (times, how) for number, (times, how) in task["verdicts"].items()}
     work = Work(ChunkKey(*task["key"]), beat, verdicts, task.get("alone", 0))
-    batches = iter(()) if task["chunk"] is None else read_stored(BatchRef(*task["chunk"]))
+    batches = chain.from_iterable(read_stored(BatchRef(*stored)) for stored in task["chunk"])
     if work.alone:
         for _ in function(row_alone(batches, work.alone), work):
             pass

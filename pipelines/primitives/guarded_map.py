@@ -40,16 +40,16 @@ MAX_KILLS = 3
 times."""
 
 CHUNKS, REJECTED, COUNTS = "chunks", "rejected", "counts"
-Chunk: TypeAlias = "BatchRef | pa.RecordBatch | None"
+Chunk: TypeAlias = "BatchRef | tuple[BatchRef, ...] | pa.RecordBatch | None"
 
 
 class GuardedMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """(key, rows) -> (key, rows), each chunk in a process next to the worker.
 
-    Rows are a ``BatchRef`` or a record batch, or None if the key of the chunk is enough. A row that exceeds the time
-    limit or crashes the process is tried again by itself in a new process. If it fails again, the chunk is processed
-    again and the function gets a verdict about this row. External events that affect a process therefore never change
-    the output.
+    Rows are a ``BatchRef``, several of them that are read one after the other, or a record batch, or None if the key
+    of the chunk is enough. A row that exceeds the time limit or crashes the process is tried again by itself in a new
+    process. If it fails again, the chunk is processed again and the function gets a verdict about this row. External
+    events that affect a process therefore never change the output.
 
     Outputs:
         ``chunks``: (key, ``BatchRef``) with a folder, else (key, record batch).
@@ -139,13 +139,14 @@ class _DoChunk(WorkerDoFn):
         yield once(output, lambda: self._do(key, rows, given, output), read_chunk_report)
 
     def _do(self, key: ChunkKey, rows: Chunk, given: tuple[Any, ...], output: str) -> None:
+        path = os.path.join(self._scratch.name, f"given-{next(self._names)}.arrow")
         if isinstance(rows, pa.RecordBatch):
-            path = os.path.join(self._scratch.name, f"given-{next(self._names)}.arrow")
             rows = write_chunk([rows], rows.schema, Report(), path=path)
         guard = self._guard = self._guard or self._start(given)
-        do_guarded(guard, {"make": self._make, "given": given, "key": key, "chunk": rows, "output": output})
-        if rows is not None and rows.path.startswith(self._scratch.name):
-            os.remove(rows.path)
+        chunk = () if rows is None else (rows,) if isinstance(rows, BatchRef) else rows
+        do_guarded(guard, {"make": self._make, "given": given, "key": key, "chunk": chunk, "output": output})
+        if os.path.exists(path):
+            os.remove(path)
 
     def _start(self, given: tuple[Any, ...]) -> Guard:
         if self._prepare is not None:

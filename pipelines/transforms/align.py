@@ -2,10 +2,12 @@
 
 ::
 
-    ReadEvidence -> evidence -> ResolvePages -> AlignSpans -> JoinOutcomes -> WriteAlignment, or Filter
-                 -> examples ----------------------------------^
+    ReadEvidence -> evidence -> AlignSpans -> JoinOutcomes -> WriteAlignment, or Filter
+                 -> examples ------------------^
 
 Each piece of evidence is one row of ``mapping.records.Alignment`` throughout; each transform adds its results.
+``ReadEvidence`` finds the pages in a release while it reads; ``ResolvePages`` does the same for other evidence, or for
+several releases.
 """
 
 from __future__ import annotations
@@ -14,41 +16,41 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kbsource.columns import batch_of, schema_of
+from kbsource.columns import batch_of
 from kbsource.errors import SetupError, fault_values, named_faults
 from kbsource.files import absolute, join
-from kbsource.runtime.chunks import BatchRef, ChunkKey, Report, chunk_path, read_batches, read_rows, write_chunk
-from kbsource.runtime.regroup import merge_group
-from mapping.decide import THRESHOLD, Cuts, split_ends
+from kbsource.runtime.chunks import BatchRef, ChunkKey, read_batches, read_rows
+from mapping.decide import Cuts, split_ends
 from mapping.entail.signal import ModelOptions
 from mapping.records import Alignment, PageKey
 from mapping.search.page_search import SearchSettings
-from pipelines.alignment.reading import EvidenceFiles, ReadDataset, read_part
-from pipelines.alignment.search import ORDER, Search, cut_rows, page_groups, resolve_rows, resolver_of
+from pipelines.alignment.reading import ReadDataset, read_part
+from pipelines.alignment.search import ORDER, FindPage, Search, page_finder, resolve_rows, search_chunks
 from pipelines.alignment.settling import (
     AlignedChunk,
     AlignedRecord,
-    FilterOptions,
     filter_records,
     passing_records,
     read_pairs,
 )
-from pipelines.alignment.writing import DatasetPart, MergedChunk, commit_part, filter_options, merge_chunk
+from pipelines.alignment.writing import DatasetPart, MergedChunk, commit_part, merge_chunk
+from pipelines.options.map_dataset import DatasetOptions
 from pipelines.primitives.guarded_map import CHUNKS, GuardedMap
 from pipelines.primitives.page_texts import ReleasePages
-from pipelines.primitives.shuffle import Regroup, keep_batch
+from pipelines.primitives.shuffle import CollectSorted, Regroup, keep_batch
 from pipelines.runners.counters import count
 from pipelines.runners.workers import do
 from pipelines.transforms.verify_entailment import Answers, Pairs, VerifyEntailment
 
 EXAMPLES, EVIDENCE, REJECTED, DATASETS, FAULTS = "examples", "evidence", "rejected", "datasets", "faults"
+TitleMap: TypeAlias = "str | Mapping[int, str | None] | None"
 
 
 class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
@@ -57,7 +59,9 @@ class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     Outputs:
         ``examples``: (key, ``BatchRef``) of all records, rows of ``pipelines.alignment.reading.ReadRecord``. A key is
             (number of the dataset, number of the chunk). There is at least one key.
-        ``evidence``: (key, ``BatchRef``) with the same keys, rows of ``Alignment``.
+        ``evidence``: (key, ``BatchRef``), rows of ``Alignment``. With a release, each row has its page in it, as from
+            ``ResolvePages``, and the rows of a file are in page order, but the files have numbers of their own. Without
+            a release, the keys are those of the examples.
         ``rejected``: (key, ``BatchRef``) of unusable records, rows of ``BadRecord``.
         ``datasets``: (number of the dataset, ``ReadDataset``) for each dataset that was read completely.
         ``faults``: (number of the dataset, ``kbsource.errors.fault_values``) of a dataset that cannot be read
@@ -65,27 +69,52 @@ class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     The same files always produce the same chunks. A dataset that was already read into the folder is not read again, so
     reuse a folder only for the same job with the same input.
+
+    Args:
+        datasets: the options of each dataset.
+        folder: for the rows that are read.
+        release: folder of the release that has the pages; all workers must be able to read it under this path.
+        title_map: file of known page moves, or the files by number of the dataset.
+
+    Raises:
+        SetupError: ``release`` contains no finished release.
     """
 
-    def __init__(self, datasets: Sequence[EvidenceFiles], folder: str) -> None:
+    def __init__(
+        self,
+        datasets: Sequence[DatasetOptions],
+        folder: str,
+        *,
+        release: str | None = None,
+        title_map: TitleMap = None,
+    ) -> None:
         super().__init__()
-        self._datasets, self._folder = tuple(datasets), absolute(folder)
+        pages = None if release is None else ReleasePages.open(release)
+        self._n_datasets = len(datasets)
+        self._read = do(_read, datasets=tuple(datasets), folder=absolute(folder), pages=pages, title_map=title_map)
 
     def expand(self, begin: Any) -> Any:
         return (
             begin
-            | "datasets" >> beam.Create(range(len(self._datasets)), reshuffle=False)
+            | "datasets" >> beam.Create(range(self._n_datasets), reshuffle=False)
             | "spread" >> beam.Reshuffle()
-            | "read" >> do(_read, datasets=self._datasets, folder=self._folder).with_outputs()
+            | "read" >> self._read.with_outputs()
         )
 
 
-def _read(part: int, *, datasets: Sequence[EvidenceFiles], folder: str) -> Iterator[Any]:
-    return _or_fault(part, _outputs(part, datasets[part], folder))
+def _read(
+    part: int, *, datasets: Sequence[DatasetOptions], folder: str, pages: ReleasePages | None, title_map: TitleMap
+) -> Iterator[Any]:
+    find_page = None if pages is None else page_finder(pages, _moves_of(part, title_map))
+    return _or_fault(part, _outputs(part, datasets[part], folder, find_page))
 
 
-def _outputs(part: int, files: EvidenceFiles, folder: str) -> Iterator[Any]:
-    read = read_part(files, part, folder)
+def _moves_of(part: int, title_map: TitleMap) -> str | None:
+    return title_map.get(part) if isinstance(title_map, Mapping) else title_map
+
+
+def _outputs(part: int, options: DatasetOptions, folder: str, find_page: FindPage | None) -> Iterator[Any]:
+    read = read_part(options, part, folder, find_page=find_page)
     for name in (EXAMPLES, EVIDENCE, REJECTED):
         for number, stored in enumerate(getattr(read, name)):
             yield beam.pvalue.TaggedOutput(name, (ChunkKey(part, number), stored))
@@ -147,9 +176,7 @@ class ResolvePages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         SetupError: the folder contains no finished release, or a file of moves is malformed.
     """
 
-    def __init__(
-        self, release: str, *, title_map: str | Mapping[int, str | None] | None = None, folder: str | None = None
-    ) -> None:
+    def __init__(self, release: str, *, title_map: TitleMap = None, folder: str | None = None) -> None:
         super().__init__()
         folder = None if folder is None else absolute(folder)
         self._resolve = do(_resolve, pages=ReleasePages.open(release), title_map=title_map, folder=folder)
@@ -162,18 +189,14 @@ def _resolve(
     element: tuple[ChunkKey, BatchRef | pa.RecordBatch],
     *,
     pages: ReleasePages,
-    title_map: str | Mapping[int, str | None] | None,
+    title_map: TitleMap,
     folder: str | None,
 ) -> Iterator[tuple[ChunkKey, BatchRef | pa.RecordBatch]]:
     key = ChunkKey(*element[0])
-    moves = title_map.get(key.part) if isinstance(title_map, Mapping) else title_map
-    rows = resolve_rows(read_batches(element[1]), resolver_of(pages.folder, moves), pages.starts())
+    rows = resolve_rows(read_batches(element[1]), page_finder(pages, _moves_of(key.part, title_map)))
     yield key, rows if folder is None else keep_batch(key, rows, folder)
 
 
-PAGES_OF_GROUP, MOST_GROUPS = 16, 64
-"""Minimum pages per group, and maximum number of groups. The rows of a group are merged in memory, and each chunk of
-the dataset has a reference for each group."""
 TIMEOUT_S = 60.0
 MEMORY_BYTES = 4 << 30
 
@@ -187,9 +210,11 @@ class AlignSpans(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     this process twice, in its chunk and then by itself, gets the outcome ``search_timeout``, ``search_crash`` or
     ``search_error``.
 
-    With a folder, the rows of all chunks are first sorted by page, so that each page is read and tokenised once for all
-    datasets. The output keys are then keys of page groups, and rows are ``BatchRef``. Without a folder, each chunk is
-    searched as it arrives, its rows pass through memory, and keys do not change; use this for small inputs.
+    With a folder, the rows of all chunks are searched in the order of the pages, so that each page is read and
+    tokenised once for all datasets. The rows of a chunk must be sorted by page, as from ``ReadEvidence`` or
+    ``ResolvePages``. Stored rows are not written again; rows in memory are stored first. The output keys are then
+    numbers of the search's own chunks, and rows are ``BatchRef``. Without a folder, each chunk is searched as it
+    arrives, its rows pass through memory, and keys do not change; use this for small inputs.
 
     Args:
         release: its folder; all workers must be able to read it under this path.
@@ -228,27 +253,24 @@ class AlignSpans(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     def expand(self, chunks: Any) -> Any:
         if self._folder is not None:
-            n_pages = self._pages.n_pages
-            n_groups = min(MOST_GROUPS, 1 + n_pages // PAGES_OF_GROUP)
-            by_page = partial(page_groups, n_pages=n_pages, n_groups=n_groups)
             chunks = (
                 chunks
-                | "by page" >> Regroup(join(self._folder, "by_page"), by_page, order=("position",))
-                | "cut" >> do(_cut, n_groups=n_groups, folder=join(self._folder, "wanted"))
+                | "stored" >> do(_stored, folder=join(self._folder, "wanted"))
+                | "by page" >> CollectSorted(_by_page)
                 | "spread" >> beam.Reshuffle()
             )
         return (chunks | "search" >> self._search)[CHUNKS]
 
 
-def _cut(
-    element: tuple[int, tuple[BatchRef, ...]], *, n_groups: int, folder: str
-) -> Iterator[tuple[ChunkKey, BatchRef]]:
-    """(group of pages, its parts) -> (ChunkKey(group, number), ``BatchRef``)."""
-    group, pieces = element
-    rows = merge_group(pieces, ("position",))
-    for number, batches in enumerate(cut_rows(rows, have_pages=group < n_groups)):
-        path = chunk_path(folder, ChunkKey(group, number))
-        yield ChunkKey(group, number), write_chunk(batches, schema_of(Alignment), Report(), path=path)
+def _stored(element: tuple[ChunkKey, BatchRef | pa.RecordBatch], *, folder: str) -> Iterator[tuple[ChunkKey, BatchRef]]:
+    key, rows = ChunkKey(*element[0]), element[1]
+    yield key, keep_batch(key, rows, folder) if isinstance(rows, pa.RecordBatch) else rows
+
+
+def _by_page(stored: Sequence[tuple[ChunkKey, BatchRef]]) -> Iterator[tuple[ChunkKey, tuple[BatchRef, ...]]]:
+    """All evidence -> (ChunkKey(0, number), its rows in the files) for each chunk of the search."""
+    for number, rows in enumerate(search_chunks([BatchRef(*chunk) for _, chunk in stored])):
+        yield ChunkKey(0, number), rows
 
 
 def read_alignments(chunk: tuple[ChunkKey, BatchRef | pa.RecordBatch]) -> Iterator[Alignment]:
@@ -268,19 +290,13 @@ class JoinOutcomes(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     Args:
         folder: for rows between the steps; for one job with one input only.
-        models: models by number of the dataset; other datasets are not judged.
-        thresholds: thresholds by number of the dataset; if a span scores less, the model also judges other sentences.
+        datasets: options by number of the dataset, for datasets with a model (``verify``); others are not judged. If a
+            span scores less than the threshold, the model also judges other sentences.
     """
 
-    def __init__(
-        self,
-        folder: str,
-        *,
-        models: Mapping[int, ModelOptions] | None = None,
-        thresholds: Mapping[int, float] | None = None,
-    ) -> None:
+    def __init__(self, folder: str, *, datasets: Mapping[int, DatasetOptions] | None = None) -> None:
         super().__init__()
-        self._folder, self._models, self._thresholds = absolute(folder), models or {}, thresholds or {}
+        self._folder, self._datasets = absolute(folder), datasets or {}
 
     def expand(self, rows: Any) -> Any:
         examples, *outcomes = rows
@@ -290,8 +306,9 @@ class JoinOutcomes(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         ] | "all outcomes" >> beam.Flatten()
         joined = {"examples": examples | "keyed" >> beam.MapTuple(_keyed), "outcomes": found}
         asked: dict[ModelOptions, dict[int, float]] = {}
-        for part, model in self._models.items():
-            asked.setdefault(model, {})[part] = self._thresholds.get(part, THRESHOLD)
+        for part, options in self._datasets.items():
+            if options.verify is not None:
+                asked.setdefault(options.verify.model, {})[part] = options.threshold
         for number, (model, parts) in enumerate(asked.items()):
             joined[f"answers {number}"] = (
                 found
@@ -346,7 +363,7 @@ class Filter(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         DataError: a piece of evidence has no outcome, or two.
     """
 
-    def __init__(self, options: FilterOptions) -> None:
+    def __init__(self, options: DatasetOptions) -> None:
         super().__init__()
         self._options = options
 
@@ -354,7 +371,7 @@ class Filter(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
         return chunks | "filter" >> do(_filter, options=self._options)
 
 
-def _filter(element: tuple[ChunkKey, AlignedChunk], *, options: FilterOptions) -> Iterator[AlignedRecord]:
+def _filter(element: tuple[ChunkKey, AlignedChunk], *, options: DatasetOptions) -> Iterator[AlignedRecord]:
     return filter_records(AlignedChunk(*element[1]), options)
 
 
@@ -415,7 +432,7 @@ def _draw(element: tuple[int, Iterable[tuple[int, AlignedChunk]]], *, parts: Seq
     ordered = (AlignedChunk(*chunk) for _, chunk in sorted(chunks))
 
     def drawn() -> Iterator[tuple[int, Cuts]]:
-        yield number, split_ends(passing_records(ordered, filter_options(options)), options.choices.sample_records or 0)
+        yield number, split_ends(passing_records(ordered, options), options.choices.sample_records or 0)
 
     return _or_fault(number, drawn())
 

@@ -25,7 +25,8 @@ from mapping.passages.corpus import PASSAGES
 from mapping.passages.cut import CutOptions
 from mapping.records import Alignment
 from mapping.sources import all_sources
-from pipelines.alignment.reading import EvidenceFiles
+from pipelines.alignment.reading import check_files
+from pipelines.options.map_dataset import DatasetOptions
 from pipelines.transforms import align, pages, tables
 from pipelines.transforms.rows import AsChunks, AsRows, row_type
 
@@ -85,9 +86,9 @@ class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             )
         inputs = [input] if isinstance(input, str) else list(input)
         values = {"dataset": dataset, "inputs": inputs, "split": split, "references": list(references)}
-        files = _checked({**values, "max_rejects": max_rejects}, EvidenceFiles, "ReadEvidence")
-        files.check()
-        self._read = align.ReadEvidence([files], folder)
+        options = _checked({**values, "max_rejects": max_rejects}, DatasetOptions, "ReadEvidence")
+        check_files(options)
+        self._read = align.ReadEvidence([options], folder)
 
     def expand(self, begin: Any) -> Any:
         read = begin | self._read

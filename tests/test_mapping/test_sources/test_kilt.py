@@ -24,7 +24,7 @@ from mapping.records import (
     released_span,
 )
 from mapping.sources import all_sources, source_of_file
-from mapping.sources.kilt import KiltOptions, fallback_page, without_marker
+from mapping.sources.kilt import KiltOptions, without_marker
 from mapping.write.kilt import kilt_example, kilt_line, without_answers
 from tests.support.aligned import aligned
 from tests.support.alignments import write_records
@@ -74,8 +74,7 @@ def _released(reading: Reading) -> list[ReleasedExample]:
 def test_pages_are_named_by_id_and_fall_back_to_the_title(reading: Reading) -> None:
     example = _released(reading)[0]
     assert example.outputs[0].evidence[0].page == PageKey("page_id", "30")
-    assert fallback_page(released_span(example, (0, 0))) == PageKey("title", "River Ullane")
-    assert fallback_page({"title": "River Ullane"}) is None
+    assert example.outputs[0].evidence[0].fallback == PageKey("title", "River Ullane")
 
 
 def test_a_file_written_back_unmoved_has_the_same_bytes(reading: Reading) -> None:

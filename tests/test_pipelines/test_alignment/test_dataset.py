@@ -13,7 +13,7 @@ import pytest
 from kbsource.errors import DataError, SetupError
 from mapping.decide import REASONS
 from mapping.write.validate import check_kilt
-from pipelines.alignment import search, writing
+from pipelines.alignment import reading, search, writing
 from pipelines.cli import main
 from pipelines.jobs.shared_inputs import MadeRelease
 from tests.support.alignments import evidence, map_mini, read_lines, record, table, write_records
@@ -178,7 +178,8 @@ def test_small_chunks_give_the_same_bytes(
     own: MadeRelease[Any], source_file: Path, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "ROWS_AT_ONCE", 1)
-    monkeypatch.setattr(search, "PIECE_BYTES", 1)
+    monkeypatch.setattr(search, "MOST_BYTES", 1)
+    monkeypatch.setattr(reading, "SORTED_BYTES", 1)
     monkeypatch.setattr(search, "QUERIES_AT_ONCE", 1)
     map_mini(tmp_path / "out", release, "jsonl", source_file, chunk_records=2)
 

@@ -14,7 +14,7 @@ from kbsource.lookup import KnowledgeSource
 from mapping.sources import all_sources
 from mapping.write.kilt import file_name, without_answers
 from mapping.write.validate import check_kilt
-from pipelines.alignment.writing import file_stem, policy_name
+from pipelines.alignment.writing import file_stem
 from pipelines.jobs.build import BuildSummary
 from pipelines.jobs.shared_inputs import MadeRelease
 from pipelines.options.map_dataset import Planned
@@ -94,7 +94,7 @@ def test_only_labels_bring_a_test_file_with_answers_and_it_is_the_other_with_the
     if options.labels:
         records = read_lines(whole)
         assert all(record["output"] for record in records)
-        policy = all_sources()[policy_name(options)].policies["test"]
+        policy = all_sources()[options.policy_name].policies["test"]
         assert [without_answers(record, policy) for record in records] == read_lines(kilt_file(output, planned))
     listed = next(dataset for dataset in demo.report["datasets"] if dataset["folder"] == planned.folder)["files"]
     assert sorted(f"{planned.name}/{name}" for name in listed) == sorted(files)

@@ -14,8 +14,9 @@ from kbsource.records import BadRecord
 from mapping.records import Example
 from mapping.sources.own import OwnOptions
 from mapping.sources.source import Tally
-from pipelines.alignment.reading import EvidenceFiles, read_part
+from pipelines.alignment.reading import read_part, reader_of
 from pipelines.cli import main
+from pipelines.options.map_dataset import DatasetOptions
 from tests.support.diff_worlds import World, WorldPage, write_world
 
 
@@ -52,8 +53,8 @@ def test_polars_that_is_missing_is_told(kb: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_text_of_evidence_has_several_names(key: str, options: str | None, tmp_path: Path) -> None:
     record = {"id": "a", "output": [{"evidence": [{"title": "A", key: "It is so."}]}]}
     (path := tmp_path / "own.jsonl").write_text(json.dumps(record))
-    files = EvidenceFiles("jsonl", (str(path),), source=OwnOptions(evidence_key=options))
-    (example,) = files.reader(Tally()).read()
+    files = DatasetOptions(dataset="jsonl", inputs=(str(path),), source=OwnOptions(evidence_key=options))
+    (example,) = reader_of(files, Tally()).read()
     assert isinstance(example, Example)
     assert example.outputs[0].evidence[0].text == "It is so."
 
@@ -71,15 +72,15 @@ def test_other_names_of_the_text_are_rejected(
 ) -> None:
     record = {"id": "a", "output": [{"evidence": [{"title": "A", **given}]}]}
     (path := tmp_path / "own.jsonl").write_text(json.dumps(record))
-    files = EvidenceFiles("jsonl", (str(path),), source=OwnOptions(evidence_key=options))
-    (bad,) = files.reader(Tally()).read()
+    files = DatasetOptions(dataset="jsonl", inputs=(str(path),), source=OwnOptions(evidence_key=options))
+    (bad,) = reader_of(files, Tally()).read()
     assert isinstance(bad, BadRecord)
     assert bad.reason == reason
 
 
 def test_a_ceiling_shows_the_first_records(tmp_path: Path) -> None:
     (path := tmp_path / "own.jsonl").write_text('{"id": "a"}\n' + '{"id": "b", "x": 1}\n' * 5)
-    files = EvidenceFiles("jsonl", (str(path),), max_rejects=0.1)
+    files = DatasetOptions(dataset="jsonl", inputs=(str(path),), max_rejects=0.1)
     with pytest.raises(SetupError) as told:
         read_part(files, 0, str(tmp_path / "staging"))
     shown = str(told.value).partition("The first of them:")[2].splitlines()[1:]

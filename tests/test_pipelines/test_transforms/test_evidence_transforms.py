@@ -14,8 +14,8 @@ from kbsource.errors import SetupError
 from kbsource.runtime.chunks import BatchRef, ChunkKey
 from mapping.records import SCORED, Alignment
 from mapping.search.page_search import SearchSettings
-from pipelines.alignment.reading import EvidenceFiles
-from pipelines.alignment.settling import AlignedRecord, FilterOptions
+from pipelines.alignment.settling import AlignedRecord
+from pipelines.options.map_dataset import DatasetOptions
 from pipelines.transforms.align import (
     AlignSpans,
     EvidenceOfPairs,
@@ -36,7 +36,7 @@ PAIRS = [
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> EvidenceFiles:
+def own(tmp_path: Path) -> DatasetOptions:
     """Two good records and a bad one, each a chunk of its own."""
     records = [
         record("found", [evidence(PAIRS[0][1], title=PAIRS[0][0])]),
@@ -44,7 +44,7 @@ def own(tmp_path: Path) -> EvidenceFiles:
         record("lost", [evidence("anything", title="Lake Miravl")]),
     ]
     path = write_records(tmp_path / "own.jsonl", records)
-    return EvidenceFiles("jsonl", (str(path),), chunk_records=1, max_rejects=0.5)
+    return DatasetOptions(dataset="jsonl", inputs=(str(path),), chunk_records=1, max_rejects=0.5)
 
 
 def short(row: Alignment) -> tuple[str, str | None, str, str | None]:
@@ -70,12 +70,12 @@ def test_pairs_of_title_and_text_are_aligned(release: Path) -> None:
 
 
 @pytest.mark.usefixtures("in_this_process")
-@pytest.mark.parametrize("has_folder", [False, True])
+@pytest.mark.parametrize("stored", [(), ("resolved", "aligned"), ("aligned",)])
 def test_a_title_that_is_like_a_missing_one_is_taken_where_that_is_asked_for(
-    release: Path, tmp_path: Path, has_folder: bool
+    release: Path, tmp_path: Path, stored: tuple[str, ...]
 ) -> None:
     kb, settings = str(release), SearchSettings(accept_fuzzy=90.0)
-    folders = [str(tmp_path / name) if has_folder else None for name in ("resolved", "aligned")]
+    folders = [str(tmp_path / name) if name in stored else None for name in ("resolved", "aligned")]
     with TestPipeline(runner="FnApiRunner") as pipeline:
         rows = pipeline | beam.Create(PAIRS[2:3] * 2) | EvidenceOfPairs() | ResolvePages(kb, folder=folders[0])
         found = rows | AlignSpans(kb, settings=settings, folder=folders[1])
@@ -90,9 +90,9 @@ def n_rows(element: tuple[ChunkKey, BatchRef]) -> tuple[ChunkKey, int]:
 
 
 def test_records_evidence_and_rejects_of_datasets_come_by_chunk_and_faults_by_dataset(
-    own: EvidenceFiles, tmp_path: Path
+    own: DatasetOptions, tmp_path: Path
 ) -> None:
-    strict = EvidenceFiles("jsonl", own.inputs, max_rejects=0.1)
+    strict = DatasetOptions(dataset="jsonl", inputs=own.inputs, max_rejects=0.1)
     for _ in range(2):  # the second time from what the first has left
         with TestPipeline(runner="FnApiRunner") as pipeline:
             read = pipeline | ReadEvidence([strict, own], str(tmp_path / "staging"))
@@ -124,21 +124,31 @@ def shown(aligned_record: AlignedRecord) -> tuple[str, str | None, str | None]:
 @pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("is_stored", [False, True])
 def test_records_are_filtered_with_what_became_of_their_evidence(
-    release: Path, own: EvidenceFiles, tmp_path: Path, is_stored: bool
+    release: Path, own: DatasetOptions, tmp_path: Path, is_stored: bool
 ) -> None:
     kb, staging = str(release), str(tmp_path / "staging")
     folder = f"{staging}/aligned" if is_stored else None
     with TestPipeline(runner="FnApiRunner") as pipeline:
-        read = pipeline | ReadEvidence([own], staging)
-        found = read.evidence | ResolvePages(kb) | AlignSpans(kb, folder=folder)
+        read = pipeline | ReadEvidence([own], staging, release=kb if is_stored else None)
+        with_pages = read.evidence if is_stored else read.evidence | ResolvePages(kb)
+        found = with_pages | AlignSpans(kb, folder=folder)
         chunks = (read.examples, found) | JoinOutcomes(f"{staging}/by_chunk")
-        kept = chunks | Filter(FilterOptions("jsonl"))
+        kept = chunks | Filter(DatasetOptions(dataset="jsonl", inputs=()))
         assert_that(
             kept | beam.Map(shown),
             equal_to([("found", None, '[{"answer": "yes", "provenance'), ("lost", "page_missing", None)]),
         )
     # The files of the search have the rows of each chunk together, so they are not written again.
     assert Path(staging, "by_chunk").exists() is not is_stored
+    if is_stored:
+        assert {path.name for path in Path(staging).iterdir()} == {
+            "read",
+            "examples",
+            "evidence",
+            "rejected",
+            "aligned",
+        }
+        assert [path.name for path in Path(staging, "aligned").iterdir()] == ["found"]
 
 
 def test_a_folder_without_a_release_is_refused_before_anything_runs(tmp_path: Path) -> None:
