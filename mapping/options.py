@@ -276,24 +276,32 @@ OUTPUT_FOLDERS = ("output", "scratch")
 """Names of the options of jobs that name a folder to write to."""
 
 
-def paths_of(options: Any) -> Iterator[tuple[str, str]]:
-    """Lists the files and folders that options name, each with its field, including files of nested options."""
-    hints = get_type_hints(type(options), include_extras=True)
-    for field in fields(options):
-        value = getattr(options, field.name)
+def flat_values(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Lists options, each with its name, type and value. Nested options are listed in place of what contains them.
+
+    Args:
+        values: options by name.
+        hints: their types.
+    """
+    for name, hint in hints.items():
+        value = values.get(name)
         if is_dataclass(value):
-            yield from paths_of(value)
-        elif path_like in _validators(hints[field.name]):
-            yield from ((field.name, path) for path in _texts(value))
+            own = {field.name: getattr(value, field.name) for field in fields(value)}
+            yield from flat_values(own, get_type_hints(type(value), include_extras=True))
+        else:
+            yield name, hint, value
 
 
-def names_model(options: Any) -> bool:
-    """Returns whether options, or options nested in them, name a model."""
-    hints = get_type_hints(type(options), include_extras=True)
-    values = [(hints[field.name], getattr(options, field.name)) for field in fields(options)]
-    return any(
-        names_model(value) if is_dataclass(value) else bool(value) and takes_model(hint) for hint, value in values
-    )
+def paths_of(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Lists the files and folders that options name, each with the name of its option; see ``flat_values``."""
+    for name, hint, value in flat_values(values, hints):
+        if path_like in _validators(hint):
+            yield from ((name, path) for path in _texts(value))
+
+
+def names_model(values: Mapping[str, Any], hints: Mapping[str, Any]) -> bool:
+    """Returns whether options name a model; see ``flat_values``."""
+    return any(bool(value) and takes_model(hint) for _, hint, value in flat_values(values, hints))
 
 
 def takes_model(hint: Any) -> bool:
@@ -302,19 +310,12 @@ def takes_model(hint: Any) -> bool:
 
 
 def written_files(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """Lists the flag and path of each file to be written; the path is None if the option is not given.
-
-    Args:
-        values: options by name, including nested options.
-        hints: their types.
+    """Lists the flag and path of each file to be written; the path is None if the option is not given. See
+    ``flat_values``.
     """
-    for name, hint in hints.items():
-        value = values.get(name)
+    for name, hint, value in flat_values(values, hints):
         if WRITTEN in _metadata(hint):
             yield flag_of(name, hint), value
-        elif is_dataclass(value):
-            own = {field.name: getattr(value, field.name) for field in fields(value)}
-            yield from written_files(own, get_type_hints(type(value), include_extras=True))
 
 
 def check_new(flag: str, path: str) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import is_dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from inspect import BoundArguments, cleandoc, signature
 from itertools import takewhile
 from shlex import quote
@@ -117,14 +117,15 @@ def run_command(given: Sequence[str], *, is_whole_process: bool = False) -> int:
         return 0
     run = typed.arguments.arguments.get("run")
     if run is not None and run.runner == LOCAL:
-        run = typed.arguments.arguments["run"] = _with_workers(run, typed.arguments.arguments)
+        run = typed.arguments.arguments["run"] = _with_workers(run, typed)
         if not run.dry_run:
             _import_job(job, has_several=run.workers != 1, is_whole_process=is_whole_process)
     try:
         if run is not None and run.dry_run:
             from pipelines.trial import dry_run  # imports Beam
 
-            summary = dry_run(typed.call, typed.arguments.arguments)
+            hints = get_type_hints(typed.function, include_extras=True)
+            summary = dry_run(typed.call, typed.arguments.arguments, hints)
         else:
             summary = typed.call()
     except UnknownFlagError as error:
@@ -149,27 +150,30 @@ def _import_job(job: str | None, *, has_several: bool, is_whole_process: bool) -
         forked_server()
 
 
-def _with_workers(run: RunOptions, arguments: Mapping[str, Any]) -> RunOptions:
+def _with_workers(run: RunOptions, typed: ParsedCommand) -> RunOptions:
     """Returns the options of a local run with the number of its workers."""
     if run.workers is not None:
         return run
-    n_workers = n_usual_workers()
-    if n_workers == 1 or not _are_large(arguments):
+    n_workers, values = n_usual_workers(), typed.arguments.arguments
+    hints = get_type_hints(typed.function, include_extras=True)
+    if n_workers == 1 or not _are_large(paths_of(values, hints)):
         return replace(run, workers=1)
-    if any(names_model(options) for options in arguments.values() if is_dataclass(options)):
+    if names_model(values, hints):
         sys.stderr.write(f"Using one worker process; with --workers {n_workers}, each process would load the model.\n")
         return replace(run, workers=1)
     sys.stderr.write(f"Using {n_workers} worker processes; use --workers to set another number.\n")
     return replace(run, workers=n_workers)
 
 
-def _are_large(arguments: Mapping[str, Any]) -> bool:
+def _are_large(paths: Iterable[tuple[str, str]]) -> bool:
     """Returns whether a command's inputs are large: on a web server, or of that size on this machine.
 
     Inputs in buckets are not measured, because that takes a request for each file.
+
+    Args:
+        paths: the files and folders that the command names, each with the name of its option.
     """
-    places = [place for option in arguments.values() if is_dataclass(option) for place in paths_of(option)]
-    named = [path for name, path in places if name not in OUTPUT_FOLDERS]
+    named = [path for name, path in paths if name not in OUTPUT_FOLDERS]
     folders = [Folder.of(path) for path in dict.fromkeys(named) if is_local(path)]
     n_bytes = sum(folder.size(file) for folder in folders for file in folder.files()) + sum(
         folder.size() for folder in folders if os.path.isfile(folder.url)

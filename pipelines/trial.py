@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
 from apache_beam.options.pipeline_options import PortableOptions, StandardOptions
@@ -17,7 +16,7 @@ from kbsource.errors import SetupError, counted
 from kbsource.files import Folder, glob, is_local
 from kbsource.release.layout import INDEX, MANIFEST
 from kbsource.release.output import trial
-from mapping.options import OUTPUT_FOLDERS, paths_of
+from mapping.options import OUTPUT_FOLDERS, flat_values, paths_of
 from pipelines.progress import clock
 from pipelines.runners.clusters import DATAFLOW_RUNNER
 from pipelines.runners.presets import LOCAL
@@ -43,8 +42,13 @@ _PAR_DO = common_urns.primitives.PAR_DO.urn
 _SHUFFLES = (common_urns.primitives.GROUP_BY_KEY.urn, common_urns.composites.RESHUFFLE.urn)
 
 
-def dry_run(job: Callable[[], object], arguments: Mapping[str, Any]) -> Summary:
+def dry_run(job: Callable[[], object], arguments: Mapping[str, Any], hints: Mapping[str, Any]) -> Summary:
     """Returns a description of what a job's command would do. The job performs all its checks.
+
+    Args:
+        job: runs the command.
+        arguments: arguments of the command by name.
+        hints: their types.
 
     Raises:
         SetupError: the job raises it for errors that can be detected before it runs.
@@ -56,19 +60,18 @@ def dry_run(job: Callable[[], object], arguments: Mapping[str, Any]) -> Summary:
             graph, sample = ended.result, ended.sample
         else:
             return Summary(title="The output is complete: there is nothing left to run.", values={"graph": None})
-    options = [value for value in arguments.values() if is_dataclass(value)]
-    named = [(name, value) for name, value in arguments.items() if isinstance(value, str)]
-    named += [found for option in options for found in paths_of(option)]
+    named = paths_of(arguments, hints)
     reads = {path: _sizes(name, path) for name, path in named if name not in OUTPUT_FOLDERS}
     n_copied = sum(copied for _, copied in reads.values())
     run = arguments["run"]
     estimate = sample(run.workers) if sample is not None and run.runner == LOCAL else None
-    n_allocated = max(getattr(option, "worker_memory_bytes", 0) for option in (*options, None))
+    allocated = (value for name, _, value in flat_values(arguments, hints) if name == "worker_memory_bytes")
+    n_allocated = max(allocated, default=None)
     values = {
         "graph": graph._asdict(),
         "reads": {path: n_bytes for path, (n_bytes, _) in reads.items()},
         "bytes_copied_to_each_machine": n_copied,
-        "most_bytes_of_a_working_process": n_allocated or None,
+        "most_bytes_of_a_working_process": n_allocated,
         "estimate": estimate and estimate._asdict(),
     }
     rows = [

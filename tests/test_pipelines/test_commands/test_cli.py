@@ -134,6 +134,19 @@ def test_large_inputs_are_read_by_several_workers(
     assert (given == [2]) == has_several
 
 
+def test_arguments_of_a_command_without_a_class_of_options_are_measured_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, release: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(app, "n_usual_workers", lambda: 2)
+    monkeypatch.setattr(app, "WORTH_WORKERS_BYTES", 1_000)
+    monkeypatch.setattr(app, "worker_server", lambda: None)
+    config = tmp_path / "missing.yaml"
+
+    assert main(["map", "all", str(release), "--config", str(config), "--output", str(tmp_path / "aligned")]) == 2
+
+    assert "Using 2 worker processes; use --workers to set another number." in capsys.readouterr().err
+
+
 def test_every_command_that_runs_a_job_names_its_module() -> None:
     """The fork server imports it; otherwise each of its forks would."""
     parsed = app.make_app()
