@@ -15,10 +15,9 @@ from kbsource.files import base_name, glob, is_local, join
 from kbsource.runtime.beat import Beat, Reading
 from pipelines.terminal import columns_of, harmless, is_terminal, shortened
 
-_REDRAW_S = 0.5
+_POLL_S = 0.5
 _LOG_S = 30.0
-_POLL_S = 5.0
-"""Seconds between two polls if lines go to a log."""
+"""Seconds between two lines of a log. On a terminal, each poll redraws the line."""
 
 
 class Done(NamedTuple):
@@ -105,8 +104,9 @@ class Progress:
         self._stream.flush()
 
     def _watch(self, name: str, poll: Callable[[], Done], started: float, is_over: threading.Event) -> None:
-        step, start, shown_s = None, _AT_ONCE, 0.0
-        while not is_over.wait(_REDRAW_S if self._is_terminal else _POLL_S):
+        done, shown_s = poll(), 0.0
+        step, start = done.step, Start(0, done.n_bytes, done.n_pages)
+        while not is_over.wait(_POLL_S):
             done, elapsed_s = poll(), time.monotonic() - started
             if done.step != step:
                 step, start = done.step, Start(elapsed_s, done.n_bytes, done.n_pages)

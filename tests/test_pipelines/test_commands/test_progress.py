@@ -79,15 +79,17 @@ def test_a_part_is_done_by_its_chunks_where_their_size_is_known(
 
 def test_the_line_that_is_redrawn_fits_into_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
-    monkeypatch.setattr(progress, "_REDRAW_S", 0.001)
-    terminal, polled = Terminal(), threading.Event()
+    monkeypatch.setattr(progress, "_POLL_S", 0.001)
+    terminal, drawn = Terminal(), threading.Event()
+    polls = iter(range(2))
 
     def poll() -> Done:
-        polled.set()
+        if next(polls, 2) == 1:  # the first poll draws nothing
+            drawn.set()
         return Done(50_000_000, 200_000_000, 9_000)
 
     with Progress(terminal).stage("scan", poll):
-        assert polled.wait(60)
+        assert drawn.wait(60)
 
     redrawn = terminal.getvalue().split("\r\x1b[K")[1]
     assert redrawn == "scan: 50.0 MB of 2…"
@@ -112,8 +114,9 @@ def test_a_rate_below_one_is_left_out() -> None:
 
 
 def test_a_step_starts_with_what_is_done_when_it_is_first_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_REDRAW_S", 0.001)
-    readings = [Done(9, 10, 9, step="reading"), Done(60, 100, 600, step="parsing"), Done(60, 100, 600, step="parsing")]
+    monkeypatch.setattr(progress, "_POLL_S", 0.001)
+    reading, parsing = Done(9, 10, 9, step="reading"), Done(60, 100, 600, step="parsing")
+    readings = [reading, reading, parsing, parsing]
     terminal, is_over = Terminal(), threading.Event()
 
     def poll() -> Done:
@@ -128,3 +131,19 @@ def test_a_step_starts_with_what_is_done_when_it_is_first_seen(monkeypatch: pyte
     lines = terminal.getvalue().split("\r\x1b[K")
     assert "build (reading): 9 bytes of 10 bytes (90 %), time left unknown" in lines
     assert "build (parsing): 60 bytes of 100 bytes (60 %), time left unknown" in lines
+
+
+def test_what_is_done_before_the_first_line_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_POLL_S", 0.001)
+    readings, terminal, is_over = [Done(0, 100), Done(50, 100)], Terminal(), threading.Event()
+
+    def poll() -> Done:
+        if len(readings) == 1:
+            is_over.set()
+            return readings[0]
+        return readings.pop(0)
+
+    with Progress(terminal).stage("verify", poll):
+        assert is_over.wait(60)
+
+    assert "verify: 50 bytes of 100 bytes (50 %), 0:00 left" in terminal.getvalue()
