@@ -1,1 +1,1 @@
-"""Side-by-side measurements of kbsource and its peers; see benchmarks/README.md."""
+"""Measures kbsource and the tools it is compared with; see benchmarks/README.md."""

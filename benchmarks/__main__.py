@@ -1,4 +1,6 @@
-"""All measurements, one after the other: ``python -m benchmarks``; figures go to ``.bench/results.json``."""
+"""Runs all measurements one after the other: ``python -m benchmarks``. The figures are written to
+``.bench/results.json``.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ QUERIES = {"quick": (200, 2, 5), "full": (1_000, 5, 20)}
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--quick", action="store_true", help="small sizes, a few minutes")

@@ -1,8 +1,10 @@
-"""``kbsource age`` over two and over five made-up snapshots of the same pages: what further snapshots cost.
+"""Measures ``kbsource age`` over two and over five generated snapshots of the same pages: the cost of additional
+snapshots.
 
-A thousand pages of twelve paragraphs; from one snapshot to the next every twentieth page has another paragraph. Ten
-thousand pieces of evidence, paragraphs of the first snapshot of which every tenth word is another, so that each needs a
-search. Both commands run in turn, in processes of their own; processor time is that of all of them.
+There are a thousand pages of twelve paragraphs. In each snapshot, every twentieth page differs from the previous
+snapshot in one paragraph. There are ten thousand pieces of evidence. Each is a paragraph of the first snapshot in which
+every tenth word is replaced, so that each needs a search. The two commands run in turns, each in a new process.
+Processor time includes all child processes.
 """
 
 from __future__ import annotations
@@ -30,13 +32,13 @@ _WORDS = [f"word{number}" for number in range(3_000)]
 
 
 def _paragraph(page: int, number: int, snapshot: int) -> list[str]:
-    """The words of a paragraph as a snapshot has it."""
+    """Returns the words of a paragraph in a snapshot."""
     changed = [at for at in range(1, snapshot + 1) if page % CHANGED_EVERY == at and number == at % N_PARAGRAPHS]
     return random.Random(f"{page} {number} {changed}").choices(_WORDS, k=N_WORDS)
 
 
 def pages(snapshot: int) -> Iterator[Page]:
-    """Gives the pages of a snapshot."""
+    """Yields the pages of a snapshot."""
     for page in range(N_PAGES):
         title = Element("title", 1, None, "", (), f"Page {page}")
         texts = (f"{' '.join(_paragraph(page, number, snapshot)).capitalize()}." for number in range(N_PARAGRAPHS))
@@ -55,12 +57,12 @@ def pages(snapshot: int) -> Iterator[Page]:
 
 
 def _evidence(page: int, number: int) -> str:
-    """A paragraph of the first snapshot of which every tenth word is another."""
+    """Returns a paragraph of the first snapshot in which every tenth word is replaced."""
     return " ".join("other" if at % 10 == 9 else word for at, word in enumerate(_paragraph(page, number, 0)))
 
 
 def _made(folder: Path) -> tuple[list[str], str]:
-    """Releases and a dataset, made on first use."""
+    """Returns the releases and the dataset, which are made on first use."""
     releases = []
     for snapshot, date in enumerate(DATES):
         if not (folder / date / "release" / "manifest.json").exists():
@@ -87,7 +89,7 @@ def _made(folder: Path) -> tuple[list[str], str]:
 
 
 def measure(*, rounds: int = 3) -> dict[str, Any]:
-    """Measures both in turn."""
+    """Measures both commands in turns."""
     folder = WORK / "age"
     folder.mkdir(parents=True, exist_ok=True)
     releases, dataset = _made(folder)
@@ -115,7 +117,7 @@ def show(results: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.age_speed", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", help="write the figures here")

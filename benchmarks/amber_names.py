@@ -1,4 +1,4 @@
-"""The names of AmbER sets: aliases a second and a core, and memory, on made-up entities.
+"""Measures the search for the names of AmbER sets: aliases per second and core, and memory, with generated entities.
 
 ``python -m benchmarks.amber_names --entities 1000000 --hot 0.001``
 """
@@ -23,10 +23,11 @@ _ALIASES = 3
 
 
 def made_rows(chunk: int, hot: float) -> tuple[pa.RecordBatch, pa.RecordBatch, pa.RecordBatch]:
-    """Rows of VIEWED, TERMS and FACTS: one name that a share of all aliases is, and others of one or a few bearers.
+    """Generates rows of VIEWED, TERMS and FACTS. One name has a share of all aliases; every other name has one or a few
+    entities.
 
     Args:
-        hot: that share.
+        hot: share of the aliases that have the most frequent name.
     """
     rng = np.random.default_rng(chunk)
     own = chunk * _ROWS + np.arange(1, _ROWS + 1)
@@ -48,7 +49,7 @@ def made_rows(chunk: int, hot: float) -> tuple[pa.RecordBatch, pa.RecordBatch, p
 
 
 def measure(n_entities: int, hot: float) -> dict[str, float]:
-    """Returns aliases a second, without the making of rows, and the most memory of the process in MB."""
+    """Returns the aliases per second, without the time to generate rows, and the peak memory of the process in MB."""
     n_chunks, seconds = -(-n_entities // _ROWS), 0.0
     with tempfile.TemporaryDirectory() as folder, connected(threads=1, scratch=folder) as db:
         for chunk in range(n_chunks):
@@ -72,10 +73,12 @@ def measure(n_entities: int, hot: float) -> dict[str, float]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Measures and prints."""
+    """Measures, and prints the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entities", type=int, nargs="+", default=[200_000])
-    parser.add_argument("--hot", type=float, default=0.001, help="share of the aliases that are one name")
+    parser.add_argument(
+        "--hot", type=float, default=0.001, help="share of the aliases that have the most frequent name"
+    )
     args = parser.parse_args(argv)
     for n_entities in args.entities:
         print(n_entities, {name: round(value, 1) for name, value in measure(n_entities, args.hot).items()})

@@ -1,8 +1,8 @@
-"""BM25 over a million passages: seconds and memory of the index, queries a second and memory of search.
+"""Measures BM25 over a million passages: seconds and memory of the index, queries per second, and memory of the search.
 
-Passages are made up: a hundred words each, drawn by Zipf's law out of 300,000, of which the most frequent are the stop
-words of English; queries have ten words of the same. Index and search run in processes of their own; queries a second
-are those of a second of processor time.
+Passages are generated. Each has a hundred words, drawn by Zipf's law from 300,000 words, of which the most frequent are
+English stop words. Queries have ten words of the same distribution. Index and search run in separate processes. Queries
+per second are per second of processor time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STOP_WORDS = (
 
 
 def made_up_texts(seed: int, n_words: int) -> Iterator[str]:
-    """Gives texts of so many words without end."""
+    """Yields an endless sequence of texts with this number of words."""
     seeded = np.random.default_rng(seed)
     shares = np.cumsum(1 / np.arange(1, N_WORDS + 1))
     words = [*STOP_WORDS, *(f"word{rank}" for rank in range(len(STOP_WORDS), N_WORDS))]
@@ -51,7 +51,7 @@ def made_up_texts(seed: int, n_words: int) -> Iterator[str]:
 
 
 def write_corpus(folder: Path, n_passages: int) -> None:
-    """Writes a corpus of made-up passages, ten a page."""
+    """Writes a corpus of generated passages, ten for each page."""
     options = {"max_words": 100, "split_long": False, "unit": "sentences", "formats": []}
     counts = {"pages": -(-n_passages // 10)}
     facts = {"options": options, "counts": counts, "lang": "en", "release": {"manifest_sha256": ""}}
@@ -103,7 +103,7 @@ STEPS = {"make": make, "search": search}
 
 
 def measure(*, n_passages: int = N_PASSAGES) -> dict[str, Any]:
-    """Measures index and search, each in a process of its own."""
+    """Measures index and search, each in a separate process."""
     folder = WORK / f"bm25-{n_passages}"
     if not (folder / "corpus" / "manifest.json").exists():
         write_corpus(folder / "corpus", n_passages)
@@ -118,12 +118,12 @@ def measure(*, n_passages: int = N_PASSAGES) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> None:
     """Prints the figures."""
-    print(f"\nBM25 over {result['passages']:,} passages; bars: {BAR_MB} MB, {BAR_QUERIES} queries a second a core")
+    print(f"\nBM25 over {result['passages']:,} passages; bars: {BAR_MB} MB, {BAR_QUERIES} queries per second and core")
     print(table(("figure", "value"), [(name, value) for name, value in result.items() if isinstance(value, float)]))
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bm25", description=__doc__)
     parser.add_argument("--passages", type=int, default=N_PASSAGES)
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)

@@ -1,4 +1,6 @@
-"""The whole build on dumps of growing size: MB/s a core beside plain bz2 decoding, workers, memory, peers."""
+"""Measures the whole build on dumps of increasing size: MB/s per core compared with plain bz2 decoding, workers,
+memory, peers.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ FLAT_BAR = 1.25  # largest over smallest peak of the sizes
 
 
 def decode_cpu_s(path: Path, *, n_rounds: int = 3) -> float:
-    """Gives the CPU seconds in which Python's bz2 module decodes the file; the median of the rounds."""
+    """Returns the CPU seconds that Python's bz2 module needs to decode the file: the median of the rounds."""
     rounds = []
     for _ in range(n_rounds):
         start = time.process_time()
@@ -44,15 +46,17 @@ def decode_cpu_s(path: Path, *, n_rounds: int = 3) -> float:
 
 
 def build(dump: MadeDump, *, output: Path, runner: tuple[str, ...], options: list[str]) -> Usage:
-    """Runs ``kbsource build`` into ``output``, which is removed first; the rest as ``make``."""
+    """Runs ``kbsource build`` with the folder ``output``, which is removed first. The other parameters are those of
+    ``make``.
+    """
     return make("build", dump.path, output=output, options=[*runner, *options])
 
 
 def make(command: str, source: Path, *, output: Path, options: list[str]) -> Usage:
-    """Runs a command that makes a release into ``output``, which is removed first.
+    """Runs a command that makes a release in ``output``, which is removed first.
 
     Raises:
-        SystemExit: it failed; gives the end of what it wrote.
+        SystemExit: the command failed; the message has the end of its output.
     """
     shutil.rmtree(output, ignore_errors=True)
     given = [sys.executable, "-m", "pipelines.cli", command, str(source), "--output", str(output)]
@@ -69,7 +73,7 @@ def _checked(command: list[str], *, name: str, env: dict[str, str] | None = None
 
 
 def release_digest(release: Path) -> str:
-    """Gives one sha256 over the names and bytes of all files of a release."""
+    """Returns one SHA-256 hash over the names and bytes of all files of a release."""
     digest = hashlib.sha256()
     for path in sorted(path for path in release.rglob("*") if path.is_file()):
         with path.open("rb") as file:
@@ -79,7 +83,7 @@ def release_digest(release: Path) -> str:
 
 
 def measure(data: str | None, *, sizes_mb: list[int], peers_mb: int | None, options: list[str]) -> dict[str, Any]:
-    """Builds every size with one and with two workers; runs the peers' commands on ``peers_mb`` MB."""
+    """Builds every size with one and with two workers, and runs the peers' commands on a dump of ``peers_mb`` MB."""
     root = data_root(data)
     folder = WORK / "releases"
     rows: list[dict[str, Any]] = []
@@ -109,7 +113,7 @@ def measure(data: str | None, *, sizes_mb: list[int], peers_mb: int | None, opti
 
 
 def peer_commands(dump: Path, folder: Path) -> list[tuple[str, list[str], dict[str, str]]]:
-    """Gives the peers' own commands over a whole dump, one process of work each."""
+    """Returns the peers' own commands for a whole dump, each with one worker process."""
     output = folder / "peer"
     output.mkdir(parents=True, exist_ok=True)
     extract = ["-m", "wikiextractor.WikiExtractor", "--no-templates", "--processes", "1", "--quiet"]
@@ -177,7 +181,7 @@ def show(result: dict[str, Any]) -> None:
         "share_of_bz2", "peak_tree_mb", "peak_process_mb", "processes",
     )  # fmt: skip
     header = (
-        "MB", "run", "wall s", "CPU s", "MB/s a core", "MB/s wall", "bz2 MB/s",
+        "MB", "run", "wall s", "CPU s", "MB/s per core", "MB/s wall", "bz2 MB/s",
         "share of bz2", "peak MB", "process MB", "processes",
     )  # fmt: skip
     for title, rows in (("the whole build", result["builds"]), ("whole commands", result["peers"])):
@@ -198,11 +202,11 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--sizes", default="50,100,200", help="MB of XML, comma-separated")
-    parser.add_argument("--peers-mb", type=int, help="run the peers' commands, too, on a dump of this size")
+    parser.add_argument("--peers-mb", type=int, help="also run the peers' commands on a dump of this size")
     parser.add_argument("--json", help="write the figures here")
     args, options = parser.parse_known_args()
     sizes_mb = [int(size) for size in args.sizes.split(",")]

@@ -1,4 +1,4 @@
-"""Citation templates to fields: microseconds a citation, on every use in the real slices."""
+"""Measures reading the fields of citation templates: microseconds per citation, over every use in the real slices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLACE = re.compile("\ue000([0-9]+)\ue001")
 
 
 class Use(NamedTuple):
-    """One use of a citation template, its arguments as wikitext."""
+    """One use of a citation template, with its arguments as wikitext."""
 
     name: str
     arguments: dict[str, str]
@@ -29,7 +29,7 @@ class Use(NamedTuple):
 
 
 def uses_of(text: str, language: str) -> Iterator[Use]:
-    """The uses of citation templates in a page's wikitext, the inner ones first."""
+    """Yields the uses of citation templates in a page's wikitext; inner uses come first."""
     inners: list[str] = []
 
     def keep(inner: str, _: int) -> str:
@@ -49,7 +49,7 @@ def uses_of(text: str, language: str) -> Iterator[Use]:
 
 
 def measure(data: str | None, *, n_rounds: int) -> dict[str, Any]:
-    """Measures the uses of S1 and of all other slices together."""
+    """Measures the uses in S1, and the uses in all other slices together."""
     result: dict[str, Any] = {"machine": machine(), "rounds": n_rounds, "sets": {}}
     for name, files in (("S1", (S1,)), ("others", OTHERS)):
         uses = [
@@ -81,7 +81,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--rounds", type=int, default=5)

@@ -1,9 +1,11 @@
-"""``kbsource diff`` over two made-up releases: seconds, memory by number of pages, and the joins alone at 7 million.
+"""Measures ``kbsource diff`` over two generated releases: seconds, memory by number of pages, and only the joins for 7
+million pages.
 
-Pages are short: a heading and three paragraphs of forty words. Of a thousand pages 50 are edited, 10 renamed, 10 gone,
-10 new and 5 merged into their neighbours. The command runs in a process of its own, which is sampled ten times a
-second; memory is its resident set, and that without the pages of mapped files, which the system takes back at will. The
-joins alone take fingerprints and redirects, one a page, of releases that are not there, in a process of their own.
+Pages are short: a heading and three paragraphs of forty words. Of a thousand pages, 50 are edited, 10 are renamed, 10
+are deleted, 10 are new, and 5 are merged into a neighbour. The command runs in a separate process whose memory is
+sampled ten times a second. Memory is the resident set, with and without the pages of mapped files, which the system can
+take back at any time. The joins run in another process. They read generated fingerprints and redirects, one for each
+page, so that no release of 7 million pages is needed.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ _HEAD = Element("heading", 2, None, "", ("History",), "History")
 
 
 class MadeUp:
-    """Pages of either release, by number; those from ``n_pages`` on are new."""
+    """The generated pages of one release, by number. Pages from number ``n_pages`` on are new."""
 
     def __init__(self, n_pages: int) -> None:
         self._n_pages = n_pages
@@ -68,7 +70,7 @@ class MadeUp:
         self._stock = [" ".join(rng.choices(words, k=20)) + "." for _ in range(20_000)]
 
     def page(self, number: int, *, is_new: bool) -> Page:
-        """Gives a page as the old or the new release has it."""
+        """Returns a page of the old or of the new release."""
         title, text, place = f"Page {number}", list(self._texts(number)), number % 1000
         if is_new and place < 50:
             text[place % 3] = f"{text[place % 3][:60]} edited {text[place % 3][70:]}"
@@ -99,7 +101,7 @@ class MadeUp:
             yield f"{number} {self._stock[first % 20_000]} {self._stock[first // 20_000 % 20_000]}"
 
     def numbers(self, *, is_new: bool) -> Iterator[int]:
-        """Gives the numbers of the pages of a release."""
+        """Yields the numbers of the pages of a release."""
         if not is_new:
             yield from range(self._n_pages)
             return
@@ -107,7 +109,7 @@ class MadeUp:
         yield from range(self._n_pages, self._n_pages + self._n_pages // 100)
 
     def titles(self, *, is_new: bool) -> Iterator[TitleRow]:
-        """Gives the rows of the title index."""
+        """Yields the rows of the title index."""
         for number in self.numbers(is_new=is_new):
             is_renamed = is_new and number < self._n_pages and 50 <= number % 1000 < 60
             yield TitleRow(3 * number + 1, f"Page {number} (renamed)" if is_renamed else f"Page {number}")
@@ -118,7 +120,7 @@ class MadeUp:
                 yield redirect_to(3 * number + 1, f"Page {number}", f"Page {number + 10}")
 
     def fingerprints(self, *, is_new: bool) -> Iterator[pa.RecordBatch]:
-        """Gives what joins read of the pages."""
+        """Yields the data of the pages that the joins read."""
         for numbers in _batched(self.numbers(is_new=is_new)):
             place, is_old = numbers % 1000, numbers < self._n_pages
             renamed = is_new & is_old & (place >= 50) & (place < 60)
@@ -145,7 +147,9 @@ class MadeUp:
             )
 
     def redirects(self, *, is_new: bool) -> Iterator[pa.RecordBatch]:
-        """Gives what joins read of the redirects: one a page, beside those of pages that were merged and renamed."""
+        """Yields the data of the redirects that the joins read: one redirect for each page, and the redirects of merged
+        and renamed pages.
+        """
         for numbers in _batched(iter(range(self._n_pages))):
             place = numbers % 1000
             merged = numbers[is_new & (place >= 70) & (place < 75)]
@@ -165,7 +169,7 @@ def _batched(numbers: Iterator[int]) -> Iterator[npt.NDArray[np.int64]]:
 
 
 def made_up_release(n_pages: int, *, is_new: bool) -> Path:
-    """Gives a release of so many pages, made on first use."""
+    """Returns a generated release with this number of pages, made on first use."""
     folder = WORK / f"diff-{n_pages}" / ("new" if is_new else "old")
     if not (folder / "release" / "manifest.json").exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -204,7 +208,9 @@ def measure(*, sizes: tuple[int, ...] = SIZES) -> dict[str, Any]:
 
 
 def planned(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Gives figures for ``PLANNED`` pages: on the line through the smallest and the largest size."""
+    """Returns the figures for ``PLANNED`` pages, extrapolated by the straight line through the smallest and the largest
+    size.
+    """
     first, last = rows[0], rows[-1]
     steps = (PLANNED - last["pages"]) / max(1, last["pages"] - first["pages"])
     names = ("wall_s", "cpu_s", "resident_mb", "own_mb", "output_mb")
@@ -212,7 +218,7 @@ def planned(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def join(folder: Path, n_pages: int) -> None:
-    """Does in this process the joins of two releases whose pages are not there, with the rows of all pages."""
+    """Runs, in this process, only the joins of two releases, with generated rows for all pages."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     world = MadeUp(n_pages)
@@ -242,7 +248,7 @@ def join(folder: Path, n_pages: int) -> None:
 
 
 def measure_joins(n_pages: int) -> dict[str, Any]:
-    """Measures the joins alone."""
+    """Measures only the joins."""
     folder = WORK / f"diff-joins-{n_pages}"
     command = [sys.executable, "-m", "benchmarks.diff", "--step", str(folder), "--joins", str(n_pages)]
     usage = run(command, cwd=REPOSITORY, log=WORK / "logs" / "diff-joins.log")
@@ -263,10 +269,12 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.diff", description=__doc__)
     parser.add_argument("--pages", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--joins", type=int, default=PLANNED, help="pages of the joins alone; 0 leaves them out")
+    parser.add_argument(
+        "--joins", type=int, default=PLANNED, help="pages for the measurement of only the joins; 0 skips it"
+    )
     parser.add_argument("--step", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--json", help="write the figures here")
     args = parser.parse_args()

@@ -1,8 +1,8 @@
-"""Pairs a second of the two NLI backends, beside transformers' own pipeline called pair by pair, in one run.
+"""Measures the two NLI back ends in pairs per second, compared in the same run with the pipeline of transformers.
 
-The weights are random: speed depends on the shape of a model alone, and none is fetched. The pairs are those that
-``kbsource map fever --verify`` asks about real claims and real articles. The pipeline runs as it comes, with torch's
-own number of threads.
+The weights are random, because the speed depends only on the shape of a model; no weights are downloaded. The pairs are
+those that ``kbsource map fever --verify`` judges for real claims and real articles. The pipeline of transformers runs
+with its default settings, including torch's own number of threads.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ TOLERANCE = 1e-5
 
 
 def read_claims(data: str | None, titles: Collection[str]) -> list[tuple[str, str]]:
-    """Gives the claims of FEVER whose evidence is in one of these articles alone, each with its title.
+    """Returns the claims of FEVER whose evidence is only in one of these articles, each with its title.
 
     Raises:
-        SystemExit: the claims are missing, or there is none about an article.
+        SystemExit: the claims are missing, or no claim is about an article.
     """
     path = data_root(data) / "datasets" / "fever" / "paper_dev.jsonl"
     if not path.is_file():
@@ -84,14 +84,15 @@ def read_claims(data: str | None, titles: Collection[str]) -> list[tuple[str, st
 
 
 def make_pairs(pages: Mapping[str, Page], claims: Sequence[tuple[str, str]], kind: str) -> list[Pair]:
-    """Gives the pairs of a kind, in a random order.
+    """Returns the pairs of a kind, in a random order.
 
     Args:
         pages: articles by title.
-        claims: with their titles.
-        kind: ``rescue`` for what ``--rescue`` asks about a claim whose evidence was found nowhere: the span with its
-            neighbours and up to 100 sentences of the page. ``spans`` for what is asked without it: spans alone, one of
-            every article, about any claim. For the span stands the sentence that shares most words with the claim.
+        claims: claims with their titles.
+        kind: ``rescue`` for the pairs that ``--rescue`` judges for a claim whose evidence was not found: the span with
+            its neighbours, and up to 100 sentences of the page. ``spans`` for the pairs without ``--rescue``: only
+            spans, one of every article, each with some claim. The span is the sentence that shares most words with the
+            claim.
     """
     pairs = []
     if kind == "rescue":
@@ -115,7 +116,7 @@ def _asked(page: Page, claim: str, *, n_sentences: int) -> list[Pair]:
 
 
 def make_model(folder: Path, texts: Sequence[str], shape: dict[str, int]) -> None:
-    """Writes a model with random weights and a WordPiece tokenizer that was trained on the texts."""
+    """Writes a model with random weights, and a WordPiece tokenizer trained on the texts."""
     import torch
     from tokenizers import BertWordPieceTokenizer
     from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
@@ -135,13 +136,14 @@ def make_model(folder: Path, texts: Sequence[str], shape: dict[str, int]) -> Non
 def naive(
     folder: Path, device: str, *, n_at_once: int | None = None, precision: Precision = "float32"
 ) -> Callable[[Sequence[Pair]], list[Verdict]]:
-    """Gives what most scripts do: the pipeline of transformers.
+    """Returns a function that judges pairs as most scripts do: with the pipeline of transformers.
 
     Args:
-        folder: of the model.
-        device: what it runs on.
-        n_at_once: its ``batch_size``, over all pairs in one call; None to call it in a loop, one pair after the other.
-        precision: of the whole model.
+        folder: folder of the model.
+        device: device of the model.
+        n_at_once: the ``batch_size`` of a single call with all pairs; None to call the pipeline in a loop, once for
+            each pair.
+        precision: precision of the whole model.
     """
     from transformers import pipeline
 
@@ -168,14 +170,14 @@ def measure(
     kinds: Sequence[str] = KINDS,
     n_pairs: int | None = None,
 ) -> dict[str, Any]:
-    """Gives the figures.
+    """Returns the figures.
 
     Args:
         data: folder of the real data.
-        device: ``cpu``, or ``cuda`` for torch on a GPU beside torch on the CPU.
+        device: ``cpu``, or ``cuda`` to compare torch on a GPU with torch on the CPU.
         shapes: names of ``SHAPES``.
-        kinds: of ``KINDS``.
-        n_pairs: pairs that are judged; None for ``N_PAIRS``.
+        kinds: names of ``KINDS``.
+        n_pairs: number of pairs to judge; None for ``N_PAIRS``.
     """
     with KnowledgeSource.open(str(real_release(data))) as source:
         pages = {page.title: page for page in source}
@@ -265,7 +267,7 @@ def show(result: dict[str, Any]) -> None:
     print(
         f"\nNLI, pairs a second on {result['device']}, median of {ROUNDS} rounds; at least × {LEAST_GAIN:g} is wanted"
     )
-    print(f"tokens a pair: {', '.join(f'{kind} {n:.0f}' for kind, n in result['tokens_per_pair'].items())}")
+    print(f"tokens per pair: {', '.join(f'{kind} {n:.0f}' for kind, n in result['tokens_per_pair'].items())}")
     columns = (
         "model",
         "pairs_of",
@@ -286,7 +288,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.entailment_speed", description=__doc__)
     parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")

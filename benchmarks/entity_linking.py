@@ -1,7 +1,8 @@
-"""Entity-linking data out of real pages, repeated, whose links all lead somewhere: links a second a core, and memory.
+"""Measures ``kbsource entity-linking`` over copies of real pages in which every link resolves: links per second and
+core, and memory.
 
-Copies of a page differ by a word before each of its texts, so that few links say what others say; the pages that links
-lead to are stubs.
+Each copy has another word before each of its texts, so that few links have the same context. The pages that the links
+point to are stubs.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _FIRST_COPY = 10_000_000
 
 
 def measure(data: str | None = None, *, copies: tuple[int, ...] = COPIES) -> dict[str, Any]:
-    """Gives the figures: one run a size."""
+    """Returns the figures of one run for each size."""
     runs = []
     for n_copies in copies:
         kb = made_release(data, n_copies)
@@ -55,7 +56,7 @@ def measure(data: str | None = None, *, copies: tuple[int, ...] = COPIES) -> dic
 
 
 def made_release(data: str | None, n_copies: int) -> Path:
-    """Gives a release with so many copies of the pages of a slice; it is kept."""
+    """Returns a release with this number of copies of the pages of a slice. The release is kept for later runs."""
     folder = WORK / f"linking-{n_copies}"
     kb = folder / "release"
     if not (kb / "manifest.json").is_file():
@@ -115,12 +116,12 @@ def show(result: dict[str, Any]) -> None:
         "peak_own_mb",
         "peak_tree_mb",
     )
-    head = ("copies", "links", "taken", "train", "aliases", "wall s", "CPU s", "links/s a core", "own MB", "all MB")
+    head = ("copies", "links", "taken", "train", "aliases", "wall s", "CPU s", "links/s per core", "own MB", "all MB")
     print(table(head, [tuple(row[name] for name in names) for row in result["runs"]]))
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.entity_linking", description=__doc__)
     parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--copies", type=int, nargs="+", default=list(COPIES), help="copies of the pages")

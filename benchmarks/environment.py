@@ -1,4 +1,4 @@
-"""The peers' own virtual environment in ``.bench`` and facts of the machine a figure was measured on."""
+"""The virtual environment of the peers in ``.bench``, and facts about the machine on which a figure was measured."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ OLDER_WIKIEXTRACTOR = "3.0.8"
 
 
 def peer_python() -> Path:
-    """Gives the interpreter that has the peers, after making it on first use or when a pin changed.
+    """Returns the Python interpreter of the environment with the peers. Makes the environment on first use, or after a
+    pinned version changed.
 
     Raises:
-        SystemExit: pip cannot install them; says what it tried.
+        SystemExit: pip cannot install the peers; the message names the command.
     """
     python = WORK / "venv" / "bin" / "python"
     pins = REQUIREMENTS.read_bytes() + OLDER_WIKIEXTRACTOR.encode() + platform.python_version().encode()
@@ -43,7 +44,7 @@ def peer_python() -> Path:
 
 
 def older_wikiextractor() -> Path:
-    """Gives the folder that holds the older wikiextractor, to be put on PYTHONPATH."""
+    """Returns the folder with the older wikiextractor, for PYTHONPATH."""
     return WORK / f"wikiextractor-{OLDER_WIKIEXTRACTOR}"
 
 
@@ -53,7 +54,7 @@ def _install(command: list[str]) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """Gives processor, cores, load and versions, for the head of a report."""
+    """Returns processor, cores, load and versions, for the head of a report."""
     model = "unknown"
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.is_file():
@@ -70,14 +71,14 @@ def machine() -> dict[str, Any]:
 
 
 def write_json(path: str | None, result: dict[str, Any]) -> None:
-    """Writes a result where ``--json`` asked for it."""
+    """Writes a result to the file named by ``--json``, if there is one."""
     if path:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def table(header: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
-    """Gives rows as aligned text: numbers to the right, None as a dash."""
+    """Returns rows as aligned text: numbers on the right, a dash for None."""
     cells = [[_cell(value) for value in row] for row in rows]
     widths = [
         max(len(header[i]), *(len(row[i]) for row in cells)) if cells else len(header[i]) for i in range(len(header))

@@ -1,7 +1,8 @@
-"""What a build of the English Wikipedia takes: CPU, disk and wall time of each phase, from builds of two made dumps.
+"""Estimates the cost of building the English Wikipedia: CPU, disk and wall time of each phase, from builds of two
+generated dumps.
 
-What grows with the dump is the difference between the two sizes, so start-up is left out. The CPU time of a build is
-divided among its phases by the seconds that each worked.
+The difference between the two sizes shows how the cost grows with the dump, without the constant cost of starting up.
+The CPU time of a build is divided among its phases in proportion to the seconds that each phase worked.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ POLL_S = 0.1
 
 
 class Phase(NamedTuple):
-    """A phase of a build: the step that reports its seconds, what it does, and whether it runs on a single core."""
+    """A phase of a build: the step that reports its seconds, a description, and whether it runs on a single core."""
 
     step: str
     text: str
@@ -50,17 +51,17 @@ PHASES = (
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What a build of a made dump took.
+    """The cost of building one generated dump.
 
     Attributes:
-        xml_mb: size of the XML in MB (10^6 bytes), as of everything here.
+        xml_mb: size of the XML in MB (10^6 bytes, as for all sizes here).
         cpu_s: CPU time of all processes.
         seconds: seconds that each step worked; for the check, its CPU time.
-        disk_mb: the most that each folder took at any time.
-        peak_disk_mb: the most that all folders took together.
+        disk_mb: peak size of each folder.
+        peak_disk_mb: peak size of all folders together.
         release_mb: size of the finished release.
-        process_mb: largest memory of any one process.
-        tree_mb: largest memory of all processes.
+        process_mb: peak memory of the largest process.
+        tree_mb: peak memory of all processes together.
     """
 
     xml_mb: float
@@ -74,7 +75,9 @@ class Build:
 
 
 class Cost(NamedTuple):
-    """What a phase takes at some size: CPU time, and its wall time and share of all phases by number of cores."""
+    """The cost of a phase for a dump of some size: CPU time, and by number of cores, its wall time and its share of all
+    phases.
+    """
 
     phase: Phase
     cpu_s: float
@@ -83,7 +86,9 @@ class Cost(NamedTuple):
 
 
 def costs(small: Build, large: Build, *, gb: float, cores: Sequence[int] = CORES) -> list[Cost]:
-    """Gives what each phase takes for a dump of ``gb`` GB of XML: on straight lines through both builds."""
+    """Returns the cost of each phase for a dump of ``gb`` GB of XML, extrapolated by straight lines through the two
+    builds.
+    """
     n_mb = large.xml_mb - small.xml_mb
     grown = {
         phase.step: max(0.0, large.seconds.get(phase.step, 0) - small.seconds.get(phase.step, 0)) for phase in PHASES
@@ -104,7 +109,9 @@ def costs(small: Build, large: Build, *, gb: float, cores: Sequence[int] = CORES
 
 
 def disk_gb(small: Build, large: Build, *, gb: float) -> dict[str, float]:
-    """Gives the GB that each folder, all of them together (``peak``) and the release take for a dump of that size."""
+    """Returns the size in GB of each folder, of all folders together (``peak``) and of the release, for a dump of
+    ``gb`` GB of XML.
+    """
     factor = gb / (large.xml_mb - small.xml_mb)
     found = {name: factor * (most - small.disk_mb.get(name, 0)) for name, most in sorted(large.disk_mb.items())}
     return found | {
@@ -114,10 +121,10 @@ def disk_gb(small: Build, large: Build, *, gb: float) -> dict[str, float]:
 
 
 def build(dump: MadeDump, *, output: Path, workers: int) -> Build:
-    """Builds a dump in a process tree of its own, and gives what that took.
+    """Builds a dump in a separate process tree, and returns the cost.
 
     Raises:
-        SystemExit: the build failed; gives the end of what it wrote.
+        SystemExit: the build failed; the message has the end of its output.
     """
     shutil.rmtree(output, ignore_errors=True)
     log = WORK / "logs" / f"{output.name}.log"
@@ -142,7 +149,7 @@ def build(dump: MadeDump, *, output: Path, workers: int) -> Build:
 
 
 def check_cpu_s(path: Path, *, n_rounds: int = 3) -> float:
-    """Gives the CPU time of the check that precedes a build, the least of some rounds."""
+    """Returns the CPU time of the check that precedes a build: the minimum of some rounds."""
     from kbsource.dump.check import dump_findings
 
     found = []
@@ -155,7 +162,9 @@ def check_cpu_s(path: Path, *, n_rounds: int = 3) -> float:
 
 @contextmanager
 def folder_sizes(folder: Path) -> Iterator[list[dict[str, int]]]:
-    """Collects the bytes by folder (``_staging/articles``) at many times while the body runs, and at its end."""
+    """Collects the sizes of the folders (``_staging/articles``) in bytes, at regular times while the body runs and once
+    at its end.
+    """
     found: list[dict[str, int]] = []
     is_over = threading.Event()
 
@@ -186,7 +195,7 @@ def _sizes(folder: Path) -> dict[str, int]:
 
 
 def dump_like_enwiki(root: Path, n_mb: int) -> MadeDump:
-    """Gives the made dump of that size, made on first use."""
+    """Returns the generated dump of this size, made on first use."""
     from benchmarks.like_enwiki import pages_like_enwiki
 
     folder = WORK / "dumps" / f"like-enwiki-{n_mb}mb"
@@ -199,7 +208,7 @@ def dump_like_enwiki(root: Path, n_mb: int) -> MadeDump:
 
 
 def measure(data: str | None, *, sizes_mb: Sequence[int], workers: int = 1, gb: float = ENWIKI_GB) -> dict[str, Any]:
-    """Builds a dump of each of two sizes, and draws the lines out to ``gb`` GB."""
+    """Builds dumps of two sizes, and extrapolates the cost to ``gb`` GB."""
     root, builds = data_root(data), []
     for n_mb in sorted(sizes_mb):
         output = WORK / "releases" / f"enwiki-cost-{n_mb}mb"
@@ -237,7 +246,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--sizes", default="100,400", help="MB of XML of the two dumps (default: %(default)s)")

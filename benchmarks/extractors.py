@@ -1,11 +1,11 @@
-"""One extractor in a process of its own: reads wikitexts, then extracts them all for every line on stdin.
+"""Runs one extractor in a separate process: reads wikitexts, then extracts all of them once for every line on stdin.
 
-Run as a plain script by kbsource's interpreter or by the peers' (``environment.peer_python``), so it imports
-only the standard library and, when chosen, the extractor. Start-up, imports, reading and preparing the input
-stay outside the measured time; what is measured is ``time.process_time`` around the loop over the pages.
+It runs as a plain script, with kbsource's interpreter or with the peers' (``environment.peer_python``). Therefore, it
+imports only the standard library and the chosen extractor. The measured time is ``time.process_time`` around the loop
+over the pages. It excludes start-up, imports, and reading and preparing the input.
 
-Input, JSON lines: ``{"sites": [...]}``, then pages: ``{"site": 0, "id": 10, "title": "A", "text": ""}``.
-Output, JSON lines: ``{"pages": n, "bytes": n}`` when ready, then ``{"cpu_s": s, "result_chars": n}`` a round.
+Input, JSON lines: ``{"sites": [...]}``, then pages: ``{"site": 0, "id": 10, "title": "A", "text": ""}``. Output, JSON
+lines: ``{"pages": n, "bytes": n}`` when ready, then ``{"cpu_s": s, "result_chars": n}`` for each round.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Work = Callable[[], int]
 
 
 def kbsource_pages(pages: Pages, sites: list[dict[str, Any]]) -> Work:
-    """Whole pages: elements, anchors, tables, infoboxes, templates, categories."""
+    """Extracts whole pages with kbsource: elements, anchors, tables, infoboxes, templates, categories."""
     articles, guarded, records, site = (
         importlib.import_module(f"kbsource.{name}") for name in ("pages.articles", "runtime.guarded", "records", "site")
     )
@@ -64,11 +64,12 @@ def kbsource_pages(pages: Pages, sites: list[dict[str, Any]]) -> Work:
 
 
 def wikiextractor(pages: Pages, sites: list[dict[str, Any]], *, expands: bool, with_links: bool) -> Work:
-    """Text of wikiextractor; links as HTML if asked.
+    """Extracts text with wikiextractor; links become HTML if requested.
 
-    ``expands`` is what its command does, even with ``--no-templates``: expansion runs, over no definitions.
-    Without it templates are cut out unseen: faster, but only to be had by calling ``Extractor.clean_text``.
-    It works on the escaped text as the XML holds it, so the pages are escaped beforehand.
+    ``expands`` makes it work as its command does, which expands templates even with ``--no-templates``, then without
+    definitions. Without ``expands``, templates are removed unread. This is faster, but possible only by calling
+    ``Extractor.clean_text``. wikiextractor expects text with XML escapes, as in a dump, so the pages are escaped
+    beforehand.
     """
     logging.disable(logging.CRITICAL)
     extract = importlib.import_module("wikiextractor.extract")
@@ -98,7 +99,7 @@ def wikiextractor(pages: Pages, sites: list[dict[str, Any]], *, expands: bool, w
 
 
 def strip_code(pages: Pages, sites: list[dict[str, Any]]) -> Work:
-    """Text of mwparserfromhell: ``parse(text).strip_code()``."""
+    """Extracts text with mwparserfromhell: ``parse(text).strip_code()``."""
     parse = importlib.import_module("mwparserfromhell").parse
     texts = [page["text"] for page in pages]
 
@@ -112,7 +113,7 @@ def strip_code(pages: Pages, sites: list[dict[str, Any]]) -> Work:
 
 
 def segment_wiki(pages: Pages, sites: list[dict[str, Any]], *, with_links: bool) -> Work:
-    """Top sections as text by gensim's segment_wiki, with a list of the page's links if asked."""
+    """Extracts top-level sections as text with gensim's segment_wiki, and a list of the page's links if requested."""
     logging.disable(logging.CRITICAL)
     segment = importlib.import_module("gensim.scripts.segment_wiki").segment
     xmls = [
@@ -144,7 +145,7 @@ EXTRACTORS: dict[str, Callable[[Pages, list[dict[str, Any]]], Work]] = {
 
 
 def main() -> None:
-    """Serves rounds until stdin ends."""
+    """Runs a round for every line, until stdin ends."""
     parser = argparse.ArgumentParser()
     parser.add_argument("extractor", choices=EXTRACTORS)
     parser.add_argument("texts")

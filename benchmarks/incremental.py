@@ -1,5 +1,7 @@
-"""A build of a dump with 5 % of the articles edited, from the release of the one before, beside the full build, and
-passages of both: CPU, bytes, and what recording dependencies costs."""
+"""Measures an incremental build of a dump in which 5 % of the articles are edited, compared with the full build.
+
+It measures CPU and bytes of both builds and of their passages, and the cost of recording dependencies.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ _NEW = b"\n\nThe tide came in. It was [[April]] {{citation needed}}.</text>"
 
 
 def edited(pages: Iterable[MadePage]) -> Iterator[MadePage]:
-    """Gives the pages, with a paragraph at the end of every twentieth article."""
+    """Yields the pages, with a new paragraph at the end of every twentieth article."""
     n_articles = 0
     for page in pages:
         n_articles += page.is_article
@@ -30,7 +32,7 @@ def edited(pages: Iterable[MadePage]) -> Iterator[MadePage]:
 
 
 def measure(data: str | None, *, n_mb: int, slices: tuple[str, ...], options: list[str]) -> dict[str, Any]:
-    """Builds the dump without and with dependencies, the edited one in full and from the first."""
+    """Builds the first dump without and with dependencies, then the edited dump in full and from the first release."""
     root, folder = data_root(data), WORK / "dumps" / f"{n_mb}mb-incremental"
     pages = base_pages(root, slices)
     old, new = (folder / f"enwiki-2000{month}01-pages-articles.xml.bz2" for month in ("01", "02"))
@@ -97,12 +99,12 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--mb", type=int, default=50, help="MB of XML")
     parser.add_argument("--json", help="write the figures here")
-    parser.add_argument("--whole-wiki", action="store_true", help="of the one slice that defines its templates")
+    parser.add_argument("--whole-wiki", action="store_true", help="use the one slice that defines its templates")
     args, options = parser.parse_known_args()
     slices = (WHOLE_WIKI,) if args.whole_wiki else (S1, *OTHERS)
     result = measure(args.data, n_mb=args.mb, slices=slices, options=options)

@@ -1,7 +1,7 @@
-"""Views of a release of 100,000 pages, as ``kbsource inspect`` serves them: milliseconds and the server's memory.
+"""Measures ``kbsource inspect`` for a release of 100,000 pages: milliseconds of each view, and the server's memory.
 
-The release is made of made-up pages and kept in ``.bench``. Requests come one after the other, in an order of chance
-with a fixed seed: at first while what links to each page is still being counted, then when it is.
+The release has generated pages and is kept in ``.bench``. Requests are sent one after the other, in a random order with
+a fixed seed. They are measured twice: while the index of incoming links is being made, and after it is complete.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ SHARDS = 10
 
 
 def cached_release(n_pages: int) -> Path:
-    """Gives a release of that many pages, half as many redirects, and 48 links a page, made on first use."""
+    """Returns a generated release with this number of pages, half as many redirects, and 48 links on each page, made on
+    first use.
+    """
     folder = WORK / "releases" / f"inspector-{n_pages}"
     release = folder / "release"
     if not (release / "manifest.json").is_file():
@@ -51,7 +53,7 @@ def cached_release(n_pages: int) -> Path:
 
 @contextmanager
 def server(release: Path, cache: str) -> Iterator[tuple[HTTPConnection, int]]:
-    """Starts ``kbsource inspect`` and gives a connection to it, and its process id."""
+    """Starts ``kbsource inspect``; yields a connection to it, and its process id."""
     command = [sys.executable, "-m", "pipelines.cli", "inspect", str(release), "--port", "0"]
     environment = {**os.environ, "XDG_CACHE_HOME": cache}
     with subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, text=True) as process:
@@ -64,7 +66,7 @@ def server(release: Path, cache: str) -> Iterator[tuple[HTTPConnection, int]]:
 
 
 def memory_mb(pid: int, name: str) -> float:
-    """Gives a figure of a process's memory (``VmRSS``, ``VmHWM``) in MB (10^6 bytes)."""
+    """Returns a measure of a process's memory (``VmRSS``, ``VmHWM``) in MB (10^6 bytes)."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024 / 1e6
@@ -72,7 +74,7 @@ def memory_mb(pid: int, name: str) -> float:
 
 
 def get_view(connection: HTTPConnection, path: str) -> tuple[float, bytes]:
-    """Gives the milliseconds until a whole answer is there, and the answer."""
+    """Returns the milliseconds until the whole response has arrived, and the response."""
     start = time.perf_counter()
     connection.request("GET", path)
     answer = connection.getresponse()
@@ -83,7 +85,7 @@ def get_view(connection: HTTPConnection, path: str) -> tuple[float, bytes]:
 
 
 def measure(*, n_pages: int = N_PAGES, n_views: int = N_VIEWS) -> dict[str, Any]:
-    """Makes the release if need be, and measures a server that has no side index yet."""
+    """Makes the release if necessary, and measures a server that has no index yet."""
     release = cached_release(n_pages)
     chosen = random.Random(0)
     ids = [1 + 3 * chosen.randrange(n_pages) for _ in range(n_views)]
@@ -137,7 +139,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=N_PAGES)
     parser.add_argument("--views", type=int, default=N_VIEWS)

@@ -1,7 +1,7 @@
-"""Views of an alignment of a million records, as ``kbsource inspect`` serves them: milliseconds and memory.
+"""Measures ``kbsource inspect`` for an alignment of a million records: milliseconds of each view, and memory.
 
-The alignment is made of made-up records and kept in ``.bench``. Requests come one after the other, in an order of
-chance with a fixed seed; the first list reads the table of records once.
+The alignment has generated records and is kept in ``.bench``. Requests are sent one after the other, in a random order
+with a fixed seed. The first list reads the table of records once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _REASONS = {"dropped": ("below_threshold", "page_missing"), "excluded": ("no_ans
 
 
 def cached_alignment(n_records: int) -> Path:
-    """Gives an alignment of that many records, with one to four pieces of evidence each, made on first use."""
+    """Returns a generated alignment with this number of records, each with one to four pieces of evidence, made on
+    first use.
+    """
     folder = WORK / "releases" / f"records-{n_records}"
     if not (folder / "manifest.json").is_file():
         shutil.rmtree(folder, ignore_errors=True)
@@ -52,7 +54,7 @@ def _records(n_records: int) -> Iterator[Record]:
 
 
 def measure(*, n_records: int = N_RECORDS, n_views: int = N_VIEWS) -> dict[str, Any]:
-    """Makes the alignment if need be, and measures a server that was just started."""
+    """Makes the alignment if necessary, and measures a server that has just started."""
     folder, chosen = cached_alignment(n_records), random.Random(0)
     numbers = [chosen.randrange(n_records) for _ in range(n_views)]
     records = f"/r/{folder.name}/tables/records"
@@ -82,7 +84,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=N_RECORDS)
     parser.add_argument("--views", type=int, default=N_VIEWS)

@@ -1,4 +1,4 @@
-"""Markup that survives in the text of the real slices' articles, outside of what is meant to be seen."""
+"""Counts markup left in the text of the real slices' articles, except where the page shows markup on purpose."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ENTITY_WINDOW = 6
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """Markup left in one place of an article."""
+    """A piece of markup left in an article, with its position."""
 
     title: str
     place: str  #: ``element 7``, ``table 2`` or ``infobox 0``
@@ -36,13 +36,13 @@ class Leak:
 
     @classmethod
     def at(cls, match: re.Match[str], *, title: str, place: str, kind: str) -> Self:
-        """Returns the leak that a match of markup is."""
+        """Returns the leak for a match of markup."""
         context = match.string[max(0, match.start() - CONTEXT_CHARS) : match.end() + CONTEXT_CHARS]
         return cls(title, place, kind, match.group(), context.replace("\n", " "))
 
 
 class Literals:
-    """What one page's wikitext shows as written: the insides of nowiki and its kin, and references."""
+    """The markup that a page shows on purpose: the contents of nowiki and similar tags, and character references."""
 
     def __init__(self, wikitext: str) -> None:
         self._plain = wikitext
@@ -54,9 +54,10 @@ class Literals:
             self._left.update(piece for piece in pieces if _MARKUP.search(piece))
 
     def leaks(self, text: str) -> list[re.Match[str]]:
-        """Gives the markup in a text that the wikitext does not ask to show.
+        """Returns the markup in a text that the wikitext does not show on purpose.
 
-        Each literal excuses as many places as the wikitext has of it, over all texts of the page asked about.
+        Each literal of the wikitext excuses as many occurrences as the wikitext has of it, over all texts of the page
+        that were passed to this method.
         """
         found = list(_MARKUP.finditer(text))
         if not found:
@@ -82,13 +83,13 @@ class Literals:
         return spans
 
     def _is_from_references(self, text: str, match: re.Match[str]) -> bool:
-        """Says whether markup and its neighbours stand in the source only when ``&#91;`` is decoded."""
+        """Returns whether markup and its neighbours are in the source only after ``&#91;`` is decoded."""
         window = text[max(0, match.start() - _ENTITY_WINDOW) : match.end() + _ENTITY_WINDOW]
         return window in self._decoded and window not in self._plain
 
 
 def page_texts(parsed: ParsedText) -> list[tuple[str, str, str]]:
-    """Gives every text of a parsed page as (place, kind, text); elements first."""
+    """Returns every text of a parsed page as (place, kind, text); elements come first."""
     texts = [(f"element {i}", element.kind, element.text) for i, element in enumerate(parsed.elements)]
     for i, wiki_table in enumerate(parsed.tables):
         texts.append((f"table {i}", "caption", wiki_table.caption or ""))
@@ -99,7 +100,7 @@ def page_texts(parsed: ParsedText) -> list[tuple[str, str, str]]:
 
 
 def slice_leaks(wiki_slice: Slice) -> list[Leak]:
-    """Parses every article of a slice and gives what markup is left in it."""
+    """Parses every article of a slice and returns the markup that is left in its text."""
     parser = PageParser(wiki_slice.site)
     leaks = []
     for page in wiki_slice.articles():
@@ -111,7 +112,7 @@ def slice_leaks(wiki_slice: Slice) -> list[Leak]:
 
 
 def measure(data: str | None) -> dict[str, Any]:
-    """Counts over all slices, S1 first."""
+    """Counts the leaks of all slices, S1 first."""
     rows = []
     listed: list[dict[str, str]] = []
     for wiki_slice in read_slices(data_root(data), (S1, *OTHERS)):
@@ -132,7 +133,7 @@ def measure(data: str | None) -> dict[str, Any]:
 
 
 def show(result: dict[str, Any], *, n_lines: int | None = None) -> None:
-    """Prints the counts and the list, elements first; says how many lines it left out."""
+    """Prints the counts and the list of leaks, elements first, and the number of lines that it left out."""
     print("\nleaked markup: {{ }} [[ ]] <ref ''' outside nowiki and its kin; bar: 0 articles of the first slice")
     header = ("slice", "articles", "with leaks in elements", "in tables, infoboxes")
     print(table(header, [tuple(row.values()) for row in result["slices"]]))
@@ -144,7 +145,7 @@ def show(result: dict[str, Any], *, n_lines: int | None = None) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--json", help="write the figures here")

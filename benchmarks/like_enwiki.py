@@ -1,7 +1,7 @@
-"""Pages as the English Wikipedia has them: sizes, redirects, links and templates drawn by its distributions.
+"""Generates pages whose sizes, redirects, links and templates have the distributions of the English Wikipedia.
 
-The text of an article is made of blocks (paragraphs, lists, tables, infoboxes) of real English articles in a drawn
-order, whose links lead to drawn titles. Same slices, same size: the same pages.
+The text of an article is made of blocks (paragraphs, lists, tables, infoboxes) of real English articles, in a random
+order with a fixed seed. Their links point to random titles. The same slices and the same size give the same pages.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PAIRS = (("{{", "}}"), ("[[", "]]"), ("{|", "\n|}"))
 
 
 def blocks_of(pages: list[RawPage]) -> list[str]:
-    """Gives the blocks of articles in which every brace and bracket is closed."""
+    """Returns the blocks of articles in which every brace and bracket is closed."""
     blocks = []
     for page in pages:
         waiting: list[str] = []
@@ -51,11 +51,11 @@ def blocks_of(pages: list[RawPage]) -> list[str]:
 
 
 def pages_like_enwiki(pages: list[RawPage], *, n_mb: float) -> Iterator[MadePage]:
-    """Gives pages that come to about ``n_mb`` MB (10^6 bytes): articles by their sizes, redirects and categories
-    between them, and the real pages of other namespaces once at the start.
+    """Yields pages with about ``n_mb`` MB (10^6 bytes) of XML: the real pages of other namespaces once, then articles
+    of random sizes with redirects and categories between them.
 
     Args:
-        pages: the pages of the slices, as ``base_pages`` gives them.
+        pages: the pages of the slices, from ``base_pages``.
         n_mb: size of the XML.
     """
     draw = Random(SEED)

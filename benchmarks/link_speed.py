@@ -1,7 +1,7 @@
-"""Resolving the links of pages at the size of the English Wikipedia: milliseconds of CPU a MB of wikitext.
+"""Measures how links are resolved at the size of the English Wikipedia: milliseconds of CPU per MB of wikitext.
 
-Dumps made of repeated pages repeat their links, which are then found in the cache. Here 18 million made-up titles are
-linked by a Zipf law that is flat enough that three quarters of the links are not in the cache.
+A dump of repeated pages also repeats its links, so most of them are found in the cache. This measurement generates
+links to 18 million titles. They follow a Zipf law so flat that three quarters of the links are not in the cache.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _WORDS = "river station Łódź county language season album treaty 北京 distr
 
 
 def title_of(number: int) -> str:
-    """Gives the title of a number; about as long as titles are."""
+    """Returns the title with this number; it is about as long as real titles."""
     first, second = _WORDS[number % 13], _WORDS[number // 13 % 11]
     return f"{first.capitalize()} {second} {number * 7919 % 100_000_007}"
 
 
 def title_batches(n_titles: int) -> Iterator[pa.RecordBatch]:
-    """Gives the titles table: articles by falling popularity, then redirects to them."""
+    """Yields the table of titles: articles by decreasing popularity, then redirects to them."""
     from kbsource.index.title_index_build import TITLE_ROWS
 
     n_articles = int(n_titles * ARTICLE_SHARE)
@@ -67,7 +67,7 @@ def title_batches(n_titles: int) -> Iterator[pa.RecordBatch]:
 
 
 def cached_index(n_titles: int, folder: Path) -> Path:
-    """Gives the folder of the index of that many titles, made on first use."""
+    """Returns the folder of the index of this number of titles, made on first use."""
     from kbsource.index.title_index_build import build_title_index
 
     index = folder / f"titles-{n_titles}"
@@ -78,7 +78,9 @@ def cached_index(n_titles: int, folder: Path) -> Path:
 
 
 def linked_numbers(n_titles: int, n_mb: float, seed: int) -> list[list[int]]:
-    """Gives the numbers of the titles that the links of each page name, for pages of ``n_mb`` MB of wikitext."""
+    """Returns, for each page, the numbers of the titles that its links point to. The pages have ``n_mb`` MB of wikitext
+    together.
+    """
     draw = np.random.default_rng(seed)
     n_articles = int(n_titles * ARTICLE_SHARE)
     n_pages = int(n_mb / MEAN_PAGE_MB)
@@ -97,10 +99,10 @@ def linked_numbers(n_titles: int, n_mb: float, seed: int) -> list[list[int]]:
 
 
 def resolve_links(given: dict[str, Any]) -> dict[str, Any]:
-    """Resolves the links of pages as a build does, or one by one, and gives what that took.
+    """Resolves the links of pages as a build does, or one by one, and returns the cost.
 
-    The titles are made a moment before they are resolved, as by a parser. As much again is resolved before, so that the
-    index is mapped.
+    The titles are generated just before they are resolved, as a parser would do. The same number of links is resolved
+    beforehand, without being measured, so that the index is mapped into memory.
     """
     from kbsource.index.title_index import TitleIndex
     from kbsource.pages.articles import LINKS_AT_ONCE
@@ -131,7 +133,7 @@ def resolve_links(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def missed_share(index: Path, n_titles: int, n_mb: float) -> float:
-    """Gives the share of the links that are not in the cache, in the second half of the pages."""
+    """Returns the share of links that are not in the cache, in the second half of the pages."""
     from kbsource.index.title_index import TitleIndex
 
     titles, n_missed = TitleIndex.open(str(index)), 0
@@ -152,7 +154,7 @@ def missed_share(index: Path, n_titles: int, n_mb: float) -> float:
 
 
 def measure(folder: Path, *, n_titles: int = N_TITLES, n_mb: float = N_MB, n_rounds: int = 3) -> dict[str, Any]:
-    """Makes the index if need be, and measures each way in processes of their own, by turns."""
+    """Makes the index if necessary, and measures the two ways in turns, each in separate processes."""
     index = cached_index(n_titles, folder)
     ways: dict[str, list[dict[str, Any]]] = {"one by one": [], "in batches": []}
     for seed in range(n_rounds):
@@ -171,13 +173,13 @@ def show(result: dict[str, Any]) -> None:
     print(
         f"\nlinks: {result['titles']:,} titles, {LINKS_A_MB:,} links a MB; {result['missed_share']:.0%} miss the cache"
     )
-    print(f"bar: {BAR_MS} ms a MB of wikitext, in batches")
+    print(f"bar: {BAR_MS} ms per MB of wikitext, in batches")
     header = ("way", "ms a MB", "µs a link")
     print(table(header, [tuple(way.values()) for way in result["ways"]]))
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--titles", type=int, default=N_TITLES)
     parser.add_argument("--mb", type=float, default=N_MB, help="MB of wikitext whose links are resolved")

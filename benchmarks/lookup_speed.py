@@ -1,7 +1,7 @@
-"""One page out of a release of 100,000 pages, by id and by title: milliseconds and memory.
+"""Measures looking up one page in a release of 100,000 pages, by id and by title: milliseconds and memory.
 
-The release is built by ``kbsource build`` from a made-up dump and kept in ``.bench``; the lookups run in a
-process of their own, so that its resident set is that of a reader alone.
+``kbsource build`` makes the release from a generated dump; it is kept in ``.bench``. The lookups run in a separate
+process, so that its resident set is the memory of a reader.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ WORDS = [
 
 
 def title_of(number: int) -> str:
-    """Gives the title of the made-up page of that number."""
+    """Returns the title of the generated page with this number."""
     return f"{WORDS[number % len(WORDS)].capitalize()} {number}"
 
 
 def wikitext_of(number: int, n_pages: int) -> str:
-    """Gives about 2 KB of wikitext with links to other made-up pages."""
+    """Returns about 2 KB of wikitext with links to other generated pages."""
     rng = random.Random(number)
     parts = [f"'''{title_of(number)}''' is a made-up page."]
     for section in range(4):
@@ -76,13 +76,13 @@ def wikitext_of(number: int, n_pages: int) -> str:
 
 
 def made_up_pages(n_pages: int) -> Iterator[tuple[int, str, str]]:
-    """Gives (page id, title, wikitext); ids are every third number."""
+    """Yields (page id, title, wikitext); every third number is a page id."""
     for number in range(n_pages):
         yield 1 + 3 * number, title_of(number), wikitext_of(number, n_pages)
 
 
 def cached_release(n_pages: int) -> Path:
-    """Gives a release of that many pages, built on first use.
+    """Returns a release with this number of pages, built on first use.
 
     Raises:
         SystemExit: the build failed.
@@ -103,7 +103,7 @@ def cached_release(n_pages: int) -> Path:
 
 
 def resident_mb() -> float:
-    """Gives this process's resident set in MB (10^6 bytes)."""
+    """Returns this process's resident set in MB (10^6 bytes)."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024 / 1e6
@@ -111,7 +111,7 @@ def resident_mb() -> float:
 
 
 def look_up(release: Path, *, n_pages: int, n_lookups: int) -> dict[str, Any]:
-    """Opens the release and times lookups in an order of chance with a fixed seed."""
+    """Opens the release and times lookups, in a random order with a fixed seed."""
     from kbsource.lookup import KnowledgeSource
 
     before_mb = resident_mb()
@@ -158,7 +158,7 @@ def _time_each(find: Callable[[Any], Any], keys: list[Any]) -> list[float]:
 
 
 def measure(*, n_pages: int = N_PAGES, n_lookups: int = N_LOOKUPS) -> dict[str, Any]:
-    """Builds the release if need be and measures in a fresh process."""
+    """Builds the release if necessary, and measures in a new process."""
     release = cached_release(n_pages)
     command = [sys.executable, "-m", "benchmarks.lookup_speed", "--release", str(release), "--answer"]
     command += ["--pages", str(n_pages), "--lookups", str(n_lookups)]
@@ -181,7 +181,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=N_PAGES)
     parser.add_argument("--lookups", type=int, default=N_LOOKUPS)

@@ -1,5 +1,8 @@
-"""What Lua modules cost: builds of a made-up wiki whose articles all convert measures, cite a book and have a box, with
-and without modules. The templates have names that rules know, or others, which modules render.
+"""Measures the cost of Lua modules: builds of a generated wiki whose articles convert measures, cite a book and have an
+infobox.
+
+The wiki is built with and without modules. In one version, its templates have names for which kbsource has rules; in
+the other, they have other names, so that modules render them.
 """
 
 from __future__ import annotations
@@ -140,7 +143,7 @@ def write_dump(path: Path, names: tuple[str, str, str], n_articles: int) -> None
 
 
 def measure(n_articles: int, options: list[str]) -> dict[str, Any]:
-    """Builds both wikis with each choice of ``--templates``."""
+    """Builds both wikis with each value of ``--templates``."""
     rows = []
     for way, names in NAMES.items():
         dump = WORK / "dumps" / f"lua-{way.replace(' ', '-')}" / "enwiki-20260101-pages-articles.xml"
@@ -156,7 +159,7 @@ def measure(n_articles: int, options: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--articles", type=int, default=3000)
     parser.add_argument("--json", help="write the figures here")

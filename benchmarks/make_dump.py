@@ -1,7 +1,7 @@
-"""A dump of any size out of the real slices: their pages again and again under new ids and new titles.
+"""Makes a dump of any size from the real slices, by repeating their pages with new ids and new titles.
 
-The pages of the first round keep their titles (a second page of one title gets a number), so links and
-redirects of every round lead somewhere. Texts stay as they are. Same slices, same size: the same bytes.
+In the first round, pages keep their titles; if a title occurs twice, its second page gets a number. So the links and
+redirects of every round resolve. Texts are not changed. The same slices and the same size give the same bytes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TAIL = "</mediawiki>\n"
 
 @dataclass(frozen=True)
 class MadeDump:
-    """What was written: decompressed and compressed size in bytes, and how many pages and articles."""
+    """A dump that was made: its decompressed and compressed size in bytes, and the numbers of pages and articles."""
 
     path: Path
     n_xml_bytes: int
@@ -53,7 +53,7 @@ class MadeDump:
 
 
 class MadePage(NamedTuple):
-    """A page as written: its id and title as the index has them, whether it is an article, and its XML."""
+    """A page to write: its id and title for the index, whether it is an article, and its XML."""
 
     key: str
     is_article: bool
@@ -61,7 +61,7 @@ class MadePage(NamedTuple):
 
 
 def base_pages(root: Path, names: Sequence[str] = (S1, *OTHERS)) -> list[RawPage]:
-    """Gives every page of every slice once, under a title of its own, prefixes in English."""
+    """Returns every page of every slice once, with a unique title and English namespace prefixes."""
     pages: list[RawPage] = []
     seen: dict[str, int] = {}
     for read_slice in read_slices(root, names):
@@ -80,7 +80,7 @@ def _with_title(page: RawPage, title: str) -> RawPage:
 
 
 def page_xml(page: RawPage) -> str:
-    """Gives one ``<page>`` of export schema 0.10; revision ids follow from the page id."""
+    """Returns one ``<page>`` of export schema 0.10; revision ids follow from the page id."""
     redirect = "" if page.redirect_title is None else f"    <redirect title={quoteattr(page.redirect_title)} />\n"
     return (
         f"  <page>\n    <title>{escape(page.title)}</title>\n"
@@ -95,7 +95,7 @@ def page_xml(page: RawPage) -> str:
 
 
 def made_pages(pages: list[RawPage], *, n_mb: float) -> Iterator[MadePage]:
-    """Gives pages round after round under ids from 1 on, until they come to ``n_mb`` MB (10^6 bytes)."""
+    """Yields pages round after round, with ids from 1 on, until they have ``n_mb`` MB (10^6 bytes)."""
     n_bytes = page_id = copy = 0
     while True:
         for page in pages:
@@ -114,17 +114,17 @@ def made_pages(pages: list[RawPage], *, n_mb: float) -> Iterator[MadePage]:
 
 
 def make_dump(path: Path, *, root: Path, n_mb: float, multistream: bool) -> MadeDump:
-    """Writes the dump as .bz2 at ``path``; multistream ones get ``…-index.txt.bz2`` beside them."""
+    """Writes the dump as .bz2 at ``path``; a multistream dump also gets ``…-index.txt.bz2`` in the same folder."""
     return write_dump(path, made_pages(base_pages(root), n_mb=n_mb), multistream=multistream)
 
 
 def made_up_dump(path: Path, pages: Iterable[tuple[int, str, str]]) -> MadeDump:
-    """Writes articles given as (page id, title, wikitext) as a multistream dump."""
+    """Writes articles, given as (page id, title, wikitext), as a multistream dump."""
     return write_dump(path, map(made_up_page, pages), multistream=True)
 
 
 def made_up_page(page: tuple[int, str, str]) -> MadePage:
-    """Gives an article, given as (page id, title, wikitext), as it is written."""
+    """Returns the page to write for an article, given as (page id, title, wikitext)."""
     page_id, title, text = page
     raw = RawPage(
         page_id=page_id,
@@ -143,7 +143,7 @@ def made_up_page(page: tuple[int, str, str]) -> MadePage:
 
 
 def write_dump(path: Path, pages: Iterable[MadePage], *, multistream: bool) -> MadeDump:
-    """Writes pages as a whole dump; in a multistream one 100 to a stream, with an index like Wikimedia's."""
+    """Writes pages as a complete dump. A multistream dump has 100 pages per stream, and an index like Wikimedia's."""
     path.parent.mkdir(parents=True, exist_ok=True)
     n_xml_bytes = len(HEAD.encode()) + len(TAIL.encode())
     n_pages = n_articles = 0
@@ -169,12 +169,12 @@ def write_dump(path: Path, pages: Iterable[MadePage], *, multistream: bool) -> M
 
 
 def index_name(name: str) -> str:
-    """Gives the index's file name: ``x-multistream.xml.bz2`` -> ``x-multistream-index.txt.bz2``."""
+    """Returns the file name of the index: ``x-multistream.xml.bz2`` -> ``x-multistream-index.txt.bz2``."""
     return f"{name.removesuffix('.xml.bz2')}-index.txt.bz2"
 
 
 class _Streams:
-    """A bz2 file as one stream, or as one stream for every ``cut``."""
+    """A bz2 file with a single stream, or with a new stream after every ``cut``."""
 
     def __init__(self, file: BinaryIO, *, multistream: bool) -> None:
         self._file = file
@@ -196,7 +196,7 @@ class _Streams:
 
 
 def cached_dump(folder: Path, *, root: Path, n_mb: int, multistream: bool = True) -> MadeDump:
-    """Gives the dump of that size in ``folder``, made on first use."""
+    """Returns the dump of this size in ``folder``, made on first use."""
     kind = "-multistream" if multistream else ""
     path = folder / f"{n_mb}mb" / f"enwiki-20000101-pages-articles{kind}.xml.bz2"
     facts = path.with_suffix(".json")
@@ -208,13 +208,13 @@ def cached_dump(folder: Path, *, root: Path, n_mb: int, multistream: bool = True
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("output", type=Path, help="the .xml.bz2 to write")
     parser.add_argument("--mb", type=float, default=50, help="size of the XML in MB (10^6 bytes)")
     parser.add_argument("--single-stream", action="store_true", help="one bz2 stream and no index")
     parser.add_argument(
-        "--like", choices=["enwiki"], help="draw sizes, redirects and links as the English Wikipedia has them"
+        "--like", choices=["enwiki"], help="use the sizes, redirects and links of the English Wikipedia"
     )
     parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     args = parser.parse_args()

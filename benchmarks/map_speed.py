@@ -1,8 +1,10 @@
-"""``kbsource map`` on made-up evidences over a release of real pages: evidences a second, and memory by their number.
+"""Measures ``kbsource map`` on generated evidence over a release of real pages: pieces of evidence per second, and
+memory by their number.
 
-Evidences are pieces of real paragraphs, 5 to 150 words, of which 10 to 30 % are dropped, replaced or have a word put
-before them; the pages are taken in turn, so that no page is asked for alone. Of a share of them the page is named by a
-title that the release does not have, another one each time. One working process beside the driver.
+A piece of evidence is a part of a real paragraph, 5 to 150 words long. 10 to 30 % of its words are dropped, replaced,
+or preceded by an inserted word. The pieces are taken from all pages in turn, so that several pieces share a page. A
+share of the pieces names its page by a title that the release does not have, a different one each time. There is one
+worker process in addition to the driver.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ FLAT = 1.05
 
 
 def real_release(data: str | None) -> Path:
-    """Gives a release of the long English articles of the real data, built on first use.
+    """Returns a release of the long English articles of the real data, built on first use.
 
     Raises:
         SystemExit: the build failed.
@@ -53,14 +55,14 @@ def real_release(data: str | None) -> Path:
 def write_evidences(
     release: Path, path: Path, n_evidences: int, *, longest: int = LONGEST, missing: float = MISSING
 ) -> None:
-    """Writes that many records in the project's own format, one evidence each.
+    """Writes this number of records in kbsource's own format, each with one piece of evidence.
 
     Args:
-        release: its pages are asked for.
+        release: release from whose pages the evidence is made.
         path: file to write.
-        n_evidences: how many.
-        longest: words of an evidence at most.
-        missing: share of them whose page is not there.
+        n_evidences: number of records.
+        longest: maximum number of words in a piece of evidence.
+        missing: share of the pieces whose page is not in the release.
     """
     with KnowledgeSource.open(str(release)) as source:
         pages = [
@@ -113,7 +115,7 @@ def measure(
     longest: int = LONGEST,
     missing: float = MISSING,
 ) -> dict[str, Any]:
-    """Gives the figures."""
+    """Returns the figures."""
     release = Path(kb).resolve() if kb else real_release(data)
     rows = []
     for n_evidences in sizes:
@@ -146,23 +148,35 @@ def measure(
 
 def show(result: dict[str, Any]) -> None:
     """Prints the figures."""
-    print(f"\nkbsource map, made-up evidences over {result['pages']} real pages")
+    print(f"\nkbsource map, generated evidence over {result['pages']} real pages")
     columns = ("evidences", "wall_s", "cpu_s", "per_core_s", "peak_tree_mb", "peak_process_mb")
-    head = ("evidences", "wall s", "CPU s", "evidences/s a core", "peak MB, all", "peak MB, one process")
+    head = (
+        "pieces of evidence",
+        "wall s",
+        "CPU s",
+        "pieces of evidence/s per core",
+        "peak MB, all",
+        "peak MB, one process",
+    )
     print(table(head, [tuple(row[name] for name in columns) for row in result["runs"]]))
     print(f"memory from the fewest to the most: × {result['memory_growth']:.2f}, flat: {result['flat']}")
     print(f"outcomes of the most: {result['runs'][-1]['outcomes']}")
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.map_speed", description=__doc__)
     parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--kb", help="a release to use instead of one built from the real data")
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="numbers of evidences")
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="numbers of pieces of evidence")
     parser.add_argument("--json", help="write the figures here")
-    parser.add_argument("--longest", type=int, default=LONGEST, help="words of an evidence at most")
-    parser.add_argument("--missing", type=float, default=MISSING, help="share of evidences whose page is not there")
+    parser.add_argument("--longest", type=int, default=LONGEST, help="maximum number of words of a piece of evidence")
+    parser.add_argument(
+        "--missing",
+        type=float,
+        default=MISSING,
+        help="share of the pieces of evidence whose page is not in the release",
+    )
     args = parser.parse_args()
     result = measure(args.data, sizes=tuple(args.sizes), kb=args.kb, longest=args.longest, missing=args.missing)
     show(result)

@@ -1,4 +1,6 @@
-"""Extractors side by side: each in its own process over the same texts, in turns so that drift cancels."""
+"""Compares extractors over the same texts, each in a separate process. They take turns, so that changes in the
+machine's speed affect all of them alike.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ EXTRACTORS_SCRIPT = Path(__file__).with_name("extractors.py")
 
 @dataclass(frozen=True)
 class Peer:
-    """One measured extractor: the name it is reported by, its key in extractors.py, its packages."""
+    """An extractor to measure: its name in reports, its key in extractors.py, its packages."""
 
     name: str
     extractor: str
@@ -63,7 +65,7 @@ PEERS = (
 
 @dataclass(frozen=True)
 class Timing:
-    """CPU seconds of every round of one extractor over all texts, and how many characters came out of one."""
+    """CPU seconds of every round of one extractor over all texts, and the number of characters returned by a round."""
 
     name: str
     n_bytes: int
@@ -82,7 +84,7 @@ class Timing:
 
 
 def write_texts(slices: list[Slice], path: Path) -> int:
-    """Writes the slices' articles as extractors.py reads them and gives their number."""
+    """Writes the slices' articles in the format that extractors.py reads, and returns their number."""
     n_articles = 0
     with path.open("w", encoding="utf-8") as file:
         file.write(json.dumps({"sites": [wiki_slice.site.to_json() for wiki_slice in slices]}) + "\n")
@@ -98,7 +100,7 @@ def time_in_turns(slices: list[Slice], *, peers: tuple[Peer, ...], n_rounds: int
     """Runs every extractor once to warm up, then ``n_rounds`` times in turns A B C A B C.
 
     Raises:
-        SystemExit: an extractor's process ended; says which one and what it wrote.
+        SystemExit: an extractor's process ended; the message has its name and its output.
     """
     with (
         tempfile.TemporaryDirectory(prefix="kbsource-bench-") as folder,

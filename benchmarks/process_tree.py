@@ -1,4 +1,4 @@
-"""Runs a command and says what it and its descendants took: CPU, wall time, memory (Linux, from /proc)."""
+"""Runs a command and measures the CPU, wall time and memory of the command and its descendants (Linux, from /proc)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ _SIZES = (b"Rss", b"Pss", b"Pss_Anon")
 
 @dataclass(frozen=True)
 class Usage:
-    """What a command took.
+    """The resources that a command used.
 
     Attributes:
         returncode: exit status.
-        wall_s: from start to end.
+        wall_s: wall time from start to end.
         cpu_s: user and system time of the command and its descendants.
-        peak_tree_mb: largest sum over the tree, shared pages counted once (PSS), in MB (10^6 bytes).
-        peak_process_mb: largest resident set (RSS) of any one process.
-        n_processes: most processes seen at once.
-        peak_tree_own_mb: as ``peak_tree_mb`` without the pages of mapped files, which the system takes back at will.
-        peak_root_own_mb: the same of the command's first process alone.
+        peak_tree_mb: largest sum over the process tree, with shared pages counted once (PSS), in MB (10^6 bytes).
+        peak_process_mb: largest resident set (RSS) of a single process.
+        n_processes: largest number of processes at the same time.
+        peak_tree_own_mb: as ``peak_tree_mb``, without the pages of mapped files, which the system can take back at any
+            time.
+        peak_root_own_mb: as ``peak_tree_own_mb``, for the command's first process only.
     """
 
     returncode: int
@@ -41,7 +42,7 @@ class Usage:
 
 
 def run(command: list[str], *, cwd: Path, log: Path, env: dict[str, str] | None = None) -> Usage:
-    """Runs a command with its output going to ``log`` and samples its tree ten times a second."""
+    """Runs a command with its output written to ``log``, and samples its process tree ten times a second."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         start = time.perf_counter()
@@ -109,7 +110,7 @@ class _Sampler(threading.Thread):
         self.n_processes = max(self.n_processes, len(members))
 
     def _members(self) -> list[int]:
-        """Gives the root's descendants and everything in its session, whoever is its parent by now."""
+        """Returns the root's descendants and every process of its session, whatever its parent is now."""
         parents: dict[int, int] = {}
         ticks: dict[int, int] = {}
         members = {self._root}
@@ -137,7 +138,7 @@ class _Sampler(threading.Thread):
 
 
 class _Memory(NamedTuple):
-    """Bytes of a process: resident set, proportional set, and what of the latter is no page of a file."""
+    """Memory of a process in bytes: resident set, proportional set, and the proportional set without pages of files."""
 
     rss: int
     pss: int
@@ -145,7 +146,7 @@ class _Memory(NamedTuple):
 
 
 def _memory(pid: int) -> _Memory | None:
-    """Gives the memory of a process; None when it has ended."""
+    """Returns the memory of a process; None if the process has ended."""
     found: dict[bytes, int] = {}
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:

@@ -1,6 +1,7 @@
-"""QAMPARI's joins alone over made-up facts, two in five of which share one value: facts a second a core, and memory.
+"""Measures only the joins of QAMPARI: facts per second and core, and memory. Two in five of the generated facts share
+one value.
 
-Facts are joined to simple queries, and their answers to intersections, with SQL.
+SQL joins facts to simple queries, and the answers of simple queries to intersections.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _RELATIONS = Relations({f"P{number}": _relation(number) for number in _PROPERTIE
 
 
 def made_facts(chunk: int, n_facts: int) -> pa.RecordBatch:
-    """Gives a chunk of so many facts in all."""
+    """Returns a chunk of generated facts, out of this number of facts in all."""
     rng = np.random.default_rng(chunk)
     n_rows = min(CHUNK_ROWS, n_facts - chunk * CHUNK_ROWS)
     is_frequent = rng.random(n_rows) < 0.4
@@ -53,7 +54,7 @@ def made_facts(chunk: int, n_facts: int) -> pa.RecordBatch:
 
 
 def _stored(folder: str, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> StoredTable:
-    """Writes a table, one chunk per batch."""
+    """Writes a table with one chunk for each batch."""
     chunks = []
     for number, batch in enumerate(batches):
         path = chunk_path(join(folder, name), ChunkKey(0, number))
@@ -67,7 +68,7 @@ create temp table decided as select query, 'kept' as outcome, count(*) as n_vali
 
 
 def _cross(folder: str, facts: StoredTable) -> int:
-    """Joins facts to simple queries, all of whose answers count as validated, and these to intersections."""
+    """Joins facts to simple queries, treats all their answers as validated, and joins the queries to intersections."""
     rules = JoinRules(AnswerFilter(5, MOST_SUBJECTS), MOST_SUBJECTS, takes_all=True)
     relations = rows_batch(joins.relation_rows(_RELATIONS), joins.RELATIONS)
     with warehouse({"facts": facts}) as db:
@@ -87,7 +88,7 @@ def _cross(folder: str, facts: StoredTable) -> int:
 
 
 def measure(n_facts: int) -> dict[str, Any]:
-    """Gives the figures of one size."""
+    """Returns the figures of one size."""
     chunks = range(-(-n_facts // CHUNK_ROWS))
     making_s = 0.0
     with tempfile.TemporaryDirectory(prefix="kbsource-") as folder:
@@ -115,7 +116,7 @@ def measure(n_facts: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.qampari_joins", description=__doc__)
     parser.add_argument("--facts", type=int, nargs="+", default=list(SIZES), help="sizes, ascending")
     parser.add_argument("--json", help="write the figures here")
@@ -124,7 +125,7 @@ def main() -> None:
     names = ("facts", "intersections", "wall_s", "cpu_s", "facts_per_core_s", "peak_mb")
     print(
         table(
-            ("facts", "intersections", "wall s", "CPU s", "facts/s a core", "peak MB"),
+            ("facts", "intersections", "wall s", "CPU s", "facts/s per core", "peak MB"),
             [tuple(row[name] for name in names) for row in rows],
         )
     )

@@ -1,7 +1,8 @@
-"""``kbsource qampari`` without a model over made-up encyclopaedias: looks into pages a second, and memory by size.
+"""Measures ``kbsource qampari`` without a model over generated encyclopaedias: page searches per second, and memory by
+size.
 
-Both releases are built with the project's own commands on first use, see ``benchmarks.synthetic.encyclopaedia``. One
-working process beside the driver.
+Both releases are built with kbsource's own commands on first use, see ``benchmarks.synthetic.encyclopaedia``. There is
+one worker process in addition to the driver.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ what waits to be spilt, and the row group that is written."""
 
 
 def measure(*, sizes: tuple[int, ...] = SIZES, options: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Gives the figures.
+    """Returns the figures.
 
     Args:
         sizes: numbers of pages, ascending.
-        options: more of ``kbsource qampari``.
+        options: further options of ``kbsource qampari``.
     """
     rows = []
     for n_pages in sizes:
@@ -50,7 +51,7 @@ def measure(*, sizes: tuple[int, ...] = SIZES, options: tuple[str, ...] = ()) ->
 
 
 def made_releases(folder: Path, n_pages: int) -> tuple[Path, Path]:
-    """Gives knowledge source and release of Wikidata of an encyclopaedia, built on first use."""
+    """Returns the release of pages and the release of Wikidata of an encyclopaedia, built on first use."""
     kb, wikidata = folder / "kb", folder / "wikidata"
     if not (kb / "manifest.json").is_file():
         for release in (kb, wikidata):
@@ -65,10 +66,10 @@ def made_releases(folder: Path, n_pages: int) -> tuple[Path, Path]:
 
 
 def kbsource(arguments: list[str], log: Path) -> Usage:
-    """Runs a command of the project in processes of its own.
+    """Runs a command of kbsource in separate processes.
 
     Raises:
-        SystemExit: it failed; gives the end of what it wrote.
+        SystemExit: the command failed; the message has the end of its output.
     """
     command = [sys.executable, "-m", "pipelines.cli", *arguments]
     usage = run(command, cwd=REPOSITORY, log=log)
@@ -99,18 +100,18 @@ def _figures(report: dict[str, Any], usage: Usage) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> None:
     """Prints the figures."""
-    print("\nkbsource qampari --model none, made-up encyclopaedias")
-    head = ("pages", "facts", "looks", "candidates", "questions", "wall s", "CPU s", "looks/s a core")
+    print("\nkbsource qampari --model none, generated encyclopaedias")
+    head = ("pages", "facts", "searches", "candidates", "questions", "wall s", "CPU s", "searches/s per core")
     names = ("pages", "facts", "looks", "candidates", "questions", "wall_s", "cpu_s", "looks_per_core_s")
     print(table(head, [tuple(row[name] for name in names) for row in result["runs"]]))
     memory = ("peak_driver_own_mb", "peak_own_mb", "peak_tree_mb", "peak_process_mb")
     columns = ("pages", "driver's own MB", "all own MB", "all MB", "one process MB")
     print(table(columns, [(row["pages"], *(row[name] for name in memory)) for row in result["runs"]]))
-    print(f"driver's own memory: {result['driver_growth_kb_a_page']:+.2f} kB a page; flat: {result['flat']}")
+    print(f"driver's own memory: {result['driver_growth_kb_a_page']:+.2f} kB per page; flat: {result['flat']}")
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.qampari_speed", description=__doc__)
     parser.add_argument("--pages", type=int, nargs="+", default=list(SIZES), help="sizes of the encyclopaedias")
     parser.add_argument("--json", help="write the figures here")

@@ -1,7 +1,8 @@
-"""How a build scales: with the size of the dump, with processes of one machine and with workers of a Spark cluster.
+"""Measures how a build scales with the size of the dump, the processes of one machine, and the workers of a Spark
+cluster.
 
-What grows with the dump is told from what every build costs by a straight line through the sizes, and the line is drawn
-out to a whole English Wikipedia.
+A straight line through the sizes separates the constant cost of a build from the cost that grows with the dump. The
+line is extrapolated to the whole English Wikipedia.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ CORES = (1, 2, 8, 32, 96)
 
 
 def build(dump: MadeDump, *, output: Path, runner: str, workers: int, kit: str | None) -> dict[str, Any]:
-    """Builds in a process tree of its own, a cluster's included, and gives what that took.
+    """Builds in a separate process tree, which includes the cluster's processes, and returns the cost.
 
-    ``driver_s`` is the CPU time of the driver, which is not spread: checking, indexes, small tables.
+    ``driver_s`` is the CPU time of the driver, whose work is not distributed: checks, indexes, small tables.
 
     Raises:
-        SystemExit: the build failed; gives the end of what it wrote.
+        SystemExit: the build failed; the message has the end of its output.
     """
     shutil.rmtree(output, ignore_errors=True)
     log = WORK / "logs" / f"{output.name}.log"
@@ -54,8 +55,9 @@ def build(dump: MadeDump, *, output: Path, runner: str, workers: int, kit: str |
 
 
 def build_one(given: dict[str, Any]) -> None:
-    """Does one build and prints its wall time and the driver's CPU time; a cluster is started before and stopped after
-    it."""
+    """Runs one build and prints its wall time and the driver's CPU time. Starts a cluster before the build and stops it
+    afterwards, if one is used.
+    """
     command = ["build", given["dump"], "--output", given["output"], "--max-rejects", "0.05"]
     if given["runner"] == "spark":
         from tests.support.clusters import SparkCluster
@@ -69,10 +71,10 @@ def build_one(given: dict[str, Any]) -> None:
 
 
 def timed_command(argv: list[str]) -> float:
-    """Runs ``kbsource`` in this process; gives the seconds it took.
+    """Runs ``kbsource`` in this process and returns the seconds that it took.
 
     Raises:
-        SystemExit: it failed.
+        SystemExit: the command failed.
     """
     from pipelines.cli import main as kbsource
 
@@ -83,7 +85,7 @@ def timed_command(argv: list[str]) -> float:
 
 
 def measure(data: str | None, *, sizes_mb: list[int], kit: str | None, spark_mb: int) -> dict[str, Any]:
-    """Builds every size with one and two processes, and ``spark_mb`` MB with one and two Spark workers."""
+    """Builds every size with one and two processes, and a dump of ``spark_mb`` MB with one and two Spark workers."""
     root = data_root(data)
     plan = [(n_mb, "local", workers) for n_mb in sizes_mb for workers in (1, 2)]
     plan += [(spark_mb, "spark", workers) for workers in (1, 2)] if kit else []
@@ -98,9 +100,11 @@ def measure(data: str | None, *, sizes_mb: list[int], kit: str | None, spark_mb:
 
 
 def projection(rows: list[dict[str, Any]], *, gb: float = ENWIKI_GB) -> dict[str, Any] | None:
-    """Gives CPU hours, and hours of wall time by number of cores, for a dump of ``gb`` GB; None for a single size.
+    """Returns CPU hours, and hours of wall time by number of cores, for a dump of ``gb`` GB; None if there is only one
+    size.
 
-    The straight lines go through the builds by one process. The driver's share stays on one core, the rest is divided.
+    The straight lines go through the builds with one process. The driver's work stays on one core; all other work is
+    divided among the cores.
     """
     of_one_worker = [row for row in rows if row["runner"] == "local" and row["workers"] == 1]
     if len(of_one_worker) < 2:
@@ -140,11 +144,13 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--sizes", default="50,100,200,400", help="MB of XML, comma-separated")
-    parser.add_argument("--spark", metavar="KIT", help="folder that make spark-test fetched; without, no Spark")
+    parser.add_argument(
+        "--spark", metavar="KIT", help="folder downloaded by make spark-test; without it, Spark is not measured"
+    )
     parser.add_argument("--spark-mb", type=int, default=200, help="MB of XML for Spark (default: %(default)s)")
     parser.add_argument("--json", help="write the figures here")
     parser.add_argument("--one", help=argparse.SUPPRESS)

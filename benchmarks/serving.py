@@ -1,7 +1,8 @@
-"""``kbsource serve`` under eight clients: milliseconds of searches by BM25, errors, and the server's processor time.
+"""Measures ``kbsource serve`` with eight clients: milliseconds of BM25 searches, errors, and the server's processor
+time.
 
-Release and passages are made up, five passages a page, and kept in ``.bench``; their words, and those of questions, are
-drawn as in ``benchmarks.bm25``. Each client asks one question after the other over one connection.
+The release and its passages are generated, five passages for each page, and kept in ``.bench``. The words of passages
+and questions are drawn as in ``benchmarks.bm25``. Each client sends one question after the other over one connection.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def made(n_pages: int) -> Path:
-    """Gives a folder with ``release``, ``corpus`` and ``bm25``, made on first use."""
+    """Returns a folder with ``release``, ``corpus`` and ``bm25``, made on first use."""
     folder = WORK / f"serving-{n_pages}"
     if (folder / "bm25" / "manifest.json").exists():
         return folder
@@ -84,7 +85,7 @@ def _by_page(texts: Iterator[str], n_pages: int) -> Iterator[list[str]]:
 
 @contextmanager
 def server(folder: Path) -> Iterator[tuple[str, int, int]]:
-    """Starts ``kbsource serve`` and gives host, port and process id."""
+    """Starts ``kbsource serve``; yields host, port and process id."""
     given = ["--passages", str(folder / "corpus"), "--index", str(folder / "bm25"), "--port", "0"]
     command = [sys.executable, "-m", "pipelines.cli", "serve", str(folder / "release"), *given]
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as process:
@@ -97,13 +98,13 @@ def server(folder: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def cpu_s(pid: int) -> float:
-    """Gives the processor time of a process so far."""
+    """Returns the processor time that a process has used so far."""
     user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / _TICKS
 
 
 def client(host: str, port: int, paths: list[str]) -> tuple[list[float], int]:
-    """Asks one path after the other; gives milliseconds, and how many answers were no result."""
+    """Requests one path after the other; returns the milliseconds, and the number of responses without a result."""
     connection, times, n_errors = HTTPConnection(host, port), [], 0
     for path in paths:
         start = time.perf_counter()
@@ -115,7 +116,7 @@ def client(host: str, port: int, paths: list[str]) -> tuple[list[float], int]:
 
 
 def measure(*, n_pages: int = N_PAGES, n_requests: int = N_REQUESTS) -> dict[str, Any]:
-    """Makes what is served if need be, and asks."""
+    """Makes the release and its index if necessary, and measures the requests."""
     folder = made(n_pages)
     questions = islice(made_up_texts(8, QUERY_WORDS), n_requests)
     paths = [f"/search?k=10&query={quote(text)}" for text in questions]
@@ -151,7 +152,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.serving", description=__doc__)
     parser.add_argument("--pages", type=int, default=N_PAGES)
     parser.add_argument("--requests", type=int, default=N_REQUESTS)

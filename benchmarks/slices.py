@@ -1,4 +1,6 @@
-"""The real dump slices as plain pages, read without kbsource's own reader: an independent count."""
+"""Reads the real dump slices as plain pages, without kbsource's own reader, so that counts can be compared with an
+independent count.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,13 @@ WIKITEXT = "wikitext"
 
 @dataclass
 class Slice:
-    """One dump file: what it says of its wiki, and its pages in order (last revision, all namespaces).
+    """One dump file: facts about its wiki, and its pages in order (last revision, all namespaces).
 
     Attributes:
         name: file name without its folder and suffixes.
-        site: facts from ``<siteinfo>``; the language comes from ``xml:lang``.
-        pages: every page that is whole; a file that breaks off ends with its last whole page.
-        is_truncated: the XML ends too early.
+        site: facts from ``<siteinfo>``; the language is that of ``xml:lang``.
+        pages: every complete page. A truncated file ends with its last complete page.
+        is_truncated: whether the XML is truncated.
     """
 
     name: str
@@ -51,7 +53,7 @@ class Slice:
     is_truncated: bool = False
 
     def articles(self) -> list[RawPage]:
-        """Gives the pages of namespace 0 that are wikitext, not a redirect, and not empty."""
+        """Returns the pages of namespace 0 that have wikitext and are neither redirects nor empty."""
         return [
             page
             for page in self.pages
@@ -60,10 +62,10 @@ class Slice:
 
 
 def data_root(option: str | None = None) -> Path:
-    """Gives the folder of the real data: the option, else ``KBSOURCE_REAL_DATA``, else ``../shared/data``.
+    """Returns the folder of the real data: the option, else ``KBSOURCE_REAL_DATA``, else ``../shared/data``.
 
     Raises:
-        SystemExit: the folder or the slices in it are missing.
+        SystemExit: the folder or its slices are missing.
     """
     root = Path(option or os.environ.get("KBSOURCE_REAL_DATA") or REPOSITORY.parent / "shared" / "data")
     if not (root / "dumps" / S1).is_file():
@@ -72,7 +74,7 @@ def data_root(option: str | None = None) -> Path:
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """Opens a dump for reading its decompressed bytes, chosen by suffix."""
+    """Opens a dump for reading its decompressed bytes; the suffix determines the compression."""
     if path.suffix == ".bz2":
         return cast(BinaryIO, bz2.open(path, "rb"))
     if path.suffix == ".gz":
@@ -103,7 +105,7 @@ def read_slice(path: Path) -> Slice:
 
 
 def read_slices(root: Path, names: tuple[str, ...]) -> Iterator[Slice]:
-    """Reads the named slices, those that are not there left out."""
+    """Reads the named slices; slices that do not exist are skipped."""
     for name in names:
         path = root / "dumps" / name
         if path.is_file():

@@ -1,9 +1,8 @@
-"""Reading of every dataset in its original format: records a second and a core, and memory by size.
+"""Measures reading every dataset in its original format: records per second and core, and memory by size.
 
-Peaks count mapped libraries by their share, so they differ with what else runs; a process's own memory does not.
-
-The files are made up, see ``benchmarks.synthetic``; each source reads them in a process of its own, and examples are
-counted and let go.
+The files are generated, see ``benchmarks.synthetic``. Each source reads its file in a separate process; examples are
+counted and discarded. The peak memory of a process includes its share of mapped libraries, so it depends on what else
+runs. The process's own memory does not.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ FLAT_MB = 12
 
 
 def measure(*, sizes_mb: tuple[int, ...] = SIZES_MB, only: tuple[str, ...] = (), keeps: bool = False) -> dict[str, Any]:
-    """Gives the figures.
+    """Returns the figures.
 
     Args:
-        sizes_mb: of the files, in 10^6 bytes, ascending.
-        only: datasets; all when empty.
-        keeps: the files stay in ``.bench/sources``.
+        sizes_mb: sizes of the files in 10^6 bytes, ascending.
+        only: datasets to measure; empty for all.
+        keeps: whether the files stay in ``.bench/sources``.
     """
     rows = []
     for dataset in only or tuple(GENERATORS):
@@ -53,10 +52,10 @@ def measure(*, sizes_mb: tuple[int, ...] = SIZES_MB, only: tuple[str, ...] = (),
 
 
 def _read_apart(made: Synthetic, folder: Path) -> dict[str, Any]:
-    """Reads a dataset in another process and gives what it counted and took.
+    """Reads a dataset in another process; returns its counts and cost.
 
     Raises:
-        SystemExit: it failed.
+        SystemExit: the process failed.
     """
     scratch = folder / "scratch"
     scratch.mkdir()
@@ -75,7 +74,7 @@ def _read_apart(made: Synthetic, folder: Path) -> dict[str, Any]:
 
 
 def read(task: str) -> dict[str, Any]:
-    """Reads a dataset to its end and gives counts and CPU time, imports left out."""
+    """Reads a whole dataset; returns counts and CPU time, without imports."""
     value = json.loads(task)
     inputs = Inputs(tuple(value["records"]), tuple(value["references"]), scratch=value["scratch"])
     kind = all_sources()[value["dataset"]]
@@ -97,8 +96,8 @@ def read(task: str) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> None:
     """Prints the figures."""
-    print("\nreading of datasets, made-up files in their original formats")
-    head = ("dataset", "MB", "records", "examples", "CPU s", "records/s a core", "MB/s a core", "peak MB", "own")
+    print("\nreading datasets, generated files in their original formats")
+    head = ("dataset", "MB", "records", "examples", "CPU s", "records/s per core", "MB/s per core", "peak MB", "own")
     rows = [
         (
             dataset["dataset"],
@@ -120,7 +119,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sources_speed", description=__doc__)
     parser.add_argument("--mb", type=int, nargs="+", default=list(SIZES_MB), help="sizes of the files")
     parser.add_argument("--only", nargs="+", default=[], choices=list(GENERATORS), help="datasets (default: all)")

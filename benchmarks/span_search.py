@@ -1,8 +1,10 @@
-"""The best span of a page for an evidence: kbsource's search, NLTK over candidate paragraphs, and every span there is.
+"""Compares three searches for the best span of a page for a piece of evidence: kbsource's, NLTK over candidate
+paragraphs, and brute force over all spans.
 
-Evidences are pieces of real pages, 5 to 150 tokens, of which 10 to 30 % are dropped, replaced or have a token inserted
-before them. The baseline is what KILT's released matcher does (its steps, written anew): of the paragraphs that share
-most distinct tokens with the evidence at least three, and NLTK's BLEU of every span in them.
+A piece of evidence is a part of a real page, 5 to 150 tokens long. 10 to 30 % of its tokens are dropped, replaced, or
+preceded by an inserted token. The search with NLTK repeats the steps of KILT's released matcher in new code. It selects
+at least three paragraphs, those that share most distinct tokens with the evidence, and computes NLTK's BLEU of every
+span in them.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _KILT_RULES = spacy.blank(LANG).tokenizer
 
 @dataclass(frozen=True)
 class Query:
-    """An evidence and the elements of its page."""
+    """A piece of evidence and the elements of its page."""
 
     evidence: str
     forms: list[str]
@@ -49,7 +51,7 @@ class Query:
 
 
 def made_up_queries(pages: list[TokenisedPage], n_queries: int, rng: random.Random) -> list[Query]:
-    """Gives queries whose lengths are spread evenly over 5 to 150 tokens, in random order."""
+    """Returns queries in random order, whose lengths are evenly distributed over 5 to 150 tokens."""
     by_length: list[tuple[int, TokenisedPage, int]] = [
         (page.bounds[place + 1] - page.bounds[place], page, place) for page in pages for place in range(page.n_body)
     ]
@@ -67,7 +69,7 @@ def made_up_queries(pages: list[TokenisedPage], n_queries: int, rng: random.Rand
 
 
 def changed(tokens: list[str], others: list[str], rng: random.Random) -> list[str]:
-    """Gives the tokens with 10 to 30 % of them dropped, replaced, or with another one before them."""
+    """Returns the tokens with 10 to 30 % of them dropped, replaced, or preceded by an inserted token."""
     rate, result = rng.uniform(0.1, 0.3), []
     for token in tokens:
         change = rng.choice(("drop", "insert", "replace")) if rng.random() < rate else None
@@ -79,7 +81,7 @@ def changed(tokens: list[str], others: list[str], rng: random.Random) -> list[st
 
 
 def tokenise_like_kilt(rules: Callable[[str], Any], text: str) -> list[str]:
-    """Gives lower-case tokens without punctuation and characters of three bytes, as the released matcher has them."""
+    """Returns lower-case tokens without punctuation and three-byte characters, as in the released matcher."""
     tokens = (
         "".join(char for char in rule.text.lower() if char.isalnum() and ord(char) < 0x800) for rule in rules(text)
     )
@@ -87,9 +89,10 @@ def tokenise_like_kilt(rules: Callable[[str], Any], text: str) -> list[str]:
 
 
 def search_with_nltk(evidence: list[str], paragraphs: Sequence[list[str]]) -> tuple[float, int, int, int]:
-    """Gives (score, paragraph, first token, end) of the best span in the candidate paragraphs.
+    """Returns (score, paragraph, first token, end) of the best span in the candidate paragraphs.
 
-    Ties go to the shortest span, the earliest paragraph, the earliest start, as in kbsource.
+    Of spans with the same score, the shortest is chosen, then the earliest paragraph, then the earliest start, as in
+    kbsource.
     """
     words = set(evidence)
     n_shared = [len(words & set(paragraph)) for paragraph in paragraphs]
@@ -113,7 +116,7 @@ def search_with_nltk(evidence: list[str], paragraphs: Sequence[list[str]]) -> tu
 
 
 def search_everywhere(evidence: list[str], page: TokenisedPage) -> tuple[float, int, int]:
-    """Gives (score, first token, end) of the best of all spans inside elements, from counts token by token."""
+    """Returns (score, first token, end) of the best of all spans within elements, by counting tokens one by one."""
     n_evidence, order = len(evidence), min(4, len(evidence))
     form_of = list(page.vocabulary)
     tokens = [form_of[number] for number in page.ids]
@@ -141,14 +144,14 @@ def search_everywhere(evidence: list[str], page: TokenisedPage) -> tuple[float, 
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Gives wall seconds and the result."""
+    """Returns wall seconds and the result."""
     start = time.perf_counter()
     result = work()
     return time.perf_counter() - start, result
 
 
 def measure(data: str | None, *, n_queries: int, n_nltk: int, n_everywhere: int) -> dict[str, Any]:
-    """Measures and compares; NLTK gets ``n_nltk`` queries of the same spread of lengths."""
+    """Measures and compares the searches. NLTK gets ``n_nltk`` queries with the same distribution of lengths."""
     tokeniser = Tokeniser(LANG)
     (wiki_slice,) = read_slices(data_root(data), (S1,))
     parser = PageParser(wiki_slice.site)
@@ -212,7 +215,9 @@ def _time_nltk(query: Query) -> dict[str, float]:
 
 
 def _differs(query: Query, found: tuple[float, int, int, int]) -> bool:
-    """Says whether kbsource, given the same paragraph alone, finds another span; whether its page's best is worse."""
+    """Returns whether kbsource finds another span in the same paragraph, and whether its best span of the page is
+    worse.
+    """
     score, place, first, end = found
     whole = best_span(query.page, query.forms)
     if score < 1e-9:
@@ -250,7 +255,7 @@ def show(result: dict[str, Any]) -> None:
             (name, figures["median_ms"], figures["mean_ms"], figures["p90_ms"], figures["max_ms"])
             for name, figures in result[key].items()
         ]
-        print(f"\n{head} queries, ms a query")
+        print(f"\n{head} queries, ms per query")
         print(table(("", "median", "mean", "p90", "max"), rows))
     beside = result["beside_nltk"]
     for ours, theirs, bar in (
@@ -268,11 +273,11 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.span_search", description=__doc__)
     parser.add_argument("--data", help="folder of the real data")
-    parser.add_argument("--queries", type=int, default=1_000, help="queries for kbsource alone")
-    parser.add_argument("--nltk-queries", type=int, default=5, help="queries beside NLTK, some 20 s each")
+    parser.add_argument("--queries", type=int, default=1_000, help="queries for kbsource")
+    parser.add_argument("--nltk-queries", type=int, default=5, help="queries for NLTK, which takes some 20 s for each")
     parser.add_argument("--everywhere", type=int, default=20, help="queries compared with every span of the page")
     parser.add_argument("--json", help="write the figures here")
     args = parser.parse_args()

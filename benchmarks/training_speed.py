@@ -1,8 +1,9 @@
-"""``kbsource training-data`` on made-up questions over real passages: questions a second, and memory by their number.
+"""Measures ``kbsource training-data`` on generated questions over real passages: questions per second, and memory by
+their number.
 
-A question has one piece of evidence, 8 to 20 words of a paragraph of a real page, and two of them are its answer; the
-pages take turns. Its run has 20 passages drawn from the corpus, one of them from its page. Half of the questions
-are of a second dataset, so that mixed lines are made too.
+A question has one piece of evidence: 8 to 20 words of a paragraph of a real page. Two of these words are its answer.
+The questions are about all pages in turn. The run of a question has 20 random passages of the corpus, one of them from
+the page of the question. Half of the questions belong to a second dataset, so that mixed lines are written too.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def measure(data: str | None, *, sizes: tuple[int, ...] = SIZES, forms: tuple[st
 
 
 def _write_datasets(release: Path, passages: Path, folder: Path, n_questions: int) -> None:
-    """Writes questions, maps them to the release, and makes their runs up."""
+    """Writes questions, maps them to the release, and generates their runs."""
     with KnowledgeSource.open(str(release)) as source:
         pages = [
             (page.page_id, [words for element in page.elements[1:] if len(words := element.text.split()) >= WORDS[1]])
@@ -123,17 +124,17 @@ def _kbsource(arguments: list[str], log: Path) -> Any:
 
 def show(result: dict[str, Any]) -> None:
     """Prints the figures."""
-    print("\nkbsource training-data, made-up questions over real passages")
+    print("\nkbsource training-data, generated questions over real passages")
     columns = (
         *("form", "questions", "examples", "rejected", "mb", "cpu_s", "per_core_s", "peak_own_mb", "peak_tree_mb"),
     )
-    head = ("form", "questions", "examples", "rejected", "MB", "CPU s", "questions/s a core", "own MB", "all MB")
+    head = ("form", "questions", "examples", "rejected", "MB", "CPU s", "questions/s per core", "own MB", "all MB")
     print(table(head, [tuple(row[name] for name in columns) for row in result["runs"]]))
     print(f"own memory below {BAR_MB} MB: {result['bounded']}")
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.training_speed", description=__doc__)
     parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="numbers of questions")

@@ -1,10 +1,11 @@
-"""Vectors of passages: encoding beside the model alone, and exact search of a million vectors beside NumPy.
+"""Measures vectors of passages: encoding compared with the model by itself, and exact search of a million vectors
+compared with NumPy.
 
-Encoding is measured on passages of made-up words, by ``--model`` (a folder of ``make models``): the processor time of a
-row group through the step of ``kbsource vectors`` against that of ONNX Runtime on the same batches. Vectors for search
-are drawn, 384 numbers each; the product is that of queries and all vectors by NumPy alone: in float32, which take 1.5
-GB for a million, and in float16 that are converted block by block. Search and product run in processes of their own,
-with one thread; so does the graph of approximate search (``--graph``).
+Encoding is measured on passages of generated words with ``--model`` (a folder from ``make models``). The processor time
+of the step of ``kbsource vectors`` for a row group is compared with the time of ONNX Runtime for the same batches.
+Search is measured on random vectors of 384 numbers. It is compared with NumPy's product of queries and all vectors: in
+float32, which take 1.5 GB for a million vectors, and in float16, which are converted block by block. Search and product
+run in separate processes with one thread, and so does approximate search with a graph (``--graph``).
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ BAR_RATIO, BAR_MB, BAR_ENCODING = 1.2, 1_000, 0.8
 
 
 def drawn(n_vectors: int, directions: int, seed: int = 1) -> Iterator[Any]:
-    """Gives vectors of length 1, a row group at a time, that have so many directions, or no fewer than numbers."""
+    """Yields random vectors of length 1, one row group at a time. They lie in a subspace with this number of dimensions
+    at most.
+    """
     seeded = np.random.default_rng(seed)
     base = np.random.default_rng(0).standard_normal((directions, DIMENSION), dtype=np.float32)
     for start in range(0, n_vectors, GROUP_ROWS):
@@ -53,7 +56,7 @@ def drawn(n_vectors: int, directions: int, seed: int = 1) -> Iterator[Any]:
 
 
 def write_vectors(folder: Path, n_vectors: int, directions: int, precision: VectorPrecision) -> None:
-    """Writes vectors as a release has them."""
+    """Writes vectors in the format of a release."""
     with TableFile(str(folder), shard_path(TABLE, 0, 1), TABLE, schema=VECTORS) as target:
         for block in drawn(n_vectors, directions):
             rows = np.arange(target.n_rows, target.n_rows + len(block))
@@ -66,7 +69,7 @@ def write_vectors(folder: Path, n_vectors: int, directions: int, precision: Vect
 
 
 def cpu_of(work: Callable[[], object]) -> float:
-    """Gives the least processor seconds of a few turns."""
+    """Returns the minimum processor seconds of a few rounds."""
     seconds = []
     for _ in range(N_TURNS):
         start = time.process_time()
@@ -112,7 +115,9 @@ def graph(folder: Path, directions: int) -> dict[str, float]:
 
 
 def product(folder: Path, directions: int) -> dict[str, float]:
-    """Multiplies in this process: float32 as it lies in memory, and float16 that NumPy converts, block by block."""
+    """Computes the product in this process: in float32 as stored in memory, or in float16 that NumPy converts block by
+    block.
+    """
     n_vectors = json.loads((folder / "n_vectors.json").read_text())
     vectors = np.empty((n_vectors, DIMENSION), np.float32)
     for number, block in enumerate(drawn(n_vectors, directions)):
@@ -134,7 +139,7 @@ STEPS = {"search": search, "product": product, "graph": graph}
 
 
 def encoding(model: str) -> dict[str, float]:
-    """Encodes passages by the step, and by ONNX Runtime alone on the same batches."""
+    """Encodes passages with the step, and the same batches with ONNX Runtime only."""
     from mapping.retrieval.encoder import open_encoder
     from mapping.retrieval.system_options import EncoderOptions
     from mapping.retrieval.vectors import encode_batch
@@ -165,8 +170,9 @@ def encoding(model: str) -> dict[str, float]:
 def measure(
     *, n_vectors: int = N_VECTORS, directions: int = DIMENSION, model: str | None = None, with_graph: bool = False
 ) -> dict[str, Any]:
-    """Measures encoding, where a model is given, then search and product, and a graph where one is asked for, each in a
-    process of its own."""
+    """Measures encoding if a model is given, then search and product, and a graph if requested, each in a separate
+    process.
+    """
     folder = WORK / f"vector-releases-{n_vectors}-{directions}"
     if not (folder / "n_vectors.json").exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -198,12 +204,19 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.vectors", description=__doc__)
     parser.add_argument("--vectors", type=int, default=N_VECTORS)
-    parser.add_argument("--directions", type=int, default=DIMENSION, help="that they have, fewer as an encoder's do")
-    parser.add_argument("--model", help="folder of an encoder; without it encoding is not measured")
-    parser.add_argument("--graph", action="store_true", help="make the graph of approximate search, too: hours")
+    parser.add_argument(
+        "--directions",
+        type=int,
+        default=DIMENSION,
+        help="dimensions of the subspace of the vectors; vectors of an encoder use few",
+    )
+    parser.add_argument("--model", help="folder of an encoder; without it, encoding is not measured")
+    parser.add_argument(
+        "--graph", action="store_true", help="also measure approximate search with a graph (takes hours)"
+    )
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--json", help="write the figures here")

@@ -1,4 +1,6 @@
-"""Wikidata: MB/s a core from a dump to tables, beside orjson.loads alone and bz2 decoding; memory by size."""
+"""Measures ``kbsource wikidata``: MB/s per core from a dump to tables, compared with orjson.loads and bz2 decoding, and
+memory by size.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ _NUMBERS_FROM = 100_000_000
 
 
 def entities(data: Path) -> list[bytes]:
-    """Gives the lines of the real entities."""
+    """Returns the lines of the real entities."""
     lines: list[bytes] = []
     for name in SOURCES:
         opened = bz2.open if name.endswith("bz2") else gzip.open
@@ -45,7 +47,7 @@ def entities(data: Path) -> list[bytes]:
 
 
 def make_dump(data: Path, size_mb: int) -> Path:
-    """Gives a single-stream bzip2 dump of about that many MB of JSON; every entity has an id of its own."""
+    """Returns a single-stream bzip2 dump of about this many MB of JSON, in which every entity has a unique id."""
     path = WORK / "wikidata" / f"wikidata-{size_mb}mb.json.bz2"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,20 +79,20 @@ def _cpu_s(work: Callable[[], object]) -> float:
 
 
 def decode(path: Path) -> None:
-    """Decodes the file with Python's bz2 module and throws it away."""
+    """Decodes the file with Python's bz2 module and discards the result."""
     with bz2.open(path, "rb") as file:
         while file.read(1 << 20):
             pass
 
 
 def load(lines: list[bytes]) -> None:
-    """Parses every line and throws it away."""
+    """Parses every line and discards the result."""
     for line in lines:
         orjson.loads(line)
 
 
 def parse(path: Path, output: Path) -> None:
-    """Does what is done with the whole dump: hashes it, and makes Parquet files of the compressed bytes."""
+    """Processes the whole dump: hashes it, and makes Parquet files from the compressed bytes."""
     shutil.rmtree(output, ignore_errors=True)
     staging = str(output / "_staging")
     hashed = {str(path): hash_file(str(path))}
@@ -102,7 +104,9 @@ def parse(path: Path, output: Path) -> None:
 
 
 def measure(data: str | None, *, size_mb: int, sizes_mb: list[int], n_rounds: int) -> dict[str, Any]:
-    """Measures speed on one dump, all in turns in this process, and memory of the command on dumps of several sizes."""
+    """Measures the speed on one dump, in turns in this process, and the memory of the command on dumps of several
+    sizes.
+    """
     root = data_root(data)
     dump = make_dump(root, size_mb)
     spare_collector()  # as in a working process; it serves all three
@@ -156,7 +160,7 @@ def show(result: dict[str, Any]) -> None:
     print(table(("what", "MB/s"), rows))
     print(f"of the slower: {result['share_of_slower']:.0%} (bar {result['bar']:.0%})")
     names = ("mb", "wall_s", "cpu_s", "peak_tree_mb", "peak_process_mb")
-    print("\nkbsource wikidata, one working process")
+    print("\nkbsource wikidata, one worker process")
     print(
         table(
             ("MB", "wall s", "CPU s", "peak of all MB", "of one MB"),
@@ -168,11 +172,15 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
-    parser.add_argument("--size", type=int, default=200, metavar="MB", help="JSON of the dump for the speed")
-    parser.add_argument("--sizes", default="50,200", metavar="MB,MB", help="JSON of the dumps for the memory")
+    parser.add_argument(
+        "--size", type=int, default=200, metavar="MB", help="size of the JSON dump for the measurement of speed"
+    )
+    parser.add_argument(
+        "--sizes", default="50,200", metavar="MB,MB", help="sizes of the JSON dumps for the measurement of memory"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", help="write the figures here")
     args = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Wikitext to page: CPU time of kbsource against its peers, on the same articles in one run."""
+"""Compares the CPU time of kbsource and its peers from wikitext to page, on the same articles in one run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ BARS = {"wikiextractor": 1.5, "strip_code": 8.0}
 
 
 def measure(data: str | None, *, n_rounds: int, only: str | None = None) -> dict[str, Any]:
-    """Measures every extractor on S1 and on all other slices together; ``only`` keeps kbsource and those named so."""
+    """Measures every extractor on S1, and on all other slices together. ``only`` limits the peers to those with these
+    names.
+    """
     root = data_root(data)
     peers = tuple(peer for peer in PEERS if only is None or only in peer.name or peer.name == OURS)
     result: dict[str, Any] = {"machine": machine(), "rounds": n_rounds, "sets": {}}
@@ -72,11 +74,11 @@ def show(result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="folder of the real data (default: KBSOURCE_REAL_DATA or ../shared/data)")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", help="measure kbsource and the extractors whose name has this in it")
+    parser.add_argument("--only", help="measure kbsource and the extractors whose name contains this text")
     parser.add_argument("--json", help="write the figures here")
     args = parser.parse_args()
     result = measure(args.data, n_rounds=args.rounds, only=args.only)

@@ -198,7 +198,7 @@ def _object_store(root: str, options: Mapping[str, str], **settings: Any) -> Cli
 
 
 def _refusal(root: str, probe: Client, obstore: Any) -> str | None:
-    """Returns why a store cannot be used; None if it can be, or if that is unknown."""
+    """Returns why a store cannot be used; None if it can be used, or if this cannot be determined."""
     try:
         if root.startswith(("http://", "https://")):
             obstore.head(probe, "")

@@ -9,8 +9,8 @@ _LONGEST_ADDRESS = 8192
 
 
 def web_address(text: object) -> str | None:
-    """Returns a web address from a dump, a release or a manifest; None for anything else, because a browser might run
-    it.
+    """Returns a web address from a dump, a release or a manifest. Returns None for anything else, such as
+    ``javascript:``, because a browser might execute it.
 
     Every place that writes such an address into HTML, Markdown or JSON-LD uses this function.
 

@@ -1,4 +1,4 @@
-"""Datasets made up in their original formats, of any size; ``GENERATORS`` names them all."""
+"""Generators of data sets in their original formats and of any size; ``GENERATORS`` lists all of them."""
 
 from __future__ import annotations
 

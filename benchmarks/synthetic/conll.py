@@ -1,4 +1,6 @@
-"""Documents in the tab-separated form of AIDA and WNED: 200 tokens, 20 mentions, a fifth of them without a page."""
+"""Generates documents in the tab-separated format of AIDA and WNED: 200 tokens, 20 mentions, a fifth of them without a
+page.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ _URL = "http://en.wikipedia.org/wiki/"
 
 
 def documents(words: Words, names: Iterator[str]) -> Iterator[str]:
-    """A document for each name, without end; one mention in ten thousand has no address."""
+    """Yields a document for each name, without end. One mention in ten thousand has no address."""
     rng = words.rng
     n_mentions = 0
     for name in names:

@@ -1,7 +1,7 @@
-"""WNED-CWEB as XML with its texts: 40 annotations in a text of 2.5 KB, a fifth NIL, one in ten thousand misplaced.
+"""Generates WNED-CWEB as XML with its texts: 40 annotations in a text of 2.5 KB, a fifth NIL, one in ten thousand
+misplaced.
 
-The size is that of XML and texts together, of which the texts are a third; half of the documents are of the split that
-is read.
+The size includes XML and texts; a third of it is texts. Half of the documents belong to the split that is read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TEXT_SHARE = 1 / 3
 
 
 def write(folder: Path, n_bytes: int) -> Synthetic:
-    """Writes annotations and texts of that many bytes."""
+    """Writes annotations and texts with this number of bytes."""
     texts = folder / "RawText"
     texts.mkdir(parents=True, exist_ok=True)
     path = write_text(folder / "clueweb.xml", _pieces(Words("cweb"), texts), n_bytes=int(n_bytes * (1 - _TEXT_SHARE)))

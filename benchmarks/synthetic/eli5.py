@@ -1,8 +1,9 @@
-"""Threads of some 3.5 KB: one to eight answers of 130 words with their scores, as in the JSON lines of the dumps.
+"""Generates threads of about 3.5 KB, with one to eight answers of 130 words and their scores, as in the JSON lines of
+the dumps.
 
-One question in ten was annotated: four passages, three judgements of each with a highlight; one in eight passages is
-held to be no evidence. One question in a hundred has no answer with any text, one in ten thousand has a score too few.
-``write_parquet`` writes the same threads as Parquet.
+One question in ten was annotated: it has four passages, each with three judgements and a highlight. One passage in
+eight is judged to be no evidence. One question in a hundred has no answer with text, and one in ten thousand lacks a
+score. ``write_parquet`` writes the same threads as Parquet.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _SCHEMA = pa.schema(
 
 
 def write(folder: Path, n_bytes: int) -> Synthetic:
-    """Writes threads of that many bytes as JSON lines, and the campaign that annotated some of them."""
+    """Writes threads with this number of bytes as JSON lines, and the campaign that annotated some of them."""
     words = Words("eli5")
     threads = _Threads(words)
     lines = (json.dumps(thread) + "\n" for thread in threads.each())
@@ -44,7 +45,7 @@ def write(folder: Path, n_bytes: int) -> Synthetic:
 
 
 def write_parquet(folder: Path, n_bytes: int) -> Synthetic:
-    """Writes as many threads as ``write`` does, and their campaign."""
+    """Writes the same number of threads as ``write``, and their campaign."""
     words = Words("eli5")
     threads = _Threads(words)
     path = folder / "eli5_dev.parquet"

@@ -1,9 +1,9 @@
-"""A made-up encyclopaedia with a Wikidata of its own: pages of a few paragraphs that say most of what the items say.
+"""Generates an encyclopaedia and its Wikidata: pages of a few paragraphs that state most facts of the items.
 
-Of a hundred pages forty are about persons, twenty-five about films, fifteen about books, ten about organisations, five
-about places and one is a list with a table; the others say nothing. Most values have few subjects and some have
-hundreds, whatever the number of pages, but for countries, which have more subjects than a question may have. Text, and
-who is related to whom, hang on the number of pages alone.
+Of a hundred pages, forty are about persons, twenty-five about films, fifteen about books, ten about organisations and
+five about places. One is a list with a table. The other pages state no facts. Most values have few subjects, and some
+have hundreds, whatever the number of pages. Only countries have more subjects than a question may have. The texts and
+the relations between items depend only on the number of pages.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ SENTENCES = {
 
 
 class MadeFiles(NamedTuple):
-    """Paths of a dump of Wikipedia and of one of Wikidata."""
+    """Paths of a dump of Wikipedia and a dump of Wikidata."""
 
     dump: Path
     wikidata: Path
 
 
 class Encyclopaedia:
-    """All that the pages say. Memory: some kilobytes a page."""
+    """All facts that the pages state. Takes some kilobytes of memory for each page."""
 
     def __init__(self, n_pages: int) -> None:
         self.n_pages = n_pages
@@ -135,7 +135,9 @@ class Encyclopaedia:
     def _deal(
         self, name: str, subjects: Sequence[int], values: Sequence[int], *, is_shuffled: bool = True
     ) -> list[int]:
-        """Each subject a value, in groups of very unlike sizes; gives the subjects in the order of the groups."""
+        """Assigns a value to each subject, in groups of very different sizes; returns the subjects in the order of the
+        groups.
+        """
         left, turns = list(subjects), list(values)
         self._rng.shuffle(turns)
         if is_shuffled:
@@ -155,14 +157,14 @@ class Encyclopaedia:
             self._claims[subject].append((name, self._rng.choice(values)))
 
     def title(self, number: int) -> str:
-        """What a page, or a thing without one, is called."""
+        """Returns the title of a page, or the name of an item without a page."""
         if number in self._lists:
             name, value, _ = self._lists[number]
             return f"List of {'films directed' if name == 'P57' else 'books written'} by {_name(value)}"
         return _name(number)
 
     def pages(self) -> Iterator[tuple[int, str, str]]:
-        """Page id, title and wikitext of every page."""
+        """Yields page id, title and wikitext of every page."""
         rng = random.Random(self.n_pages)
         for number in self._kinds:
             yield number, self.title(number), self._text(number, rng)
@@ -203,7 +205,7 @@ class Encyclopaedia:
         return f"These are works of [[{_name(value)}]].\n\n" + "\n".join(rows) + "\n|}"
 
     def entities(self) -> Iterator[dict[str, Any]]:
-        """Properties and items as the JSON dump of Wikidata has them."""
+        """Yields properties and items in the format of Wikidata's JSON dump."""
         for name in sorted({*SENTENCES, *_IDENTIFIERS, "P31", "P279"}):
             yield {**_entity(name, "property", f"property {name}"), "datatype": DATATYPES.get(name, "wikibase-item")}
         for label, above in CLASSES.items():
@@ -224,7 +226,7 @@ class Encyclopaedia:
 
 
 def write_encyclopaedia(folder: Path, n_pages: int) -> MadeFiles:
-    """Writes the dumps of an encyclopaedia of so many pages, unpacked."""
+    """Writes the uncompressed dumps of an encyclopaedia with this number of pages."""
     folder.mkdir(parents=True, exist_ok=True)
     made = Encyclopaedia(n_pages)
     files = MadeFiles(folder / f"{SITE}-20000101-pages-articles.xml", folder / "wikidata-20000101-all.json")
@@ -257,7 +259,7 @@ def _kind(number: int) -> str:
 
 
 def _name(number: int) -> str:
-    """A name of two words that no other number has."""
+    """Returns a name of two words that no other number has."""
     left = number * _STEP % _SYLLABLES**5
     syllables = []
     for _ in range(5):

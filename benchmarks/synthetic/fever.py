@@ -1,7 +1,9 @@
-"""Claims of some 200 bytes: one to three evidence sets of one or two sentences, a quarter not enough info.
+"""Generates claims of about 200 bytes with one to three evidence sets of one or two sentences. A quarter are NOT ENOUGH
+INFO.
 
-For every ten claims there is a page of wiki-pages, of eight sentences; one page in fifty is asked for and missing, one
-sentence in fifty has no such number, one set in fifty names no page, one claim in ten thousand is cut off.
+For every ten claims, wiki-pages has one page of eight sentences. Some data is broken: one page in fifty is named but
+missing, one sentence number in fifty does not exist, one set in fifty names no page, and one claim in ten thousand is
+truncated.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ _PAGES_A_FILE = 50_000
 
 
 def write(folder: Path, n_bytes: int) -> Synthetic:
-    """Writes claims of that many bytes and the pages that they name."""
+    """Writes claims with this number of bytes, and the pages that they name."""
     words = Words("fever")
     claims = _Claims(words)
     records = write_text(folder / "train.jsonl", claims.lines(), n_bytes=n_bytes)

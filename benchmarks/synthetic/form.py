@@ -1,4 +1,4 @@
-"""What a made-up dataset is, and the words that it is made of; the same name always gives the same text."""
+"""Declares generated data sets, and the words that they are made of. The same name always gives the same text."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Synthetic(NamedTuple):
 
     Attributes:
         dataset: name in ``mapping.sources.SOURCES``.
-        split: that is read.
+        split: the split that is read.
         records: the dataset's own files.
-        references: what the source needs beside them, such as FEVER's wiki-pages.
-        options: of the source, where they are not the usual ones.
+        references: other files that the source needs, such as FEVER's wiki-pages.
+        options: options of the source that differ from the defaults.
     """
 
     dataset: str
@@ -35,7 +35,7 @@ class Synthetic(NamedTuple):
 
 
 class Words:
-    """An endless stream of made-up words; ``rng`` is for every other choice."""
+    """An endless stream of generated words. Use ``rng`` for every other random choice."""
 
     def __init__(self, name: str) -> None:
         self.rng = random.Random(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]))
@@ -45,25 +45,25 @@ class Words:
         ]
 
     def list(self, n_words: int) -> list[str]:
-        """That many words."""
+        """Returns this number of words."""
         start = self.rng.randrange(_N_WORDS - n_words)
         return self._pool[start : start + n_words]
 
     def text(self, n_words: int) -> str:
-        """That many words with a blank between."""
+        """Returns this number of words, separated by spaces."""
         return " ".join(self.list(n_words))
 
     def sentence(self, n_words: int) -> str:
-        """A sentence as tokenised corpora have it, the full stop a token of its own."""
+        """Returns a sentence in the form of tokenised corpora, in which the full stop is a separate token."""
         return f"{self.text(n_words).capitalize()} ."
 
     def title(self, number: int) -> str:
-        """The title of the page with this number; every number has its own, and always the same."""
+        """Returns the title of the page with this number. Every number has its own title, which never changes."""
         return f"{self._pool[number % _N_WORDS].capitalize()} {number}"
 
 
 def write_text(path: Path, pieces: Iterable[str], *, n_bytes: int) -> str:
-    """Writes pieces until the file has ``n_bytes`` (the last one whole) and gives its path."""
+    """Writes pieces until the file has ``n_bytes``, with a complete last piece, and returns its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     written = 0
     with path.open("w", encoding="utf-8", newline="\n") as file:
@@ -76,7 +76,7 @@ def write_text(path: Path, pieces: Iterable[str], *, n_bytes: int) -> str:
 
 
 def write_array(path: Path, elements: Iterable[str], *, n_bytes: int) -> str:
-    """Writes one JSON array of elements that are JSON already, as ``write_text`` writes."""
+    """Writes a JSON array of elements that are already JSON, with the size limit of ``write_text``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     written = 0
     with path.open("w", encoding="utf-8", newline="\n") as file:

@@ -1,7 +1,8 @@
-"""Questions of some 6 KB: ten paragraphs of context and two or three supporting facts, one of them in the abstracts.
+"""Generates questions of about 6 KB: ten paragraphs of context and two or three supporting facts, one of them in the
+abstracts.
 
-There is an abstract of four sentences for every question; one fact in fifty has a number that its page does not have,
-one title in fifty is nowhere, one question in ten thousand has no facts.
+There is an abstract of four sentences for every question. Some data is broken: one fact in fifty has a sentence number
+that its page does not have, one title in fifty does not exist, and one question in ten thousand has no facts.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _PAGES_A_FILE = 20_000
 
 
 def write(folder: Path, n_bytes: int) -> Synthetic:
-    """Writes questions of that many bytes and the abstracts that they name."""
+    """Writes questions with this number of bytes, and the abstracts that they name."""
     words = Words("hotpotqa")
     questions = _Questions(words)
     records = write_array(folder / "train.json", questions.elements(), n_bytes=n_bytes)

@@ -1,8 +1,9 @@
-"""Natural Questions made up: some 280 KB a record in the full form, 25 KB in the simplified one, as real ones have.
+"""Generates Natural Questions: about 280 KB per record in the full form and 25 KB in the simplified form, as in the
+real files.
 
-A page is a heading, a table and paragraphs of 3,000 tokens in all. Five annotators (one in the simplified form): about
-four records in ten have short answers, as in the real data; 1 % are yes or no alone, 1 % have long short answers alone;
-every thousandth line breaks off.
+A page has a heading, a table, and paragraphs with 3,000 tokens in all. There are five annotators (one in the simplified
+form). About four records in ten have short answers, as in the real data. 1 % have only yes or no, and 1 % have only
+long short answers. Every thousandth line is truncated.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ _NULL = {"start_token": -1, "end_token": -1, "candidate_index": -1}
 
 
 def write(folder: Path, n_bytes: int) -> Synthetic:
-    """Writes Natural Questions in its full form, about n_bytes of records, into a folder and says what is where."""
+    """Writes about ``n_bytes`` of Natural Questions in the full form into a folder, and returns the files."""
     words = Words("nq")
     path = write_text(folder / "nq-dev-00.jsonl", _lines(words, n_annotators=5, is_full=True), n_bytes=n_bytes)
     return Synthetic("nq", "dev", (path,))
 
 
 def write_simplified(folder: Path, n_bytes: int) -> Synthetic:
-    """Writes Natural Questions in its simplified form."""
+    """Writes Natural Questions in the simplified form."""
     words = Words("nq simplified")
     lines = _lines(words, n_annotators=1, is_full=False)
     path = write_text(folder / "simplified-nq-train.jsonl", lines, n_bytes=n_bytes)
@@ -72,7 +73,7 @@ def _full(words: Words, number: int, n_annotators: int) -> str:
 
 
 def _page(words: Words) -> tuple[list[str], list[tuple[int, int]]]:
-    """The tokens of a page, and where its paragraphs stand."""
+    """Returns the tokens of a page and the positions of its paragraphs."""
     tokens = ["<H1>", *words.list(2), "</H1>", "<Table>", "<Tr>", "<Td>", *words.list(2), "</Td>", "</Tr>", "</Table>"]
     paragraphs = []
     for _ in range(_N_PARAGRAPHS):
@@ -98,7 +99,7 @@ def _annotations(words: Words, paragraphs: list[tuple[int, int]], n_annotators: 
 
 
 def _annotation(words: Words, paragraph: tuple[int, int], kind: float) -> dict[str, Any]:
-    """An annotation: of a question with short answers below 0.38, yes or no to 0.39, long ones to 0.4."""
+    """Returns an annotation: with short answers below 0.38, yes or no up to 0.39, long short answers up to 0.4."""
     start, end = paragraph
     first = words.rng.randrange(start + 1, end - 12)
     length = 12 if 0.39 <= kind < 0.4 else words.rng.randint(1, 5)

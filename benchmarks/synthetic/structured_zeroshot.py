@@ -1,7 +1,8 @@
-"""Lines of Zero-Shot RE of some 200 bytes: 84 relations of ten questions each, half of the lines negative.
+"""Generates lines of Zero-Shot RE of about 200 bytes: 84 relations with ten questions each; half of the lines are
+negative.
 
-Most subjects have one line a relation, some have several; one line in twenty has two answers, one in ten thousand has
-too few columns.
+Most subjects have one line for each relation, and some have several. One line in twenty has two answers, and one in ten
+thousand lacks columns.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _N_TEMPLATES = 10
 
 
 def write(folder: Path, n_bytes: int) -> Synthetic:
-    """Writes the train split of fold 0 with that many bytes."""
+    """Writes the train split of fold 0 with this number of bytes."""
     records = write_text(folder / "train.0", _lines(Words("structured_zeroshot")), n_bytes=n_bytes)
     return Synthetic("structured_zeroshot", "train", (records,))
 

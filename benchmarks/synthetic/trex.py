@@ -1,9 +1,9 @@
-"""Documents of T-REx of some 5 kB: three to five sentences, a dozen entities, about seven triples.
+"""Generates documents of T-REx of about 5 kB: three to five sentences, a dozen entities, about seven triples.
 
-Half of the triples are about the document's own page, and half of those have an object that any page may be; one in
-ten is stated by no sentence, one in twenty names no item of Wikidata, one in twenty has a date for its object. A few
-facts stand in the abstracts of a hundred pages. One document in ten thousand is cut off. Wikidata has one line a page
-and a relation, half of them with aliases.
+Half of the triples are about the document's own page, and half of these have a random page as object. One triple in ten
+is not stated by a sentence, one in twenty names no item of Wikidata, and one in twenty has a date as object. A few
+facts are in the abstracts of a hundred pages. One document in ten thousand is truncated. Wikidata has one line for each
+page and each relation; half of the lines have aliases.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DOCUMENTS_A_FILE = 10_000
 
 
 def write(folder: Path, n_bytes: int) -> Synthetic:
-    """Writes documents of that many bytes in several files, and labels of all that they name."""
+    """Writes documents with this number of bytes in several files, and the labels of everything that they name."""
     words = Words("trex")
     documents = _Documents(words)
     left = n_bytes

@@ -1,6 +1,6 @@
-"""TriviaQA made up: 2.5 KB a question, with 28 aliases of its answer and two pages, as real ones have.
+"""Generates TriviaQA: 2.5 KB per question, with 28 aliases of its answer and two pages, as in the real files.
 
-1 % have no page; every 10,000th breaks off.
+1 % of the questions have no page, and every 10,000th line is truncated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BROKEN_EVERY = 10_000
 
 
 def write(folder: Path, n_bytes: int) -> Synthetic:
-    """Writes TriviaQA in its original format, about n_bytes of records, into a folder and says what is where."""
+    """Writes about ``n_bytes`` of TriviaQA in its original format into a folder, and returns the files."""
     array = folder / "array.json"
     write_array(array, _questions(Words("triviaqa")), n_bytes=n_bytes)
     path = folder / "wikipedia-dev.json"

@@ -1,4 +1,6 @@
-"""WNED-WIKI in its tab-separated form; documents as in ``conll``, half of which are of the split that is read."""
+"""Generates WNED-WIKI in its tab-separated format. ``conll`` describes the documents; half of them belong to the split
+that is read.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from benchmarks.synthetic.form import Synthetic, Words, write_text
 
 
 def write(folder: Path, n_bytes: int) -> Synthetic:
-    """Writes documents of that many bytes."""
+    """Writes documents with this number of bytes."""
     words = Words("wned")
     names = (words.title(number).replace(" ", "_") for number in count())
     path = write_text(folder / "wikipedia.conll", documents(words, names), n_bytes=n_bytes)

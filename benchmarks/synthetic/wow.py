@@ -1,8 +1,9 @@
-"""Dialogues of some 70 KB: ten turns, seven passages of eight sentences shown at each, as in the files of ParlAI.
+"""Generates dialogues of about 70 KB: ten turns, each with seven passages of eight sentences, as in the files of
+ParlAI.
 
-The wizard speaks every other turn, in half of the dialogues the first one too. One turn of his in ten chose no
-sentence, one in ten used no passage; the page of one in ten stands in the key alone, of one in ten in the passages
-alone. One dialogue in a thousand has a turn without text.
+The wizard speaks every other turn, and in half of the dialogues also the first turn. In one of his turns in ten, no
+sentence was chosen, and in one in ten, no passage was used. The page is only in the key in one turn in ten, and only in
+the passages in one turn in ten. One dialogue in a thousand has a turn without text.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _SENTENCES = 8
 
 
 def write(folder: Path, n_bytes: int) -> Synthetic:
-    """Writes dialogues of that many bytes."""
+    """Writes dialogues with this number of bytes."""
     records = write_array(folder / "train.json", _dialogues(Words("wow")), n_bytes=n_bytes)
     return Synthetic("wow", "train", (records,))
 

@@ -83,7 +83,7 @@ def show(
         what = "a page" if kind in (PAGES_RELEASE, RELEASE_DIFF) else "the id or name of a row"
         raise SetupError(f"name {what}; kbsource info {shlex.quote(release)} shows what the release contains.")
     if (old is None) != (new is None) or (old is not None and kind is not RELEASE_DIFF):
-        raise SetupError("--old and --new are the two releases of a diff; give both, or neither.")
+        raise SetupError("--old and --new are the two releases of a diff; pass both or neither.")
     if kind is RELEASE_DIFF:
         return _change_summary(release, page, manifest, old, new, full=full)
     if kind is not PAGES_RELEASE:

@@ -55,12 +55,12 @@ class BuildOptions(Checked):
     max_rejects: Share = 0.001
     """Maximum share of pages that may be rejected."""
     max_fallbacks: Share = 0.001
-    """Maximum share of articles that may be extracted in the simplest way because the parser failed. Ten articles are
+    """Maximum share of articles that may be extracted by a simpler method because the parser failed. Ten articles are
     always allowed.
     """
     allow_truncated: Truncated = False
     page_timeout_s: Annotated[Seconds, Parameter("--page-timeout")] = 60.0
-    """Maximum time for one page. A page that takes longer is extracted in a simpler way."""
+    """Maximum time for one page. A page that takes longer is extracted by a simpler method."""
     worker_memory_bytes: Memory = USUAL_MEMORY
     range_bytes: RangeBytes = None
     parser: Annotated[str, Parameter(parse=False)] = "kbsource.pages.articles:PageParser"

@@ -24,7 +24,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     """(key, raw articles) -> (key, pages): text with sections, exact link offsets, tables and infoboxes.
 
     Each article is parsed in a guarded process, see ``GuardedMap``. An article that exceeds the time limit or crashes
-    the process is extracted in the simplest way, which is recorded in ``parse_status``. Other articles are not
+    the process is extracted by a simpler method, which is recorded in ``parse_status``. Other articles are not
     affected.
 
     Outputs:

@@ -1,4 +1,4 @@
-"""A template use, and the few ways to read its arguments."""
+"""A use of a template, and the functions that read its arguments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_rules(name: str) -> dict[str, Any]:
 
 def read_section(name: str, section: str) -> dict[str, Any]:
     """Returns one table of ``rules/NAME.toml``, without parsing the rest of a large file; empty if there is no such
-    table. In the file, only the names of tables begin a line with a bracket.
+    table. The file must have a bracket at the beginning of a line only for the names of tables.
     """
     return tomllib.loads(sections(name).get(section, ""))
 

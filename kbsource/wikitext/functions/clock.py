@@ -64,7 +64,9 @@ def time(template: Template, page: PageFacts) -> str:
 
 
 def time_in_form(template: Template, page: PageFacts) -> str:
-    """Returns ``{{#timef:1969-07-16|date}}``: a time, its ``date``, ``time`` or short date in the language's form."""
+    """Returns the time of ``{{#timef:1969-07-16|date}}`` in the language's usual form: date and time, or only one of
+    them.
+    """
     written, kind, lang = template.padded(3)[:3]
     form = _forms_of_moments().get(lang or page.lang, {}).get(kind or "both") or _ENGLISH_FORMS.get(kind or "both")
     return ERROR if form is None else write_moment(form, written, page, lang or page.lang)
@@ -113,10 +115,10 @@ def write_moment(form: str, written: str, page: PageFacts, lang: str) -> str:
 
 
 def read_moment(written: str, page: PageFacts) -> tuple[Date, datetime.datetime] | None:
-    """Returns the date, and the time, whose month and day may be filled in; None if the text is not a date.
+    """Returns the date and the moment that a text names; None if the text names no date.
 
-    Examples: ``1969-07-16 13:32``, ``16 July 1969 + 3 days``, ``next month``, ``@0``; empty for the time of the
-    revision.
+    If the month or the day is unknown in the date, the moment has a filled-in value. Examples of texts: ``1969-07-16
+    13:32``, ``16 July 1969 + 3 days``, ``next month``, ``@0``; an empty text is the time of the revision.
     """
     if len(written) > _LONGEST:
         return None

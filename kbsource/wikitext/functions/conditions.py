@@ -144,7 +144,7 @@ CHOICES: dict[str, Callable[[str, Parts, Read], str]] = {
 
 
 def choice(template: Template, page: PageFacts) -> str:
-    """Returns the argument that a choice selects from arguments that are already expanded."""
+    """Returns the argument selected by a parser function such as ``#if``, whose arguments are already expanded."""
     first, *others = template.positional or ("",)
     return CHOICES[template.name](first.strip(BLANKS), [_named(value) for value in others], str)
 
@@ -187,8 +187,8 @@ def plural(template: Template, page: PageFacts) -> str:
 
 
 def tag(template: Template, page: PageFacts) -> str | None:
-    """Returns the text that a tag with this content and these attributes leaves, ``{{#tag:poem|a|lang=en}}``; None for
-    nothing.
+    """Returns the text that MediaWiki shows for a tag with this content and these attributes,
+    ``{{#tag:poem|a|lang=en}}``; None if it shows nothing.
 
     Source: CoreParserFunctions::tagObj of MediaWiki 1.39.
     """

@@ -246,7 +246,7 @@ def convert(template: Template, page: PageFacts, *, abbr: str = "") -> str | Non
 
 
 def _sides(options: Options) -> tuple[bool, bool]:
-    """Returns whether the first and the second measure shown have their units by name."""
+    """Returns whether the first and the second measure are shown with unit names instead of symbols."""
     if options.wants_all_names and not options.has_abbr:
         return True, True
     abbr = options.abbr

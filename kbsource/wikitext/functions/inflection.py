@@ -18,7 +18,7 @@ _RELATION = re.compile(r"([nivft])(?: % (\d+))? (!?)= ([\d.,]+)")
 
 
 class _Relation(NamedTuple):
-    """``n % 10 = 2..4,9``."""
+    """A condition on a number, such as ``n % 10 = 2..4,9``."""
 
     operand: str
     modulus: int  #: 0 without modulus

@@ -173,7 +173,7 @@ def _from_decimal(text: str, positive: str, negative: str, lang: str) -> str:
 
 
 def named_coordinates(template: Template, page: PageFacts) -> str | None:
-    """Returns the coordinates of ``{{Coordinate|NS=…|EW=…|text=…}}``; None unless the use requests text in the line."""
+    """Returns the coordinates of ``{{Coordinate|NS=…|EW=…|text=…}}``; None if the use shows none in the text."""
     named = template.named
     if named.get("text", "") in ("", "-", "0") and "article" not in named:
         return None

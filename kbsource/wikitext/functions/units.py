@@ -123,7 +123,9 @@ def _prefixed(base: Unit, prefix: tuple[str, str, int], power: int) -> Unit:
 
 
 def _quotient_default(over: Unit, under: Unit) -> str:
-    """Returns the default output of a quotient: the default of both parts, if each names a unit of another system."""
+    """Returns the default output of a quotient, made of the default outputs of both parts; empty if a part has none. A
+    unit of time stays as it is.
+    """
     top = over.default.split(" ")[0]
     if under.kind == "time":
         return f"{top}/{under.code}" if top else ""

@@ -236,7 +236,7 @@ _PIECES = [
 def test_any_page_is_what_it_is_without_and_its_marks_stand_in_it(pieces: list[str]) -> None:
     try:
         plain = PLAIN.parse("".join(pieces), title="T")
-    except ValueError:  # such a page is extracted in the simplest way
+    except ValueError:  # such a page is extracted by a simpler method
         assume(False)
     parsed = NOTED.parse("".join(pieces), title="T")
     assert replace(parsed, references=None) == plain
