@@ -60,8 +60,7 @@ def verify(
     Args:
         sources: folders of the release's sources to compare it with, by their names in ``Kind.made_from``.
         memory_mb: memory limit for checking invariants, in MB; larger data is spilled to disk.
-        on_progress: receives the number of bytes done and the total. Every file counts twice, for its hash and its
-            content.
+        on_progress: receives the number of bytes hashed so far and the total.
 
     Raises:
         SetupError: a store does not answer, the folder contains no finished release, or ``sources`` are not its
@@ -89,7 +88,6 @@ def verify(
         found.add(MANIFEST, "counts", fault)
     files.check_rows()
     counts = _check_laws(kind, manifest, files, sources, memory_mb)
-    on_progress(2 * files.n_bytes, 2 * files.n_bytes)
     has_texts = bool(sources) and counts is not None
     n_files, extra = len(files.entries), tuple(files.extra)
     sizes = n_files, files.n_bytes, files.n_rows
@@ -217,7 +215,7 @@ class _Files:
             else:
                 self.found.add(file, *fault)
             n_done += entry.bytes
-            on_progress(n_done, 2 * self.n_bytes)
+            on_progress(n_done, self.n_bytes)
 
     def check_rows(self) -> None:
         """Checks columns, rows and statistics of tables, and the number of lines of other files."""

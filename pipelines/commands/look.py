@@ -148,7 +148,14 @@ def verify(
 
     given = {"kb": kb, "qampari": qampari, "passages": passages, "old": old, "new": new}
     sources = {name: path for name, path in given.items() if path is not None}
-    with Progress().counting("verify") as see:
+    seen = Done(0, 0, step="hashing files")
+
+    def see(n_done: int, n_total: int) -> None:
+        nonlocal seen
+        hashing = Done(n_done, n_total, step="hashing files")
+        seen = hashing if n_done < n_total else Done(0, 0, step="checking invariants")
+
+    with Progress().stage("verify", lambda: seen):
         report = check(release, KINDS, sources=sources, memory_mb=memory, on_progress=see)
     lines = [
         f"{finding.file}: {finding.meaning} ({finding.rule}, {counted(finding.n_cases, 'cases')}): {finding.example}"
