@@ -35,12 +35,12 @@ def release_name(kind: Kind[Any], values: Mapping[str, Any]) -> str:
 class ReleaseCard(NamedTuple):
     """An entry in the list of open releases."""
 
-    opened: Opened
+    opened: Opened  #: the release that the card describes
     snapshot: str  #: wiki and date, or dataset and split; empty if the manifest names none
-    tables: Sequence[tuple[str, int]]  #: its first tables, each with the number of its rows
-    n_bytes: int  #: of all its files
-    made_from: Sequence[Opened]  #: open releases that it was made from
-    makes: Sequence[Opened]  #: open releases that were made from it
+    tables: Sequence[tuple[str, int]]  #: names of the first tables of the release, each with its number of rows
+    n_bytes: int  #: size of all files of the release, in bytes
+    made_from: Sequence[Opened]  #: open releases that this release was made from
+    makes: Sequence[Opened]  #: open releases that were made from this release
 
 
 def release_cards(releases: Sequence[Opened]) -> list[ReleaseCard]:

@@ -64,7 +64,9 @@ class FullText:
         try:
             index = tantivy.Index.open(folder)
         except ValueError as error:  # raised for the file that lists tantivy's own files, which is not hashed
-            raise DataError(f"{folder} cannot be read ({error}); remove it; it will be made again.") from error
+            raise DataError(
+                f"{folder} cannot be read ({error}); delete this folder, and the inspector builds the index again."
+            ) from error
         self._schema, self._searcher = index.schema, index.searcher()
         # Words come again and again in texts.
         self._word = lru_cache(maxsize=100_000)(self._analysed)
