@@ -132,14 +132,14 @@ class KnownPage(NamedTuple):
     """Facts about a page of a release that are known without reading it."""
 
     version: int  #: hash of everything that the search reads; equal for equal pages
-    n_chars: int  #: of the elements after the title
-    infobox: str | None  #: name of the first infobox
+    n_chars: int  #: number of characters in the elements after the title
+    infobox: str | None  #: name of the first infobox; None without infobox
 
 
 class EvidenceResult(NamedTuple):
     """The search result for a piece of evidence in a release."""
 
-    aligned: Alignment  #: the alignment, with its outcome at the threshold
+    aligned: Alignment  #: the alignment of the evidence, with its outcome at the threshold
     has_other_details: bool = False  #: the text that was found differs from the evidence in numbers, dates or names
 
     @property

@@ -248,7 +248,7 @@ class _Statistics(msgspec.Struct):
     qa: _Share
     sf: _Share
     fc: _Share
-    shares: dict[str, _Share]  # by type and property
+    shares: dict[str, _Share]  # share of the tuples, by type and property
 
 
 class _CollectionReport(msgspec.Struct):

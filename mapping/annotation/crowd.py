@@ -101,11 +101,11 @@ class TaskOptions(Checked):
 class ValidationTask(NamedTuple):
     """An answer to be judged."""
 
-    task_id: str  # does not reveal whether it is a wrong answer
+    task_id: str  # id of the task; does not reveal whether the answer is wrong
     question: Question
-    answer: QuestionAnswer  # the answer shown
-    aid: str  # id of the answer in its own question, which may be another one
-    is_wrong: bool  # true if it is an answer to another question
+    answer: QuestionAnswer  # the answer that annotators see
+    aid: str  # id of the answer in the question that it was taken from
+    is_wrong: bool  # true if the answer was taken from another question
 
 
 def candidate_of(drawn: Question) -> PoolQuestion:

@@ -226,7 +226,7 @@ def _positives_in(context: Json, record: Json) -> list[Positive]:
     given = [positive.pid for positive in positives]
     placed = set(given)
     if given != [pid for pid in pids_of(record) if pid in placed]:
-        raise RecordError("odd_positives", "positive_ctxs are not of its proofs, or in another order")
+        raise RecordError("odd_positives", "positive_ctxs do not match its proofs, or are in another order")
     return positives
 
 

@@ -204,7 +204,7 @@ Reject = Callable[[BadRecord], None]
 class RankedPassage(NamedTuple):
     """A passage that a retriever found."""
 
-    passage_id: str  # as the retriever wrote them
+    passage_id: str  # id, title and text of the passage, as the retriever wrote them
     title: str
     text: str
     score: float  # score of the retriever, or 1 / rank

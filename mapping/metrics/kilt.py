@@ -53,10 +53,10 @@ _CHARACTERS = ("start_character", "end_character")
 class GoldRecord(NamedTuple):
     """The parts of a gold record that are used for evaluation."""
 
-    text: str  # its input, or empty
-    answers: tuple[str, ...]  # stripped, non-empty, distinct
-    titles: tuple[str, ...]  # titles of its provenance, also stripped, non-empty and distinct
-    outputs: tuple[Provenance, ...]  # provenance of each output that has one
+    text: str  # input of the record; empty without input
+    answers: tuple[str, ...]  # distinct, non-empty answers, without white space at their ends
+    titles: tuple[str, ...]  # distinct, non-empty titles of the record's provenance
+    outputs: tuple[Provenance, ...]  # provenance of each output that has a provenance
 
 
 class KiltPrediction(NamedTuple):

@@ -73,18 +73,18 @@ REASONS: dict[str, str] = {
 class GoldEvidence(NamedTuple):
     """A passage stating that some of the answers are correct."""
 
-    passage: RetrievedPassage  # its text, title and id
-    answers: tuple[int, ...]  # positions in the list of answers, ascending
+    passage: RetrievedPassage  # text, title and id of the passage
+    answers: tuple[int, ...]  # positions, in the list of answers, of the answers that the passage proves; ascending
 
 
 @dataclass(frozen=True, slots=True)
 class GoldQuestion:
     """A question with its expected answers."""
 
-    answers: tuple[GoldNames, ...]  # at least one
+    answers: tuple[GoldNames, ...]  # the expected answers; at least one
     #: Distinct passages, in the order of the answers; empty if evidence is not needed.
     evidence: tuple[GoldEvidence, ...]
-    is_single: bool = False  # it asks for one answer, not for a list
+    is_single: bool = False  # true if the question asks for one answer, false if it asks for a list
 
 
 def record_qid(record: Json) -> str:

@@ -65,7 +65,7 @@ class ListRow(NamedTuple):
     """A row of a list."""
 
     key: LinkedText  # the thing that the row is about
-    values: tuple[LinkedText, ...]  # one for each column of the table, including the key
+    values: tuple[LinkedText, ...]  # one value for each column of the table, including the key column
 
 
 class ListTable(NamedTuple):

@@ -74,7 +74,7 @@ MEASURES = (
         "order by _place",
         section=QUERIES,
         chart="bars",
-        about="Answers of all considered queries. Answers of intersections were already proved for their simple queries.",
+        about="All considered queries. Answers of intersections were proved before, for their simple queries.",
         needs=("queries",),
     ),
     Measure(

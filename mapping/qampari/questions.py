@@ -58,7 +58,7 @@ class CompositionRelation:
 
     property_id: str
     noun: str  # noun for the values, such as ``dates of birth``
-    ask: str  # Who or What
+    ask: str  # the first word of the question: Who or What
     link: str  # the word between noun and subjects, such as ``of``
     sentence: str  # the hypothesis, with ``{entity}`` for the subject and ``{value}``
     is_enabled: bool = True  # true if questions are made from it
@@ -247,9 +247,9 @@ _PLURAL = {"is": "are", "was": "were", "has": "have"}
 class SimpleQuery(NamedTuple):
     """A query for the subjects that have a property with a given value."""
 
-    property_id: str  # a simple relation
+    property_id: str  # property of the simple relation
     entity_id: str
-    type_label: str | None = None  # class of the answers, for typed relations
+    type_label: str | None = None  # label of the class of the answers; None for untyped relations
 
     @property
     def key(self) -> str:
@@ -266,7 +266,7 @@ class IntersectionQuery(NamedTuple):
     """A query for the subjects that are answers to both of two simple queries."""
 
     first: SimpleQuery  # sorts before ``second`` by number of property, then of entity, then type
-    second: SimpleQuery  # not the same property with the same value
+    second: SimpleQuery  # differs from ``first`` in property or value
 
     @property
     def key(self) -> str:
@@ -282,8 +282,8 @@ class IntersectionQuery(NamedTuple):
 class CompositionQuery(NamedTuple):
     """A query for the values that the answers to a simple query have for another property."""
 
-    property_id: str  # a composition relation that differs from the relation of the base
-    base: SimpleQuery  # selects the subjects
+    property_id: str  # property of the composition relation, which differs from the property of ``base``
+    base: SimpleQuery  # query that selects the subjects
 
     @property
     def key(self) -> str:

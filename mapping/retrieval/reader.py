@@ -215,9 +215,9 @@ class _Plan(NamedTuple):
     """The prompts for a question."""
 
     asked: Query
-    contexts: tuple[Hit, ...]  # those that are read
+    contexts: tuple[Hit, ...]  # passages that are read
     prompts: list[tuple[str, ...]]
-    refused: RecordError | None = None  # why the question was not answered
+    refused: RecordError | None = None  # why the question was not answered; None if it was answered
 
 
 def answer_questions(

@@ -63,7 +63,7 @@ class _TorchSpans(TorchComputer):
 class _Window(NamedTuple):
     """One input of the model."""
 
-    place: int  # number of the pair
+    place: int  # number of the pair that the window belongs to
     tokens: dict[str, list[int]]
     spans: list[tuple[int, int] | None]  # span of each token in the passage; None for other tokens
 

@@ -57,7 +57,7 @@ FUSION_K = 60
 RERANK = ":rerank"
 """Suffix of the names of systems with a cross-encoder."""
 DECIMALS = 5
-"""Decimals of its scores: the last digits of a float32 product depend on the backend."""
+"""Decimals of a cross-encoder's scores. The last digits of a float32 product depend on the backend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +69,11 @@ class SearchSystem:
     index: PassageIndex
     level: Level = "passage"
     with_texts: bool = True
-    table: AliasTable | None = None  # for ``aliases``
+    table: AliasTable | None = None  # alias table, for ``aliases``
     linking: LinkerOptions = LinkerOptions()
-    vectors: VectorIndex | None = None  # for ``dense``
-    reranker: Reranker | None = None  # for ``rerank``
-    depth: int = DEPTH  # number of documents of each system that are fused
+    vectors: VectorIndex | None = None  # index of vectors, for ``dense``
+    reranker: Reranker | None = None  # cross-encoder, for ``rerank``
+    depth: int = DEPTH  # number of documents that are fused from each system
     mention_finder: MentionFinder | None = None
     tfidf: Mapping[Level, TfidfIndex] = field(default_factory=dict)  # for ``tfidf``, by searched level
 

@@ -160,8 +160,8 @@ class TrainingQuery(NamedTuple):
 
     dataset: str
     query: Query
-    evidence: Sequence[Hit]  # in corpus order; for QAMPARI in the order of the proofs
-    ranked: Sequence[Hit] = ()  # best first
+    evidence: Sequence[Hit]  # passages with evidence, in corpus order; for QAMPARI in the order of the proofs
+    ranked: Sequence[Hit] = ()  # retrieved passages, best first
     others: Sequence[Hit] = ()  # passages of the provenance pages that are not evidence
     targets: Mapping[str, str] = {}  # answers proved by QAMPARI's evidence, by passage
     target: str | None = None  # all answers of a QAMPARI question

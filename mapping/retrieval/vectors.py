@@ -242,7 +242,8 @@ class _Best:
         self._least = np.full(n_queries, -np.inf, np.float32)
         self._most_held = 4 * n_queries * n_best
         self._held = [tuple(np.empty(0, kind) for kind in (np.uint16, np.float32, np.int64, np.int64))]
-        """Query, score, page and number of candidates; those with equal query and score are in corpus order."""
+        """Creates empty lists of candidates: query, score, page and number of the passage. Candidates with equal query
+        and score are in corpus order."""
 
     def add(self, scores: Floats, pages: Numbers, numbers: Numbers) -> None:
         """Adds the scores of the next block, queries × passages."""

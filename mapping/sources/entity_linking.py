@@ -72,9 +72,9 @@ class TokenDocument:
     document."""
 
     doc_id: str | None
-    tokens: list[str] = field(default_factory=list)  # empty for an empty line
+    tokens: list[str] = field(default_factory=list)  # the tokens of the line; empty for an empty line
     mentions: list[TokenMention] = field(default_factory=list)
-    problems: list[tuple[RawRecord, RecordError]] = field(default_factory=list)  # unusable lines
+    problems: list[tuple[RawRecord, RecordError]] = field(default_factory=list)  # lines that cannot be used
 
 
 def iter_documents(lines: Iterable[RawRecord]) -> Iterator[TokenDocument]:

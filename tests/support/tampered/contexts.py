@@ -45,7 +45,7 @@ _READ = ((READERS, "context_differs"),)
 
 
 _DEV = "0__wikidata_simple__dev"
-_NOT_OF_PROOFS = "line 1: positive_ctxs are not of its proofs, or in another order"
+_NOT_OF_PROOFS = "line 1: positive_ctxs do not match its proofs, or are in another order"
 
 
 def _ill(what: str, text: str, *edits: Callable[[list[Any]], object], also: tuple[Place, ...] = COUNTED) -> Tampered:
