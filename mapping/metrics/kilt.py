@@ -34,11 +34,11 @@ from mapping.write.kind import ALIGNMENT
 
 REASONS: dict[str, str] = {
     **FAULTS,
-    "duplicate_id": "the id was given before in this file",
-    "no_answer": "a prediction without an answer, or with several outputs, in a file that gives answers",
+    "duplicate_id": "the id occurred before in this file",
+    "no_answer": "a prediction without an answer, or with several outputs, in a file that contains answers",
     "no_output": "a gold record whose output is empty",
     "several_provenances": "a prediction with provenance in several outputs: its provenance is ignored",
-    "unknown_id": "a prediction for a record that is not among the gold ones",
+    "unknown_id": "a prediction for a record that is not in the gold file",
 }
 """Reasons for ignoring a line, or a part of it: reason -> meaning."""
 

@@ -61,11 +61,11 @@ KEYS: dict[str, tuple[str, ...]] = {
 
 REASONS: dict[str, str] = {
     **FAULTS,
-    "duplicate_answer": "two answers of one question have the same aid",
-    "duplicate_question": "the qid was given before in this file",
+    "duplicate_answer": "two answers to one question have the same aid",
+    "duplicate_question": "the qid occurred before in this file",
     "no_answers": "a gold question without answers",
     "unknown_answer": "a piece of evidence whose pid belongs to none of the answers",
-    "unknown_question": "predictions, passages or answers for a question that is not among the gold ones",
+    "unknown_question": "predictions, passages or answers for a question that is not in the gold file",
 }
 """Reasons for ignoring a line: reason -> meaning."""
 

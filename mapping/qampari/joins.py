@@ -79,7 +79,7 @@ class JoinRules(NamedTuple):
 
     keep: AnswerFilter
     most_subjects: int  # properties and values with more subjects are skipped
-    takes_all: bool  # compositions are made from all simple queries, not only from those that became questions
+    takes_all: bool  # true if compositions are made from all simple queries, and not only from questions
 
     def sql(self, text: str) -> str:
         """Returns one of the texts of this module with these options."""

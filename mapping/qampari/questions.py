@@ -304,8 +304,8 @@ def query_row(query: Query, counts: tuple[int, int | None, int | None, int | Non
     """Returns the row for a query.
 
     Args:
-        counts: number of answers, of those with a page, of those with a sentence that may prove them, and of validated
-            ones.
+        counts: number of all answers, of answers with a page, of answers with a sentence that may prove them, and of
+            validated answers.
     """
     bases = _bases(query)
     entity_ids = tuple(base.entity_id for base in bases)

@@ -126,7 +126,7 @@ class _Texts:
             )
 
     def queries(self, texts: Sequence[str]) -> list[_Tokens]:
-        """Returns the tokens of queries; with BLINK's form, those around the marked mention."""
+        """Returns the tokens of queries; with BLINK's form, the tokens around the marked mention."""
         if self._form == "blink":
             return [self._mention(text) for text in texts]
         return self.plain([self._query_prefix + text for text in texts])

@@ -265,7 +265,7 @@ class _Best:
         queries, scores, pages, numbers = map(np.concatenate, zip(*self._held, strict=True))
         bits = (np.float32(0) - scores).view(np.int32)
         descending = bits ^ (bits >> 31 & 0x7FFFFFFF)  # integers that sort like the floats, including negative ones
-        # Sorting by one key is twice as fast as by two; equal ones keep their order.
+        # Sorting by one key is twice as fast as by two. Candidates with equal keys keep their order.
         order = np.argsort((queries.astype(np.int64) << 32) + descending, kind="stable")
         if self._level == "page":  # the best passage of each page
             of_page = queries[order].astype(np.int64) << _PAGE_BITS | pages[order]

@@ -122,7 +122,7 @@ _CONTEXTS = (
     _unplaced(
         "a proof has no passage for an unknown reason",
         "context_law",
-        "line 1: x, x: given before, or with an unknown reason",
+        "line 1: x, x: it occurred before, or has an unknown reason",
         {"pid": "x", "reason": "x"},
     ),
     _unplaced(
@@ -146,7 +146,7 @@ _CONTEXTS = (
         "the manifest has no counts",
         manifest(put({}, "counts")),
         "manifest",
-        "options and counts are not those of questions with passages",
+        "options and counts are not in the form of questions with passages",
     ),
     Tampered(
         "a file for readers is missing",
