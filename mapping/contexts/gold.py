@@ -35,7 +35,7 @@ UNPLACED_REASONS: dict[str, str] = {
     "no_passages": "the corpus has no passage of the page",
     "no_running_text": "the proof is in an element that is not running text",
     "no_text": "published files: no sentence of the page is similar enough to the proof's sentence",
-    "other_text": "the passage has another text at the proof: release and corpus were made from different releases of pages",
+    "other_text": "the text of the passage differs from the proof: they were made from different releases of pages",
     "sentence_cut": "parts of the sentence are in different passages",
 }
 """Reasons why no passage contains a proof, with their meanings."""
