@@ -66,10 +66,10 @@ def check_signals(text: str, labels: Mapping[str, int | None], *, model: str) ->
     told = [name for name in SIGNALS if labels.get(name) is not None]
     if len(told) < (labels["n_outputs"] or 0):
         told.append("not_entailment")
-    are = "is" if len(unknown) == 1 else "are"
     raise SetupError(
-        f"--accept {text!r}: {', '.join(unknown)} {are} never known: {model} reports only {', '.join(told)}. "
-        "Leave it out of the rule, or give --verify a model that reports entailment, neutral and contradiction."
+        f"--accept {text!r}: {model} does not report {' or '.join(unknown)}, only {', '.join(told)}. "
+        f"Remove {' and '.join(unknown)} from the rule, or give --verify a model that reports entailment, neutral and "
+        "contradiction."
     )
 
 

@@ -132,14 +132,14 @@ class KnownPage(NamedTuple):
     """Facts about a page of a release that are known without reading it."""
 
     version: int  #: hash of everything that the search reads; equal for equal pages
-    n_chars: int  #: of the elements after the title
-    infobox: str | None  #: name of the first infobox
+    n_chars: int  #: number of characters in the elements after the title
+    infobox: str | None  #: name of the first infobox; None without infobox
 
 
 class EvidenceResult(NamedTuple):
     """The search result for a piece of evidence in a release."""
 
-    aligned: Alignment  #: the alignment, with its outcome at the threshold
+    aligned: Alignment  #: the alignment of the evidence, with its outcome at the threshold
     has_other_details: bool = False  #: the text that was found differs from the evidence in numbers, dates or names
 
     @property
@@ -210,8 +210,8 @@ def fates_of(
 
 
 def first_with(pages: Sequence[KnownPage | None], number: int) -> int:
-    """Returns the first release whose version of a page is the same as in the release with that number. Evidence is
-    searched for only there."""
+    """Returns the number of the first release that has the same version of a page as release ``number``. A version of a
+    page is searched only in this release."""
     page = pages[number]
     return next(
         at for at, other in enumerate(pages) if other is not None and page is not None and other.version == page.version
@@ -230,9 +230,9 @@ def size_class(n_chars: int) -> str:
 class HalfLife(NamedTuple):
     """Years until half of the initially standing evidence has fallen, under exponential decay, with 95 % bounds."""
 
-    years: float | None  #: None if nothing fell
+    years: float | None  #: estimated half-life; None if no evidence has fallen
     low: float
-    high: float | None  #: None if it cannot be determined
+    high: float | None  #: upper bound; None if it cannot be determined
 
 
 _LIKELY = 3.841458820694124 / 2
@@ -384,17 +384,18 @@ def half_life_text(values: Mapping[str, Any] | None) -> str:
 LAWS = (
     Law(
         "fate_law",
-        "a row contradicts itself, or is out of order",
+        "the columns of a row contradict each other, or a row is out of order",
         f"""case when fate not in {(*FATES,)} or (fell and (fate in {STANDING} or release = 0))
             or (is_searched and page_id is null) or (fate = 'page_only' and evidence_text is not null)
             or title is distinct from coalesce(case when page_id is not null then last_title end, title)
-            then [format('record {{}}, release {{}}: {{}}, which others contradict', example_id, release, fate)] end""",
+            then [format('record {{}}, release {{}}: the fate {{}} does not fit the other columns',
+                example_id, release, fate)] end""",
         of="fates",
     ),
     Law(
         "fate_law",
         "",
-        f"""select _file, format('record {{}}, release {{}}: out of order, or a wrong fall', example_id, release) from (
+        f"""select _file, format('record {{}}, release {{}}: out of order, or wrong fell', example_id, release) from (
             select *, (dataset, ordinal, output, evidence, release) as place, lag(place) over own as before,
                 lag(fate in {STANDING}) over own as stood from fates window own as (order by _file, _row)
         ) where place <= before or fell <> coalesce(stood and release > 0 and not fate in {STANDING}, false)""",

@@ -32,17 +32,17 @@ class OutputFate(NamedTuple):
     """The decision about one output."""
 
     form: Literal["whole", "answer_only", "dropped"]  # ``whole``, ``answer_only`` or ``dropped``
-    reason: str | None  # why the output is not written whole; None if it is
-    kept: tuple[int, ...]  # indexes of the evidence that is written
+    reason: str | None  # why the output is not written completely; None if it is written completely
+    kept: tuple[int, ...]  # indexes of the pieces of evidence that are written
 
 
 class Decision(NamedTuple):
     """The decision about a record."""
 
-    reason: str | None  # why the record is dropped; None if it is written
-    outputs: tuple[OutputFate, ...]  # one per output
+    reason: str | None  # why the record is dropped; None for a written record
+    outputs: tuple[OutputFate, ...]  # one decision for each output of the record
     partial: tuple[int, ...] = ()
-    """Indexes of the partial evidence that is written: all that has a position and is not weak."""
+    """Indexes of the partial evidence that is written: every piece that has a position and is not weak."""
     by_paragraph: frozenset[EvidenceKey] = frozenset()
     """Written evidence that names paragraphs, but no characters."""
 
@@ -55,7 +55,7 @@ REASONS: dict[str, str] = {
     "no_match": "no token of a piece of evidence is in its page",
     "no_provenance": "the record never had any provenance, and the split requires it",
     "not_accepted": "a span does not satisfy the rule of --accept",
-    "not_exact": "another output of the record was found verbatim, and this output was not",
+    "not_exact": "the evidence of another output was found verbatim, but not the evidence of this output",
     "other_split": "the record was drawn for another split",
     "page_ambiguous": "a page is a disambiguation page",
     "page_missing": "a page is not in the snapshot",

@@ -75,7 +75,7 @@ class TableSection:
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
-    is_shaded: bool = False  #: numbers are shaded by their share of the largest
+    is_shaded: bool = False  #: true if numbers are shaded by their ratio to the largest number
 
     def is_numeric(self, column: int) -> bool:
         """Returns whether a column contains only numbers."""
@@ -121,9 +121,9 @@ class Chart:
     """
 
     table: TableSection
-    about: str  #: a sentence below the chart
+    about: str  #: sentence that is shown below the chart
     style: Literal["columns", "bars"] = "columns"
-    level: tuple[float, str] | None = None  #: a line across the columns: its value and name
+    level: tuple[float, str] | None = None  #: value and name of a line drawn across the columns; None for no line
 
     def to_json(self) -> dict[str, Any]:
         """Returns the data that the script draws as a chart."""
@@ -159,7 +159,7 @@ class Section:
 
     title: str
     blocks: tuple[Block, ...]
-    is_folded: bool = False  #: shown only when opened
+    is_folded: bool = False  #: true if the blocks are hidden until the reader opens the section
 
 
 Block = Paragraph | Facts | Code | TableSection | Charts | Section

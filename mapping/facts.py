@@ -336,9 +336,9 @@ def _faults(fact: Fact, side: Side, tokeniser: Tokeniser) -> Iterator[str]:
         if not fact.old_answers and not fact.new_answers:
             yield "it has no answer"
         elif fact.outcome != compared(fact.old_answers, fact.new_answers):
-            yield f"{fact.outcome}, which its answers contradict"
+            yield f"its answers do not have the outcome {fact.outcome}"
         if fact.problem != problem_of(fact):
-            yield f"{fact.problem}, which its proofs contradict"
+            yield f"its proofs do not have the problem {fact.problem}"
     answers, values = fact.answers(side), {answer.value for answer in fact.answers("new" if side == "old" else "old")}
     if len({answer.value for answer in answers}) < len(answers):
         yield f"a value occurs twice in the {side} answers"
@@ -346,12 +346,12 @@ def _faults(fact: Fact, side: Side, tokeniser: Tokeniser) -> Iterator[str]:
         if answer.is_common != (answer.value in values):
             yield f"the flag that both releases have {answer.value} is wrong"
         if answer.aliases[:1] != (() if answer.text is None else (answer.text,)):
-            yield f"the aliases of {answer.value} do not begin with its name"
+            yield f"the first alias of {answer.value} must be its name"
         if (proof := answer.proof) is not None:
             sentence_at = proof.sentence_char - proof.start_char
             is_whole = len(proof.text) == proof.end_char - proof.start_char and 0 <= sentence_at < len(proof.text)
             if not answer.n_found or not is_whole or proof.found not in proof.text[sentence_at:]:
-                yield f"the proof of {answer.value} does not name it, or has another length than its span"
+                yield f"the proof of {answer.value} does not name it, or differs in length from its span"
             elif proof.bleu != score(proof.hypothesis, proof.text, sentence_at, tokeniser)[0]:
                 yield f"the score of the proof of {answer.value} is wrong"
             if proof.page_id != fact.page_id(side):

@@ -21,7 +21,7 @@ from kbsource.files import Folder, is_local
 
 
 def _shown(value: Any) -> str | None:
-    """Returns a default as it would be typed; None if it is off or empty."""
+    """Returns a default as the user would type it; None for an option that is off or empty by default."""
     return _typed(value) if value or type(value) in (int, float) else None
 
 

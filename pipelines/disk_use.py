@@ -20,7 +20,7 @@ thousands of files, and a measurement takes tenths of a second.
 class DiskUse:
     """The disk space of a folder, in bytes of its files."""
 
-    peak_bytes: int = 0  #: the most of all measurements
+    peak_bytes: int = 0  #: largest size that was measured
 
 
 @contextmanager

@@ -85,9 +85,9 @@ class FactsPlan(PagesPlan):
     options: FactsOptions
     old: ReleasePages
     new: ReleasePages
-    kinds: Mapping[str, ValueKind]  # kinds of values, by property
-    labels: Mapping[str, str]  # labels of these properties
-    templates: Mapping[str, str]  # their questions
+    kinds: Mapping[str, ValueKind]  # kind of the values of each property
+    labels: Mapping[str, str]  # label of each property
+    templates: Mapping[str, str]  # templates of the questions, by property
 
     def of(self, side: Side) -> FactsPlan:
         """Returns a copy of the plan for one of the releases, with a separate folder."""

@@ -36,11 +36,11 @@ class Summary:
     """
 
     title: str = ""
-    rows: Iterable[Row] = ()  # names and values
+    rows: Iterable[Row] = ()  # facts, each with a name and a value
     text: str = ""  # output that is not a list of facts: tables, a page
-    next: str = ""  # a command line
+    next: str = ""  # command line that the user may run next
     values: Any = None
-    stream: Iterable[str] = ()  # lines that are printed as they are produced, also with --json
+    stream: Iterable[str] = ()  # lines that are printed as they are produced, even with --json
     faults: Sequence[BadRecord | str] = ()  # unusable inputs, listed on standard error
     is_ok: bool = True
 

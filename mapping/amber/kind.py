@@ -58,7 +58,7 @@ def check_sets(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
     try:
         options, names = AmberOptions(**facts["options"]["rules"]), list(facts["collections"])
     except (KeyError, TypeError):
-        checking.found.add(MANIFEST, "manifest", "rules and collections are not those of AmbER sets")
+        checking.found.add(MANIFEST, "manifest", "rules and collections are not in the form of AmbER sets")
         return None
     paths = {name: [f"{name}/{TUPLES_FILE}", *(sets_path(name, task) for task in TASKS)] for name in names}
     words = [f"{name}/{kind}_templates.json" for name in names for kind in ("qa", "fc")]
@@ -248,7 +248,7 @@ class _Statistics(msgspec.Struct):
     qa: _Share
     sf: _Share
     fc: _Share
-    shares: dict[str, _Share]  # by type and property
+    shares: dict[str, _Share]  # share of the tuples, by type and property
 
 
 class _CollectionReport(msgspec.Struct):

@@ -201,9 +201,9 @@ class NamedSet(NamedTuple):
     number: int  # sets are numbered by collection and name
     collection: int
     name: str
-    members: list[tuple[AmberEntity, bool]]  # entities of the collection, by number, each with whether it is a head
-    page_ids: list[int]  # their pages, -1 for none
-    known: dict[str, AmberEntity]  # these entities, and the entities that provide the names of their values, by id
+    members: list[tuple[AmberEntity, bool]]  # entities of the collection, by number; true for heads
+    page_ids: list[int]  # ids of the pages of these entities; -1 for an entity without a page
+    known: dict[str, AmberEntity]  # by id: the members, and the entities that provide the names of their values
 
 
 def named_sets(db: DuckDBPyConnection) -> Iterator[NamedSet]:

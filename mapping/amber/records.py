@@ -19,8 +19,8 @@ OUTCOMES: dict[str, str] = {
     "set": "a set of the release",
     "too_few_members": "the collection has fewer than two of its entities",
     "small_gap": "the two most popular entities are too similar in popularity",
-    "few_told_apart": "fewer than two entities have a property of their own with a named value",
-    "no_head_told_apart": "the head is of another type, or has no property of its own with a named value",
+    "few_told_apart": "fewer than two entities are distinguished by a property with a named value",
+    "no_head_told_apart": "the head has another type, or no property with a named value distinguishes it",
     "few_with_page": "fewer than two entities with such a property have pages",
     "no_head_with_page": "the head has no page",
     "few_found": "fewer than two entities have a page that names a value",
@@ -105,24 +105,24 @@ statements.
 class Collection:
     """A collection of types, as read from a file of types."""
 
-    name: str  # folder of its files
-    types: Mapping[str, tuple[str, ...]]  # distinguishing properties, by type
+    name: str  # name of the collection, and of the folder of its files
+    types: Mapping[str, tuple[str, ...]]  # the properties that can distinguish entities, by type
     labels: Mapping[str, str]  # labels of properties, by property, for slot filling
     qa_templates: Mapping[
         str, Mapping[str, tuple[str, ...]]
-    ]  # by property, then by type of the value; ``all`` for any type
-    fc_templates: Mapping[str, tuple[str, ...]]  # by property
+    ]  # questions by property, then by type of the value; ``all`` stands for any type
+    fc_templates: Mapping[str, tuple[str, ...]]  # claims by property
 
     @property
     def property_ids(self) -> frozenset[str]:
-        """The properties of all its types."""
+        """The properties of all types of the collection."""
         return frozenset(stored for many in self.types.values() for stored in many)
 
 
 class AmberValue(NamedTuple):
     """A value in Wikidata."""
 
-    kind: str  # ``ITEM`` or ``QUANTITY``
+    kind: str  # kind of the value: ``ITEM`` or ``QUANTITY``
     value: str  # id of the item, or amount with its sign
     unit: str | None = None  # unit of a quantity: ``1`` or the URL of an item; None for items
 
@@ -262,7 +262,7 @@ class AmberSet(NamedTuple):
 class AmberQuery(NamedTuple):
     """A query of a task."""
 
-    query_id: str  # ``amber_id=hash``
+    query_id: str  # id of the query, in the form ``amber_id=hash``
     input: str  # question, slot or claim
     answer: tuple[str, ...] | str  # names of the values; ``SUPPORTS`` or ``REFUTES`` for a claim
     tuple: AmberTuple  # the property that it asks for

@@ -202,7 +202,7 @@ def normalised(text: str) -> list[str]:
 
 
 class PageBeginning:
-    """The beginning of a page, to be searched. Its text is KILT's paragraphs joined by spaces."""
+    """The beginning of a page, which is searched for names. Its text is KILT's paragraphs, joined by spaces."""
 
     def __init__(self, page: PageRef, text: str) -> None:
         self.page = page

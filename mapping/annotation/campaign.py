@@ -79,25 +79,25 @@ _ID_CHARS = 16
 class FoundPassage(NamedTuple):
     """A passage found by a system."""
 
-    page_id: str  # empty if the run does not name it
-    title: str  # title of its page; empty if the run does not name it
-    paragraphs: tuple[int, int] | None  # first and last, in KILT's numbering; None if unknown
+    page_id: str  # id of the page; empty if the run does not contain it
+    title: str  # title of the page; empty if the run does not contain it
+    paragraphs: tuple[int, int] | None  # first and last paragraph, in KILT's numbering; None if unknown
     text: str
 
     @property
     def page(self) -> str:
-        """Identifies its page."""
+        """The id of the page, or its title if the run does not contain the id."""
         return self.page_id or self.title
 
 
 class CandidatePassage(NamedTuple):
     """A passage to be shown to annotators."""
 
-    passage_id: str  # made from question, page and text; does not reveal its origin
+    passage_id: str  # id computed from question, page and text; does not reveal which system found the passage
     passage: FoundPassage
-    systems: tuple[int, ...]  # that found it, by number; empty if none did
-    is_gold: bool  # true if it is the gold provenance
-    overlap: float  # share of the tokens of a gold answer that it contains
+    systems: tuple[int, ...]  # numbers of the systems that found the passage; empty if no system did
+    is_gold: bool  # true if the passage is the gold provenance
+    overlap: float  # share of the tokens of a gold answer that the passage contains
 
 
 def token_overlap(answers: Iterable[str], text: str, stop_words: Collection[str]) -> float:
@@ -170,13 +170,13 @@ def is_same_passage(first: FoundPassage, second: FoundPassage) -> bool:
 LABELS = ("yes", "no", "partial")
 _SHEET = TaskSheet(
     TASKS,
-    "Does this passage contain enough to answer the question? Mark the text that does.",
+    "Does this passage contain enough to answer the question? If so, mark the text that answers it.",
     ("question", "title"),
     "text",
     LABELS,
     further=("other_passage",),
-    help="If no passage of a question contains enough, give another passage of Wikipedia that does, or explain why "
-    "you found no such passage.",
+    help="If none of the passages of a question is enough, give another passage of Wikipedia that answers it, or "
+    "explain why you found none.",
 )
 _PARAGRAPHS = ("start_paragraph_id", "end_paragraph_id")
 

@@ -54,23 +54,23 @@ from mapping.sources.raw_records import Json
 CORRECT, INCORRECT = "correct", "incorrect"
 ANSWER_SHEET = TaskSheet(
     VALIDATION,
-    "Do these texts say that this is an answer?",
+    "Do these texts state that this is an answer to the question?",
     ("question_text", "answer_text", "links"),
     "proofs",
     (CORRECT, INCORRECT),
     help="Only the running text of the proofs or of the linked pages counts, not infoboxes or tables.",
 )
-INSTRUCTIONS_TEXT = f"""Answers: for each task say whether the answer is right.
+INSTRUCTIONS_TEXT = f"""Answers: decide for each task whether the answer is correct.
 
-- {CORRECT}: the running text of a linked page says that this is an answer to the question. The proofs are parts of such
-  texts. You may read on in the pages.
-- {INCORRECT}: it does not. Infoboxes and tables do not count, nor what you know from elsewhere.
+- {CORRECT}: the running text of a linked page states that this is an answer to the question. The proofs are excerpts
+  from linked pages. If they are not enough, read the pages.
+- {INCORRECT}: no linked page states it in its running text. Do not use infoboxes, tables or your own knowledge.
 - Some answers are wrong on purpose.
 
-Paraphrases: ask each question as you would ask it, in one line.
+Paraphrases: rewrite each question in your own words, in one line.
 
-- Keep what is asked for: the same answers must be right, and no others.
-- Keep the names of what the question is about.
+- Keep the meaning: exactly the same answers must be correct.
+- Keep the names of the people, places and things in the question.
 """
 """Instructions for annotators. Source: QAMPARI (2022), section 3.6: only the text of a page counts."""
 POOL = ("dev", "test")
@@ -101,11 +101,11 @@ class TaskOptions(Checked):
 class ValidationTask(NamedTuple):
     """An answer to be judged."""
 
-    task_id: str  # does not reveal whether it is a wrong answer
+    task_id: str  # id of the task; does not reveal whether the answer is wrong
     question: Question
-    answer: QuestionAnswer  # the answer shown
-    aid: str  # id of the answer in its own question, which may be another one
-    is_wrong: bool  # true if it is an answer to another question
+    answer: QuestionAnswer  # the answer that annotators see
+    aid: str  # id of the answer in the question that it was taken from
+    is_wrong: bool  # true if the answer was taken from another question
 
 
 def candidate_of(drawn: Question) -> PoolQuestion:

@@ -46,7 +46,7 @@ from mapping.sources.raw_records import Json, optional_text, text_at
 
 ExtendedForm = Literal["jsonl", "csv"]
 COLUMNS = ("worker", "answer_text", "found_in_url", "proof_text")
-_SHEET = TaskSheet(EXTENDED, "Which further answers does Wikipedia give?", (), "answers", (), answer_columns=COLUMNS)
+_SHEET = TaskSheet(EXTENDED, "Which other answers does Wikipedia have?", (), "answers", (), answer_columns=COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ def instructions(minutes: int) -> str:
     """Returns the instructions for annotators."""
     return f"""Find further answers to each question in the English Wikipedia. Spend about {minutes} minutes on each.
 
-- An answer counts if the running text of a page says it. Infoboxes and tables do not count.
-- Leave out the answers that are listed already, also under another name.
+- An answer counts if the running text of a page states it. Infoboxes and tables do not count.
+- Leave out answers that are already listed, even under another name.
 - For each answer give its name, the address of the page, and the sentences that say it: a line or row each.
 - If you find no further answer, hand in the question once, without an answer.
 """

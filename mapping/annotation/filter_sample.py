@@ -56,11 +56,11 @@ PUBLISHED = {"incorrect_removed": 0.7, "correct_removed": 0.075}
 MOST_LOST = 0.075
 _SHEET = TaskSheet(
     VALIDATION,
-    "Does this text say that this is an answer?",
+    "Does this text state that this is an answer to the question?",
     ("question_text", "answer_text", "links"),
     "proofs",
     (CORRECT, INCORRECT),
-    help="Only the text that is shown counts.",
+    help="Judge only by the text that is shown.",
 )
 _ID_CHARS = 16
 

@@ -94,7 +94,7 @@ class StudyQuery(NamedTuple):
     question: str
     answers: tuple[str, ...]
     is_head: bool
-    page_ids: tuple[str, ...]  # in display order
+    page_ids: tuple[str, ...]  # ids of the pages, in display order
     gold: int  # position of the gold page among them
 
 

@@ -188,10 +188,10 @@ class TaskSheet:
     question: str  # the question to annotators
     shown: Sequence[str]  # fields shown above the text
     text: str  # field whose text they may highlight
-    labels: Sequence[str]  # possible answers
+    labels: Sequence[str]  # the answers from which annotators choose
     further: Sequence[str] = ()  # further text fields, besides ``free_text``
     answer_columns: Sequence[str] = ANSWER_COLUMNS  # columns of a CSV for their answers
-    help: str = ""  # instructions for judging
+    help: str = ""  # short instructions, shown with each task
 
 
 def write_tasks(
@@ -438,7 +438,7 @@ def import_annotations(
 class PairKappa(NamedTuple):
     """The agreement of two annotators."""
 
-    first: str  # their names, in alphabetical order
+    first: str  # names of the two annotators, in alphabetical order
     second: str
     n_common: int  # passages that both judged
     kappa: float | None  # Cohen's; None for fewer than ``MIN_COMMON`` passages

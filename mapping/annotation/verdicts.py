@@ -93,7 +93,7 @@ class AnnotatorVerdict(NamedTuple):
 
     task_id: str
     is_right: bool
-    worker: str  # empty if unnamed
+    worker: str  # name of the annotator; empty if unnamed
 
 
 def read_verdicts(paths: Sequence[str], tasks: dict[str, Task], reject: Reject) -> list[AnnotatorVerdict]:
@@ -161,7 +161,7 @@ class Paraphrase(NamedTuple):
     """An annotator's paraphrase of a question."""
 
     text: str  # the paraphrase, with single spaces
-    worker: str  # empty if unnamed
+    worker: str  # name of the annotator; empty if unnamed
 
 
 def read_paraphrases(paths: Sequence[str], qids: Collection[str], reject: Reject) -> dict[str, Paraphrase]:
@@ -246,7 +246,7 @@ class Answers(NamedTuple):
     key: dict[str, Json]  # hidden part of the tasks, by task id
     tasks: dict[str, Task]
     asked: dict[str, Json]  # questions to be paraphrased, by qid
-    refused: frozenset[str]  # excluded annotators
+    refused: frozenset[str]  # names of the excluded annotators
     judged: Judged
     paraphrases: dict[str, Paraphrase]  # paraphrases of all annotators
 

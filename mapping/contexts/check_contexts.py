@@ -57,7 +57,7 @@ def check_contexts(checking: Checking[ListingManifest]) -> Mapping[str, int] | N
         questions = facts["counts"]["questions"]
         silent = int(questions["without_retrieved"]), int(questions["fewer_negatives_than_positives"])
     except (KeyError, TypeError, ValueError, SetupError):
-        checking.found.add(MANIFEST, "manifest", "options and counts are not those of questions with passages")
+        checking.found.add(MANIFEST, "manifest", "options and counts are not in the form of questions with passages")
         return None
     of_splits = {path(split) for path in (contexts_path, fid_path) for split in SPLITS}
     if not checking.has_files({*of_splits, UNPLACED, REPORT, shard_path("rejected", 0, 1)}, exactly=True):
@@ -128,7 +128,7 @@ class _ContextsChecks:
                 record = raw.parse()
                 pid, reason = text_at(record, "pid"), text_at(record, "reason")
                 if reason not in UNPLACED_REASONS or pid in self._unplaced:
-                    raise RecordError("odd_line", f"{pid}, {reason}: given before, or with an unknown reason")
+                    raise RecordError("odd_line", f"{pid}, {reason}: it occurred before, or has an unknown reason")
             except RecordError as error:
                 self._found.add(UNPLACED, "context_law", f"line {raw.line}: {error.detail}")
                 continue
@@ -226,7 +226,7 @@ def _positives_in(context: Json, record: Json) -> list[Positive]:
     given = [positive.pid for positive in positives]
     placed = set(given)
     if given != [pid for pid in pids_of(record) if pid in placed]:
-        raise RecordError("odd_positives", "positive_ctxs are not of its proofs, or in another order")
+        raise RecordError("odd_positives", "positive_ctxs do not match its proofs, or are in another order")
     return positives
 
 

@@ -35,7 +35,7 @@ UNPLACED_REASONS: dict[str, str] = {
     "no_passages": "the corpus has no passage of the page",
     "no_running_text": "the proof is in an element that is not running text",
     "no_text": "published files: no sentence of the page is similar enough to the proof's sentence",
-    "other_text": "the passage has another text there: release and corpus come from different knowledge sources",
+    "other_text": "the text of the passage differs from the proof: they were made from different releases of pages",
     "sentence_cut": "parts of the sentence are in different passages",
 }
 """Reasons why no passage contains a proof, with their meanings."""
@@ -192,7 +192,7 @@ RANKED_REASONS: dict[str, str] = {
     **FAULTS,
     "duplicate_passage": "a question has the same passage twice",
     "duplicate_question": "the qid occurred before",
-    "other_text": "a passage that proves an answer has another text in the corpus: it was cut with other options",
+    "other_text": "the corpus has a different text for a passage that proves an answer: it was cut with other options",
     "unknown_passage": "the corpus has no passage with the id: page id, two underscores, number",
     "unknown_question": "passages for a question that is not in the release",
 }
@@ -204,7 +204,7 @@ Reject = Callable[[BadRecord], None]
 class RankedPassage(NamedTuple):
     """A passage that a retriever found."""
 
-    passage_id: str  # as the retriever wrote them
+    passage_id: str  # id, title and text of the passage, as the retriever wrote them
     title: str
     text: str
     score: float  # score of the retriever, or 1 / rank

@@ -17,8 +17,8 @@ from mapping.write.kind import REPORT
 
 LAWS = (
     Law("context_law", "a question with passages is malformed"),
-    Law("context_differs", "a line is not what its question, passages and ranking give"),
-    Law("proof_lost", "a proof has neither a passage nor a line that says why, or both"),
+    Law("context_differs", "a line differs from the line that its question, passages and ranking determine"),
+    Law("proof_lost", "a proof must have either a passage or a line with the reason why it has none"),
     Law("unknown_passage", "a ranked passage is not in the corpus"),
 )
 

@@ -87,7 +87,7 @@ class Refused(NamedTuple):
     """A pair that no model can judge."""
 
     reason: str  # a key of ``REFUSALS``
-    detail: str  # what was found
+    detail: str  # explanation of the reason, with the value that was found
 
 
 def answer_values(answer: Verdict | Refused) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class ModelOptions(PlacedModel):
     contradiction or not_entailment.
     """
     max_tokens: Annotated[int, Parameter(parse=False)] = MAX_TOKENS  # maximum number of tokens of a pair
-    batch_pairs: Annotated[int, Parameter(parse=False)] = BATCH_PAIRS  # pairs per batch
+    batch_pairs: Annotated[int, Parameter(parse=False)] = BATCH_PAIRS  # number of pairs in a batch
 
     def __post_init__(self) -> None:
         """Raises SetupError, as ``check_options``, and for values out of range."""
@@ -175,11 +175,11 @@ _MEANINGS = {name: meaning for meaning, names in _NAMES.items() for name in name
 class ModelLabels(NamedTuple):
     """Positions of the labels among a model's outputs."""
 
-    entailment: int  # that the premise entails the hypothesis
+    entailment: int  # probability that the premise entails the hypothesis
     # of the others; None if the model does not distinguish them
     neutral: int | None
     contradiction: int | None
-    n_outputs: int  # number of outputs
+    n_outputs: int  # number of outputs of the model
 
 
 def read_labels(id2label: Mapping[int, str], given: Sequence[str] | None, *, model: str) -> ModelLabels:

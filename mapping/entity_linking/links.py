@@ -47,10 +47,10 @@ N_BUCKETS = 1 << 10
 class Sampling:
     """Rules that select the links for the records of a split."""
 
-    train: int  # number of records to draw
+    train: int  # number of training records to draw
     dev: int
     seed: str  # seed of the draw
-    context: ContextOptions  # cuts the contexts
+    context: ContextOptions  # options by which contexts are cut
 
     def bucket(self, page_id: int) -> int:
         """Returns the bucket of a page: a hash below ``N_BUCKETS``. The first buckets belong to dev."""

@@ -35,12 +35,12 @@ def release_name(kind: Kind[Any], values: Mapping[str, Any]) -> str:
 class ReleaseCard(NamedTuple):
     """An entry in the list of open releases."""
 
-    opened: Opened
+    opened: Opened  #: the release that the card describes
     snapshot: str  #: wiki and date, or dataset and split; empty if the manifest names none
-    tables: Sequence[tuple[str, int]]  #: its first tables, each with the number of its rows
-    n_bytes: int  #: of all its files
-    made_from: Sequence[Opened]  #: open releases that it was made from
-    makes: Sequence[Opened]  #: open releases that were made from it
+    tables: Sequence[tuple[str, int]]  #: names of the first tables of the release, each with its number of rows
+    n_bytes: int  #: size of all files of the release, in bytes
+    made_from: Sequence[Opened]  #: open releases that this release was made from
+    makes: Sequence[Opened]  #: open releases that were made from this release
 
 
 def release_cards(releases: Sequence[Opened]) -> list[ReleaseCard]:
@@ -192,15 +192,15 @@ def python_lines(path: str, kind: Kind[Any], manifest: Manifest) -> list[str]:
 def next_commands(path: str, kind: Kind[Any]) -> Iterator[tuple[str, str]]:
     """Lists commands that open a release, each with a description. The path is quoted for the shell."""
     if kind is PAGES_RELEASE:
-        yield f"kbsource show {path} TITLE", "a page; or its id, URL or Wikidata item"
-        yield f"kbsource export {path} --format jsonl --text plain", "plain text, one page a line"
-        yield f"kbsource templates {path}", "templates that lose the most text"
+        yield f"kbsource show {path} TITLE", "shows a page, given its title, id, URL or Wikidata item"
+        yield f"kbsource export {path} --format jsonl --text plain", "writes plain text, one page per line"
+        yield f"kbsource templates {path}", "lists the templates that lose the most text"
     elif kind in (ALIGNMENT, ALIGNMENTS):
-        yield f"kbsource show {path} ID", "the outcome of a record"
+        yield f"kbsource show {path} ID", "shows the outcome of a record"
     elif kind.shown_by and kind.shown_by[0][0] != "rejected":
         column = kind.shown_by[0][1].replace("page_id__number", "passage_id")
-        yield f"kbsource show {path} {column.upper()}", f"the rows of a {column}"
+        yield f"kbsource show {path} {column.upper()}", f"shows the rows with this {column}"
     if kind.tables or kind.parts is not None:
-        yield f"kbsource sql {path}", "tables, columns, and queries to start from"
-    yield f"kbsource inspect {path}", "all of it in a browser"
-    yield f"kbsource verify {path}", "is it as it was written?"
+        yield f"kbsource sql {path}", "lists tables, columns and example queries"
+    yield f"kbsource inspect {path}", "shows the whole release in a browser"
+    yield f"kbsource verify {path}", "checks that the release is complete and unchanged"

@@ -337,12 +337,12 @@ class TextPlace(NamedTuple):
 class EvidenceShown(NamedTuple):
     """Pieces of evidence that differ only in their position in the record, and their outcome."""
 
-    outputs: Sequence[tuple[str, str | None]]  #: outputs that they belong to, with the answers if known
+    outputs: Sequence[tuple[str, str | None]]  #: outputs with this evidence, each with its answer if known
     row: Mapping[str, Any]  #: row of ``alignments`` or ``misses`` of the first piece
     meaning: str  #: meaning of the outcome
     old: TextPlace
     new: TextPlace | None
-    old_text: Marked | None  #: differences are marked; None if there is no text
+    old_text: Marked | None  #: text of the evidence, with the differences marked; None if there is no text
     new_text: Marked | None
     place: InPage
 

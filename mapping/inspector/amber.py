@@ -21,7 +21,7 @@ from mapping.inspector.marking import MarkedRange
 from mapping.inspector.opened import InPage, Opened, in_page
 
 _LARGEST_POPULARITY = 18
-"""As a decimal logarithm."""
+"""Maximum popularity of a page that can be shown: the decimal logarithm of its views."""
 _PAGE_ID = re.compile("[0-9]{1,18}")
 _SPAN = ("start_element", "start_char", "end_element", "end_char")
 
@@ -34,7 +34,7 @@ class EntityShown(NamedTuple):
     share: float  #: share of the views of the most popular entity of the set
     #: distinguishing facts: rows of ``tuples``, each with the text around its span
     tuples: list[tuple[Mapping[str, Any], InPage]]
-    queries: Mapping[str, list[Mapping[str, Any]]]  #: its queries, by task
+    queries: Mapping[str, list[Mapping[str, Any]]]  #: queries about the entity, by task
 
 
 def about_sets(opened: Opened) -> Iterator[Section]:

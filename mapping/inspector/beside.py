@@ -28,11 +28,11 @@ class Version(NamedTuple):
 class ElementPair(NamedTuple):
     """An element of the old page and the matching element of the new page; None if there is no match."""
 
-    outcome: str  #: of kbsource.diff.kind.SPAN_OUTCOMES, or "added"
+    outcome: str  #: an outcome in kbsource.diff.kind.SPAN_OUTCOMES, or "added"
     old: Version | None
     new: Version | None
-    leads_to: Mapping[str, Any] | None = None  #: row of ``span_changes`` of an old element that moved elsewhere
-    comes_from: int | None = None  #: old element that a new element comes from
+    leads_to: Mapping[str, Any] | None = None  #: for an old element that moved elsewhere, its row of ``span_changes``
+    comes_from: int | None = None  #: for a new element, the number of the old element that it comes from
 
 
 def lines_of(old: Page | None, new: Page | None, spans: Sequence[Mapping[str, Any]]) -> list[ElementPair]:

@@ -218,9 +218,9 @@ class Refusal(NamedTuple):
     detail: str
 
 
-_TOO_LARGE = Refusal(413, "too_large", f"The body of a request has {BODY_BYTES:,} bytes at most; send less.")
+_TOO_LARGE = Refusal(413, "too_large", f"The body of the request is too large. Send at most {BODY_BYTES:,} bytes.")
 _TWO_ENDS = Refusal(
-    400, "bad_request", "The request has both Content-Length and Transfer-Encoding; send the one that is true."
+    400, "bad_request", "The request has both Content-Length and Transfer-Encoding; send only one of them."
 )
 
 
@@ -292,7 +292,7 @@ class GuardedAnswers:
                 403, "other_site", "A page of another site made this request. Open the address in the browser yourself."
             )
         if method not in methods:
-            return Refusal(405, "wrong_method", f"The methods of this address are {', '.join(methods)}.")
+            return Refusal(405, "wrong_method", f"This address does not support {method}. Use {' or '.join(methods)}.")
         return None
 
 

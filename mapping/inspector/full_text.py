@@ -42,16 +42,16 @@ _WORD = re.compile(r"\w+")
 class FoundPages(NamedTuple):
     """Results of a search."""
 
-    n_pages: int  #: pages that have a word of the query
+    n_pages: int  #: number of pages that contain a word of the query
     ids: Sequence[int]  #: ids of the requested pages, best first
 
 
 class Snippet(NamedTuple):
-    """The part of a page that has most words of a query."""
+    """The part of a page that contains the most words of a query."""
 
     text: str
-    spans: Sequence[tuple[int, int]]  #: words of the query in it, half-open code points
-    place: MarkedRange | None  #: location of the first of them in the page; None if only the title has any
+    spans: Sequence[tuple[int, int]]  #: half-open spans, in code points of the text, of the words of the query
+    place: MarkedRange | None  #: location of the first of these words in the page; None if only the title has any
 
 
 class FullText:
@@ -64,9 +64,11 @@ class FullText:
         try:
             index = tantivy.Index.open(folder)
         except ValueError as error:  # raised for the file that lists tantivy's own files, which is not hashed
-            raise DataError(f"{folder} cannot be read ({error}); remove it; it will be made again.") from error
+            raise DataError(
+                f"{folder} cannot be read ({error}); delete this folder, and the inspector builds the index again."
+            ) from error
         self._schema, self._searcher = index.schema, index.searcher()
-        # Words come again and again in texts.
+        # Analysed words are cached, because texts repeat the same words.
         self._word = lru_cache(maxsize=100_000)(self._analysed)
 
     def close(self) -> None:

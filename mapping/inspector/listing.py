@@ -54,14 +54,14 @@ _SPANS = (("start_element", "start_char", "end_element", "end_char"), ("element"
 class Listing:
     """How a table is listed. Defaults follow from its columns."""
 
-    label: str  #: of its tab
+    label: str  #: label of the table's tab
     columns: Sequence[str] = ()  #: columns shown by default
     facets: Sequence[str] = ()  #: columns with few distinct values
     searched: Sequence[str] = ()  #: text columns that are searched
     computed: Mapping[str, str] = field(default_factory=dict)  #: additional columns, as SQL
-    led_by: str = ""  #: column that links to the card of the row
+    led_by: str = ""  #: column whose values link to the cards of their rows
     prepare: Callable[[Opened, list[Row]], None] = lambda _, __: None  #: adds ``prepared`` to the rows that are shown
-    prepared: Sequence[str] = ()  #: columns that no file has
+    prepared: Sequence[str] = ()  #: columns that ``prepare`` adds; no file contains them
     needs: Sequence[str] = ()  #: nested columns that ``prepare`` reads
     notes: Callable[[Row], Mapping[str, str]] = lambda _: {}  #: remarks on values, by column
     links: Mapping[str, Callable[[Opened, Row], str | None]] = field(default_factory=dict)  #: link targets of values
@@ -73,13 +73,13 @@ class KindViews:
     """Views of a kind of release, in addition to the views that every kind has."""
 
     about: Callable[[Opened], Iterable[Section]] = lambda _: ()
-    """Builds the sections of the overview that its measures do not show, without reading rows. If a section has the
-    title of a measures' section, the two are joined, and this one comes first."""
-    measured: Callable[[Opened], Iterable[Section]] | None = None  #: likewise, for sections that need rows
-    apart: Collection[str] = ()  #: names of manifest values that are shown elsewhere
-    listings: dict[str, Listing]  #: how its tables are listed; those that it names have a tab
-    views: Sequence[View] = ()
-    tabs: Sequence[Tab] = ()
+    """Builds sections of the overview without reading rows of tables. A section with the same title as a section of
+    measures is placed before the content of that section."""
+    measured: Callable[[Opened], Iterable[Section]] | None = None  #: builds sections of the overview that need rows
+    apart: Collection[str] = ()  #: names of manifest values that ``about`` and ``measured`` show
+    listings: dict[str, Listing]  #: how tables are listed, by name; each of these tables has a tab
+    views: Sequence[View] = ()  #: additional views of the release
+    tabs: Sequence[Tab] = ()  #: additional tabs, which link to views
 
 
 class Column(NamedTuple):
@@ -91,13 +91,12 @@ class Column(NamedTuple):
 
 
 class Near(NamedTuple):
-    """Position of a row among the selected rows: its position from 0, or None; the number of selected rows; the
-    neighbouring rows."""
+    """Position of a row among the selected rows, and its neighbours there."""
 
-    at: int | None
-    n_chosen: int
-    before: int | None
-    behind: int | None
+    at: int | None  #: position from 0; None if the row is not selected
+    n_chosen: int  #: number of selected rows
+    before: int | None  #: number of the previous row in the table; None if there is none
+    behind: int | None  #: number of the next row in the table; None if there is none
 
 
 class Card(NamedTuple):
@@ -111,7 +110,7 @@ class Card(NamedTuple):
 
     @property
     def crumbs(self) -> list[Crumb]:
-        """Returns the path to it."""
+        """Returns the navigation path to the card."""
         return [Crumb(self.table.label, self.table.url(**self.choice.query))]
 
 

@@ -26,7 +26,7 @@ class MarkedRange(NamedTuple):
     start: int
     end_element: int
     end: int
-    label: str = ""  #: tooltip
+    label: str = ""  #: text of the tooltip
 
     def inside(self, element: int, n_chars: int) -> tuple[int, int] | None:
         """Returns the part of the span in an element with ``n_chars`` characters, or None."""

@@ -96,17 +96,17 @@ class TableFiles(NamedTuple):
 class Opened:
     """An open release."""
 
-    slug: str  #: name in URLs
+    slug: str  #: name of the release in URLs
     path: str
     kind: Kind[Any]
     manifest: Manifest
     database: Database
-    source: KnowledgeSource | None = None  #: its pages, for a release of pages
-    parts: tuple[Opened, ...] = ()  #: releases in its folders
+    source: KnowledgeSource | None = None  #: reader of the pages; None unless this is a release of pages
+    parts: tuple[Opened, ...] = ()  #: releases in folders of this release
     sources: Mapping[str, Opened] = field(default_factory=dict)
-    """Opened releases of pages that it was made from, by their names in its manifest; if it has many, by their
-    sha256."""
-    items: Opened | None = None  #: an opened release of Wikidata
+    """Opened releases of pages that this release was made from, by their names in its manifest. If the manifest names
+    many, the keys are their sha256 instead."""
+    items: Opened | None = None  #: opened release of Wikidata that describes the items; None if none is open
     _kept: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
@@ -158,8 +158,8 @@ class Opened:
         """Returns the URL of a view of the release.
 
         Args:
-            path: the parts that are data have to be quoted.
-            query: parameters; None leaves a parameter out.
+            path: path of the view within the release. Parts that come from data must be quoted.
+            query: parameters of the URL. A parameter with the value None is left out.
         """
         given = urlencode({name: value for name, value in query.items() if value is not None}, doseq=True)
         return f"/r/{self.slug}/{path}" + (f"?{given}" if given else "")

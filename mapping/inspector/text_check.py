@@ -24,7 +24,7 @@ def text_check_document(check: TextCheck, files: Sequence[str], *, n_templates: 
         ("records rejected", sum(counts.rejected.values())),
         ("words on the pages", n_words),
         ("found in order", share(n_found, n_words)),
-        ("words made of the wikitext", n_own),
+        ("words extracted from the wikitext", n_own),
         ("not on the pages", share(n_own - n_found, n_own)),
         ("links on the pages", sums["links"]),
         ("found with their targets", share(sums["links_found"], sums["links"])),
@@ -52,7 +52,7 @@ def _page_blocks(page: PageComparison) -> Iterator[Block]:
         (
             ("words on the page", page.words),
             ("missing", page.words - page.found),
-            ("words made of the wikitext", page.own_words),
+            ("words extracted from the wikitext", page.own_words),
             ("not on the page", page.own_words - page.found),
             ("links on the page", page.links),
             ("links missing", page.links - page.links_found),

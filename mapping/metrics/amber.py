@@ -117,7 +117,7 @@ class AmberScores(Scores):
         yield "without predictions", self.without_predictions
 
     def remarks(self) -> Iterator[str]:
-        """Lists by how much heads are answered better than tails."""
+        """Lists the differences between the scores of heads and of tails."""
         labels, rows = self.gap_chart().table.columns, self.gap_chart().table.rows
         shown = ((label, points) for label, points in rows if points is not None)
         yield from (f"{f'{labels[0]} {label}':<28}{points:>+8.2f} {labels[1]}" for label, points in shown)

@@ -27,16 +27,16 @@ NOT_RELEVANT = "not relevant"
 class GoldNames(NamedTuple):
     """The names of a gold answer."""
 
-    text: str  # its display text
+    text: str  # display text of the answer
     aliases: tuple[str, ...] = ()  # further names; may repeat the display text
 
 
 class ListScore(NamedTuple):
     """The counts of a question that determine all its scores."""
 
-    covered: int  # gold answers that a prediction covers
-    predicted: int  # distinct predictions
-    gold: int  # gold answers, at least one
+    covered: int  # number of gold answers that a prediction covers
+    predicted: int  # number of distinct predictions
+    gold: int  # number of gold answers; at least one
 
     @property
     def precision(self) -> float:

@@ -34,11 +34,11 @@ from mapping.write.kind import ALIGNMENT
 
 REASONS: dict[str, str] = {
     **FAULTS,
-    "duplicate_id": "the id was given before in this file",
-    "no_answer": "a prediction without an answer, or with several outputs, in a file that gives answers",
+    "duplicate_id": "the id occurred before in this file",
+    "no_answer": "a prediction without an answer, or with several outputs, in a file that contains answers",
     "no_output": "a gold record whose output is empty",
     "several_provenances": "a prediction with provenance in several outputs: its provenance is ignored",
-    "unknown_id": "a prediction for a record that is not among the gold ones",
+    "unknown_id": "a prediction for a record that is not in the gold file",
 }
 """Reasons for ignoring a line, or a part of it: reason -> meaning."""
 
@@ -53,10 +53,10 @@ _CHARACTERS = ("start_character", "end_character")
 class GoldRecord(NamedTuple):
     """The parts of a gold record that are used for evaluation."""
 
-    text: str  # its input, or empty
-    answers: tuple[str, ...]  # stripped, non-empty, distinct
-    titles: tuple[str, ...]  # titles of its provenance, also stripped, non-empty and distinct
-    outputs: tuple[Provenance, ...]  # provenance of each output that has one
+    text: str  # input of the record; empty without input
+    answers: tuple[str, ...]  # distinct, non-empty answers, without white space at their ends
+    titles: tuple[str, ...]  # distinct, non-empty titles of the record's provenance
+    outputs: tuple[Provenance, ...]  # provenance of each output that has a provenance
 
 
 class KiltPrediction(NamedTuple):

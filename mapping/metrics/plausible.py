@@ -19,12 +19,12 @@ _MOST_LOOKED_AT = 1_000
 class _Form(NamedTuple):
     """How to recognise the records of a family."""
 
-    has_gold: Callable[[Json], bool]  # it contains gold answers
-    has_prediction: Callable[[Json], bool]  # it contains a prediction
-    is_gold: Callable[[Json], bool]  # it has a property of gold records only
-    is_prediction: Callable[[Json], bool]  # it has a property of predictions only
-    gold: str  # the gold part of a gold record, for messages
-    prediction: str  # the predicted part of a prediction, for messages
+    has_gold: Callable[[Json], bool]  # returns whether a record contains gold answers
+    has_prediction: Callable[[Json], bool]  # returns whether a record contains a prediction
+    is_gold: Callable[[Json], bool]  # returns whether a record has a key that only gold records have
+    is_prediction: Callable[[Json], bool]  # returns whether a record has a key that only predictions have
+    gold: str  # name of the part of a gold record that contains the answers, for messages
+    prediction: str  # name of the part of a record that contains the prediction, for messages
 
 
 def check_plausible(family: Family, gold: str, predictions: str) -> None:

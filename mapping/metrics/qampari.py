@@ -61,11 +61,11 @@ KEYS: dict[str, tuple[str, ...]] = {
 
 REASONS: dict[str, str] = {
     **FAULTS,
-    "duplicate_answer": "two answers of one question have the same aid",
-    "duplicate_question": "the qid was given before in this file",
+    "duplicate_answer": "two answers to one question have the same aid",
+    "duplicate_question": "the qid occurred before in this file",
     "no_answers": "a gold question without answers",
     "unknown_answer": "a piece of evidence whose pid belongs to none of the answers",
-    "unknown_question": "predictions, passages or answers for a question that is not among the gold ones",
+    "unknown_question": "predictions, passages or answers for a question that is not in the gold file",
 }
 """Reasons for ignoring a line: reason -> meaning."""
 
@@ -73,18 +73,18 @@ REASONS: dict[str, str] = {
 class GoldEvidence(NamedTuple):
     """A passage stating that some of the answers are correct."""
 
-    passage: RetrievedPassage  # its text, title and id
-    answers: tuple[int, ...]  # positions in the list of answers, ascending
+    passage: RetrievedPassage  # text, title and id of the passage
+    answers: tuple[int, ...]  # positions, in the list of answers, of the answers that the passage proves; ascending
 
 
 @dataclass(frozen=True, slots=True)
 class GoldQuestion:
     """A question with its expected answers."""
 
-    answers: tuple[GoldNames, ...]  # at least one
+    answers: tuple[GoldNames, ...]  # the expected answers; at least one
     #: Distinct passages, in the order of the answers; empty if evidence is not needed.
     evidence: tuple[GoldEvidence, ...]
-    is_single: bool = False  # it asks for one answer, not for a list
+    is_single: bool = False  # true if the question asks for one answer, false if it asks for a list
 
 
 def record_qid(record: Json) -> str:

@@ -20,9 +20,9 @@ Provenance = Sequence[Span]
 class RetrievedPassage(NamedTuple):
     """A retrieved passage, or a passage that is evidence for an answer."""
 
-    passage_id: str  # identifies it within its corpus; empty if it has no id
-    title: str  # title of its page
-    text: str  # the passage
+    passage_id: str  # id of the passage within its corpus; empty without id
+    title: str  # title of the page that contains the passage
+    text: str  # text of the passage
 
 
 def answer_ranks(

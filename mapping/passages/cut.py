@@ -58,10 +58,10 @@ class PageText(NamedTuple):
 
     page_id: int
     title: str
-    elements: tuple[tuple[int, str], ...]  # number and text of its paragraphs and list items, in order
+    elements: tuple[tuple[int, str], ...]  # number and text of each paragraph and list item, in page order
     #: headings above each element, outermost first; empty if there are no headings
     sections: tuple[tuple[str, ...], ...] = ()
-    tables: tuple[Table, ...] = ()  # only if they are cut too
+    tables: tuple[Table, ...] = ()  # tables of the page; empty unless tables are cut too
     table_sections: tuple[tuple[str, ...], ...] = ()  # headings above each table
 
 

@@ -32,10 +32,10 @@ LAWS = (
         "a passage is malformed, or out of order",
         """[passage_id || ': ' || fault for fault in [
             case when passage_id <> page_id || '__' || number then format('number {} of page {}', number, page_id) end,
-            case when (len(spans) = 0) = (len(cells) = 0) then 'neither of text nor of a table, or of both' end,
+            case when (len(spans) = 0) = (len(cells) = 0) then 'must have either spans or cells' end,
             case when len(spans) > 0 and length(text) - list_sum([span.end_char - span.start_char for span in spans])
                 not between len(spans) - 1 and (len(spans) - 1) * (select n from settings where name = 'separator')
-                then 'of another length than its spans' end,
+                then 'its text and its spans differ in length' end,
             case when len([0 for span, place in spans if place > 1 and (span.element, span.start_char)
                 < (spans[place - 1].element, spans[place - 1].end_char)]) > 0 then 'its spans are out of order' end,
             case when len([0 for cell, place in cells if cell.table <> cells[1].table or cell.at < 0
@@ -52,9 +52,10 @@ LAWS = (
         "",
         """select _file, passage_id || ': ' || fault from (
             select _file, passage_id, case
-                when page_id is distinct from before[1] then case when number <> 0 then 'not the first of its page' end
-                when number <> before[2] + 1 then 'not behind the passage before it'
-                when title <> before[3] then format('its page is ''{}'' and ''{}''', before[3], title)
+                when page_id is distinct from before[1]
+                    then case when number <> 0 then 'the first passage of a page must have number 0' end
+                when number <> before[2] + 1 then 'its number does not follow that of the previous passage'
+                when title <> before[3] then format('its page has two titles, ''{}'' and ''{}''', before[3], title)
                 when before[6] > first_table or before[6] is not null and first is not null
                     then 'its table is out of order'
                 when (before[4], before[5]) > (first.element, first.start_char) then 'its spans are out of order'

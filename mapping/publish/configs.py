@@ -170,7 +170,7 @@ _HEADS = frozenset({b"id\ttext\ttitle", b"query-id\tcorpus-id\tscore"})
 class Config:
     """A set of files that are loaded together."""
 
-    name: str  #: name that loads it
+    name: str  #: name by which users load the configuration
     table: str | None  #: name of the table; None for line files
     schema: pa.Schema | None  #: schema as stored; None for line files
     splits: dict[str, list[FileEntry]] = field(default_factory=dict)  #: files in order, by their path in the release

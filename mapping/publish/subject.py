@@ -103,7 +103,7 @@ class Subject:
         None  #: SPDX identifier of the content's licence, for content whose licence is unknown; None to look it up
     )
     repo_id: str | None = None  #: future location on the hub, as ``owner/name``; None if unknown
-    newest: str | None = None  #: day of the newest revision in it, as ``20240102``; None if not determined
+    newest: str | None = None  #: day of the newest revision in the release, as ``20240102``; None if not determined
     day: str | None = None  #: day of publication, as ``2026-12-01``; None if not given
     about: About = field(init=False)
 
@@ -222,11 +222,11 @@ LICENCES: dict[str, dict[str, str]] = toml_facts("licences.toml")["licences"]
 class Right:
     """A licence, or the statement that none is known."""
 
-    what: str  #: content under this licence
-    holder: str  #: whom to credit
+    what: str  #: description of the content under this licence
+    holder: str  #: name of the owner to credit
     licence: str | None  #: SPDX identifier; None if the owners name no licence
     source: str  #: URL of the statement of the licence
-    note: str = ""  #: further remarks
+    note: str = ""  #: remarks for users, or empty
 
     @property
     def shown(self) -> str:
@@ -319,7 +319,8 @@ def licence_text(subject: Subject, rights: tuple[Right, ...]) -> str:
 
 def attribution_text(subject: Subject, rights: tuple[Right, ...]) -> str:
     """Returns the content of ``ATTRIBUTION.md``: the owners, the sources, and that the work was changed."""
-    parts = [f"# Attribution\n\n{subject.title}. Snapshot: {subject.snapshot_day or 'see what it was made from'}."]
+    day = subject.snapshot_day or "see the releases that it was made from"
+    parts = [f"# Attribution\n\n{subject.title}. Snapshot: {day}."]
     for right in rights:
         said = f" See <{right.source}>." if right.source else ""
         licence = right.shown

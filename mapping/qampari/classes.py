@@ -212,7 +212,7 @@ class ItemSet:
 
 
 def type_breadths(types: ClassTypes) -> dict[str, int]:
-    """Returns the number of classes below each type, by label.
+    """Returns the number of subclasses of each type, by label.
 
     A type that is below another one, but not above it, has fewer: all of its classes also belong to the other type,
     whose own class is not among them.

@@ -36,20 +36,20 @@ _WENT_BEFORE = re.compile(r"\d,\d")  # not for a point: 12.5.1954
 class Sought(NamedTuple):
     """A thing that is searched for in a page."""
 
-    names: tuple[str, ...]  # best first, distinct; none is empty or has white space around it
-    page_id: int | None = None  # its own page, which links point to; None without a page
+    names: tuple[str, ...]  # distinct, non-empty names without white space at their ends, best first
+    page_id: int | None = None  # page about the thing, to which links point; None without a page
 
 
 class CandidateSentence(NamedTuple):
     """A sentence that names a thing, together with the sentences before it."""
 
-    page_id: int  # page that contains it
-    element: int  # number of the element
-    start_char: int  # where the first sentence starts, in code points of the element
-    sentence_char: int  # where the sentence that names the thing starts
-    end_char: int  # where that sentence ends
-    text: str  # from ``start_char`` to ``end_char``
-    found: str  # the name as written there
+    page_id: int  # id of the page that contains the sentence
+    element: int  # number of the element that contains the sentence
+    start_char: int  # first code point, in the element, of the first sentence
+    sentence_char: int  # first code point of the sentence that names the thing
+    end_char: int  # end of the sentence that names the thing, one past its last code point
+    text: str  # text of the element from ``start_char`` to ``end_char``
+    found: str  # name of the thing, as written in the sentence
     title: str  # title of the page
 
 
@@ -232,10 +232,10 @@ class Proof(NamedTuple):
     """The outcome for a fact."""
 
     fact: ClaimedFact  # the fact to be proved
-    candidate: CandidateSentence | None  # the first that was accepted, or None
-    entailment: float | None  # its probability; None if no candidate was accepted
-    n_judged: int  # candidates given to the model, up to and including the accepted one
-    n_refused: int  # candidates among these that the model could not judge, such as overlong ones
+    candidate: CandidateSentence | None  # the first candidate that was accepted; None if no candidate was accepted
+    entailment: float | None  # entailment probability of this candidate; None without candidate or model
+    n_judged: int  # number of candidates given to the model, up to and including the accepted one
+    n_refused: int  # number of these candidates that the model could not judge, such as overlong ones
 
 
 def prove_facts(

@@ -79,7 +79,7 @@ class JoinRules(NamedTuple):
 
     keep: AnswerFilter
     most_subjects: int  # properties and values with more subjects are skipped
-    takes_all: bool  # compositions are made from all simple queries, not only from those that became questions
+    takes_all: bool  # true if compositions are made from all simple queries, and not only from questions
 
     def sql(self, text: str) -> str:
         """Returns one of the texts of this module with these options."""
@@ -454,9 +454,9 @@ from rows order by stage, rank % {order_buckets}, rank, further, place, second
 class AnswerRow(Row):
     """A validated answer of a question."""
 
-    first: int  # number of the query
+    first: int  # number of the query, or of the first query of an intersection
     second: int  # the second query of an intersection, the property of a composition, or 0
-    n_answers: int  # all answers of the question; pairs for a composition
+    n_answers: int  # number of all answers of the question; for a composition, of its pairs
     entity: Annotated[Name, Columns("entity_")]
     other: Annotated[Name | None, Columns("other_")]  # subject of the second query
     subject: Annotated[Name, Columns("subject_")]

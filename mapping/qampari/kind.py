@@ -34,7 +34,7 @@ from mapping.write.kilt import kilt_line
 from mapping.write.kind import FROM_PAGES, REPORT
 
 TABLES = {"questions": schema_of(Question), "queries": schema_of(QueryRow)}
-"""All tables that only a QAMPARI release has, by folder name."""
+"""Tables that only a QAMPARI release has, by folder name."""
 _QUESTIONS = shard_path("questions", 0, 1)
 _PROOF = "(proof.end_char - proof.start_char)"
 
@@ -59,7 +59,8 @@ def proof_law(file: str, proofs: str, source: str, *, further: str = "") -> Law:
                 when proof.element not between 0 and len(elements) - 1
                     then format('page {{}} has no element {{}}', page_id, proof.element)
                 when substring(elements[proof.element + 1].text, proof.start_char + 1, {_PROOF}) <> proof.text
-                    then format('page {{}}, element {{}} has another text there', page_id, proof.element)
+                    then format('page {{}}, element {{}} has a different text at the position of the proof',
+                        page_id, proof.element)
             end as fault from ({proofs}) left join {source}.pages on page_id = proof.page_id
         ) where fault is not null""",
         needs=(source,),
@@ -72,27 +73,27 @@ LAWS = (
         "question_law",
         "a row of questions is malformed",
         f"""[subset || ', ' || key || ': ' || fault for fault in [
-            case when subset not in {(*SUBSETS,)} then 'no such subset'
-                when (qid is null) <> (split is null) then 'a qid without a split, or a split without a qid'
+            case when subset not in {(*SUBSETS,)} then 'the subset is unknown'
+                when (qid is null) <> (split is null) then 'either the qid or the split is missing'
                 when not regexp_full_match(qid, '(0|[1-9][0-9]*)__({"|".join(SUBSETS)})__({"|".join(SPLITS)})')
                     then format('''{{}}'' is not <number>__<subset>__<split>', qid)
                 when not ends_with(qid, '__' || subset || '__' || split) then qid || ' names another subset or split'
                 when split in ('dev', 'test') and side is distinct from 'test'
-                    then format('side {{}} in {{}}', side, split)
+                    then format('a question of side {{}} is in split {{}}', side, split)
                 when not (len(answers) + n_dropped <= n_validated and n_validated <= n_answers)
-                    then 'more answers than are validated, or more validated than there are' end]
+                    then 'the question has more answers than were validated, or the query has fewer' end]
             || [case when thing.text = '' or thing.aliases[1] is distinct from thing.text
-                then 'the aliases of ' || thing.text || ' do not begin with it' end for thing in entities]
+                then 'the first alias of ' || thing.text || ' must be its name' end for thing in entities]
             || [case when thing.text = '' or thing.aliases[1] is distinct from thing.text
-                then 'the aliases of ' || thing.text || ' do not begin with it'
+                then 'the first alias of ' || thing.text || ' must be its name'
                 when len(thing.proofs) = 0
                     or len(thing.proofs) % case when subset in ('{COMPOSITION}', '{INTERSECTION}') then 2 else 1 end > 0
-                then len(thing.proofs) || ' proofs of ''' || thing.text || ''''
+                then thing.text || ' has a wrong number of proofs: ' || len(thing.proofs)
                 when len([0 for proof in thing.proofs
                     if proof.sentence_char not between proof.start_char and proof.end_char - 1]) > 0
-                then 'a proof of ' || thing.text || ' without a sentence'
+                then 'a proof of ' || thing.text || ' has no sentence'
                 when len([0 for proof in thing.proofs if length(proof.text) <> {_PROOF}]) > 0
-                then 'a proof of ' || thing.text || ' of another length than its span' end
+                then 'a proof of ' || thing.text || ' and its span differ in length' end
                 for thing in answers] if fault is not null]""",
         of="questions",
     ),
@@ -122,7 +123,7 @@ def check_splits(checking: Checking[ListingManifest]) -> Mapping[str, int] | Non
     """
     form, found = form_of(checking.manifest), checking.found
     if form is None:
-        found.add(MANIFEST, "manifest", "not of the form of a QAMPARI release")
+        found.add(MANIFEST, "manifest", "its content does not have the form of a QAMPARI release")
         return None
     if not checking.has_files(release_paths()):
         return None
@@ -201,7 +202,7 @@ def _numbered(parts: list[Json], key: str, what: str, owner: str) -> Iterator[tu
 
 def _check_names(owner: str, text: str, aliases: list[Any]) -> None:
     if not text or aliases[:1] != [text]:
-        raise RecordError("odd_aliases", f"{owner}: the aliases of {text!r} do not begin with it")
+        raise RecordError("odd_aliases", f"{owner}: the first alias of {text!r} must be its name")
 
 
 _FORM = shape("form", host=str, with_meta=bool, is_released_case=bool, seed=str)

@@ -34,7 +34,7 @@ released code."""
 
 REASONS: dict[str, str] = {
     "no_header": "its first row does not consist of header cells",
-    "no_key_column": "no column has a link to an article in most cells and a value of its own in each row",
+    "no_key_column": "no column has a link to an article in most cells and a different value in each row",
     "section_not_in_title": "it is in a section whose name is not part of the page's title",
     "title_form": "the page's title has a colon, or ends in a bracket or in a range such as A–C",
     "too_few_rows": "it has too few rows, together with tables that have the same header",
@@ -65,7 +65,7 @@ class ListRow(NamedTuple):
     """A row of a list."""
 
     key: LinkedText  # the thing that the row is about
-    values: tuple[LinkedText, ...]  # one for each column of the table, including the key
+    values: tuple[LinkedText, ...]  # one value for each column of the table, including the key column
 
 
 class ListTable(NamedTuple):

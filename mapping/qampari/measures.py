@@ -25,9 +25,7 @@ _MEANINGS = literals(
     ("subset", "outcome", "meaning"),
     ((subset, outcome, meaning(subset, outcome)) for subset in SUBSETS for outcome in _NAMES),
 )
-_STEPS = (
-    "['answers', 'with a page', 'with a sentence', if(json($manifest)->>'model' is null, 'taken unjudged', 'proved')]"
-)
+_STEPS = "['answers', 'with a page', 'with a sentence', if(json($manifest)->>'model' is null, 'not judged', 'proved')]"
 _SUMS = ", ".join(
     f"coalesce(sum({name}), 0)::bigint" for name in ("n_answers", "n_with_page", "n_aligned", "n_validated")
 )
@@ -76,7 +74,7 @@ MEASURES = (
         "order by _place",
         section=QUERIES,
         chart="bars",
-        about="Answers of all queries considered; answers of intersections were proved before.",
+        about="All considered queries. Answers of intersections were proved before, for their simple queries.",
         needs=("queries",),
     ),
     Measure(

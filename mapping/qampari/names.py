@@ -33,11 +33,11 @@ TERMS = pa.schema([*required("item"), *(schema_of(Item).field(name) for name in 
 class Name(Row):
     """The names of an item or a value."""
 
-    item: int | None  # number of the item; None for values of other kinds
+    item: int | None  # number of the item; None for a value that is not an item
     #: best first; empty for an item without label, page and alias, and for a value that occurs everywhere, such as a
     #: number of two digits
     names: tuple[str, ...]
-    page_id: int | None = None  # its page, or None
+    page_id: int | None = None  # page of the item; None without a page
     title: str | None = None
 
     @property

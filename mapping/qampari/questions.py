@@ -58,7 +58,7 @@ class CompositionRelation:
 
     property_id: str
     noun: str  # noun for the values, such as ``dates of birth``
-    ask: str  # Who or What
+    ask: str  # the first word of the question: Who or What
     link: str  # the word between noun and subjects, such as ``of``
     sentence: str  # the hypothesis, with ``{entity}`` for the subject and ``{value}``
     is_enabled: bool = True  # true if questions are made from it
@@ -238,22 +238,22 @@ class _Reader:
 SIMPLE, COMPOSITION, INTERSECTION = "wikidata_simple", "wikidata_comp", "wikidata_intersection"
 TABLE_SIMPLE, TABLE_COMPOSITION = "wikitables_simple", "wikitables_composition"
 SUBSETS = (SIMPLE, COMPOSITION, INTERSECTION, TABLE_SIMPLE, TABLE_COMPOSITION)
-"""Kinds of questions, named as in the released ones."""
+"""Kinds of questions, named as in the published questions."""
 
-# Verbs that the released code puts in the plural.
+# Verbs whose plural the published code uses: singular -> plural.
 _PLURAL = {"is": "are", "was": "were", "has": "have"}
 
 
 class SimpleQuery(NamedTuple):
-    """Which subjects have this property with this value?"""
+    """A query for the subjects that have a property with a given value."""
 
-    property_id: str  # a simple relation
+    property_id: str  # property of the simple relation
     entity_id: str
-    type_label: str | None = None  # class of the answers, for typed relations
+    type_label: str | None = None  # label of the class of the answers; None for untyped relations
 
     @property
     def key(self) -> str:
-        """Identifies the query among all."""
+        """The text that identifies the query: no two queries of a release have the same key."""
         return "__".join(part for part in self if part is not None)
 
     @property
@@ -263,14 +263,14 @@ class SimpleQuery(NamedTuple):
 
 
 class IntersectionQuery(NamedTuple):
-    """Which subjects answer both?"""
+    """A query for the subjects that are answers to both of two simple queries."""
 
     first: SimpleQuery  # sorts before ``second`` by number of property, then of entity, then type
-    second: SimpleQuery  # not the same property with the same value
+    second: SimpleQuery  # differs from ``first`` in property or value
 
     @property
     def key(self) -> str:
-        """Identifies the query among all."""
+        """The text that identifies the query: no two queries of a release have the same key."""
         return f"{self.first.key}__{self.second.key}"
 
     @property
@@ -280,14 +280,14 @@ class IntersectionQuery(NamedTuple):
 
 
 class CompositionQuery(NamedTuple):
-    """Which values do the answers of a simple query have?"""
+    """A query for the values that the answers to a simple query have for another property."""
 
-    property_id: str  # a composition relation that differs from the relation of the base
-    base: SimpleQuery  # selects the subjects
+    property_id: str  # property of the composition relation, which differs from the property of ``base``
+    base: SimpleQuery  # query that selects the subjects
 
     @property
     def key(self) -> str:
-        """Identifies the query among all."""
+        """The text that identifies the query: no two queries of a release have the same key."""
         return f"{self.property_id}__{self.base.key}"
 
     @property
@@ -304,8 +304,8 @@ def query_row(query: Query, counts: tuple[int, int | None, int | None, int | Non
     """Returns the row for a query.
 
     Args:
-        counts: number of answers, of those with a page, of those with a sentence that may prove them, and of validated
-            ones.
+        counts: number of all answers, of answers with a page, of answers with a sentence that may prove them, and of
+            validated answers.
     """
     bases = _bases(query)
     entity_ids = tuple(base.entity_id for base in bases)

@@ -86,8 +86,8 @@ class Form(NamedTuple):
     """The format of the records of a release; recorded in its manifest under ``form``."""
 
     host: str  # host of the wiki, for page URLs
-    with_meta: bool  # records have ``meta``
-    is_released_case: bool  # proofs are written in ``evidence.released_case``
+    with_meta: bool  # true if records have the key ``meta``
+    is_released_case: bool  # true if proofs are written by ``evidence.released_case``
     seed: str
 
 

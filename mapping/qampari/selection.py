@@ -158,9 +158,9 @@ class PoolQuestion(NamedTuple):
     """A question that can be drawn."""
 
     key: str  # key of its query; unique within the subset
-    subset: str  # one of ``SUBSETS``
+    subset: str  # subset of the question, one of ``SUBSETS``
     property_ids: tuple[str, ...] = ()  # the relations that it depends on; empty for tables
-    place: int = 0  # its position among all questions, which identifies it to the caller
+    place: int = 0  # position among all questions, by which the caller identifies the question
 
 
 def split_relations(property_ids: Iterable[str], seed: str) -> dict[str, Side]:

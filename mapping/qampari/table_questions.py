@@ -36,8 +36,8 @@ class TableFact(NamedTuple):
     """A fact about a row that is to be proved."""
 
     list_page_id: int  # page of the list
-    table: int  # number of the table
-    row: int  # number of the row
+    table: int  # number of the table within the page
+    row: int  # number of the row within the table
     #: number of the column whose value is to be proved; None to prove that the row belongs to the list
     column: int | None
     page_id: int  # the page that the key links to, which is searched first
@@ -201,11 +201,11 @@ _YEAR_NAMES = ("year", "date", "last")
 class Unkept(NamedTuple):
     """A question, or the questions of a column, that were not made."""
 
-    subset: str  # one of ``questions.SUBSETS``
+    subset: str  # subset of the question, one of ``questions.SUBSETS``
     key: str  # key that the question would have; for a column, the common beginning of its questions' keys
-    reason: str  # one of REASONS
-    n_answers: int  # pages that answer according to the table; for a column, the pages of all its rows
-    n_validated: int  # answers that are proved
+    reason: str  # key of ``REASONS``
+    n_answers: int  # number of pages that answer according to the table; for a column, of the pages of all its rows
+    n_validated: int  # number of answers that are proved
 
 
 class _Row(NamedTuple):

@@ -60,12 +60,12 @@ _GOLD: Mapping[Kind[Any], str] = {
 class Dataset(NamedTuple):
     """A file of gold records."""
 
-    name: str  # its folder among the predictions, a path without dots
+    name: str  # name of the dataset's folder of predictions, a path without dots
     path: str
     form: Benchmark
-    key: str  # its name in the published figures; empty if they do not include it
-    pool: str  # all questions, or all mentions; empty for formats other than KILT's
-    task: str = ""  # the metric that KILT reports for it; empty if unknown
+    key: str  # name of the dataset in the published figures; empty if they do not include it
+    pool: str  # summary row that includes the dataset: all questions or all mentions; empty except for KILT's format
+    task: str = ""  # metric that KILT reports for the dataset; empty if unknown
 
 
 def datasets_of(path: str, name: str = "") -> Iterator[Dataset]:
@@ -225,7 +225,7 @@ class ScoreRow(NamedTuple):
 
     dataset: str
     metric: str
-    n: str  # number of values of the means
+    n: str  # number of values in each mean
     scores: tuple[Score | None, ...]  # scores of the systems, in order
     published: Sequence[PublishedScore]
 

@@ -106,7 +106,7 @@ MEASURES = (
         from costs group by system order by min(_row)""",
         section="What it took",
         page="measures",
-        about="Measured on one machine, beside whatever else it did.",
+        about="Measured on one machine. Other programs may have run on it at the same time.",
         needs=("costs",),
     ),
 )

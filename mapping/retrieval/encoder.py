@@ -64,7 +64,7 @@ class Encoder:
         self, tokenizer: Any, compute: _Compute, *, facts: Mapping[str, Any], computed: Mapping[str, Any]
     ) -> None:
         self._texts, self._compute = _Texts(tokenizer, facts), compute
-        #: the device, and how many texts are computed together; also recorded in manifests
+        #: the device, and the number of texts that are computed together; manifests record both
         self.computed = computed
         dimension = compute([tokenizer.encode("a").ids]).shape[1]
         self.facts: dict[str, Any] = {**facts, "dimension": dimension}
@@ -126,7 +126,7 @@ class _Texts:
             )
 
     def queries(self, texts: Sequence[str]) -> list[_Tokens]:
-        """Returns the tokens of queries; with BLINK's form, those around the marked mention."""
+        """Returns the tokens of queries; with BLINK's form, the tokens around the marked mention."""
         if self._form == "blink":
             return [self._mention(text) for text in texts]
         return self.plain([self._query_prefix + text for text in texts])
@@ -252,7 +252,7 @@ class _Transformer(Computer, Protocol):
     """A transformer whose tokens are pooled immediately after each batch."""
 
     pooling: Pooling | Literal["model"]
-    n_together: int  # texts per batch
+    n_together: int  # number of texts in a batch
 
     def encode(self, tokens: Sequence[Sequence[int]]) -> Vectors:
         groups = like_lengths(dict(enumerate(map(len, tokens))), lambda _, n, longest: n < self.n_together)

@@ -163,7 +163,7 @@ class Generator:
         with self._torch.inference_mode():
             for (own, weights), answers in zip(prompts, candidates, strict=True):
                 scores = self._marginals(own, weights, list(answers)) if len(answers) > 1 else [0.0]
-                best = max(range(len(scores)), key=scores.__getitem__)  # the first of equal ones
+                best = max(range(len(scores)), key=scores.__getitem__)  # of equal scores, the first
                 written.append(self._decoded(list(answers)[best]))
         return written
 

@@ -245,7 +245,7 @@ def _are_tied(score: float, lower: float) -> bool:
 
 
 def in_order(scored: Sequence[_Scored]) -> list[_Scored]:
-    """Sorts passages with descending scores into rank order: those with equal scores by row."""
+    """Sorts passages with descending scores into rank order. Passages with equal scores are ordered by row."""
     ranks = accumulate((not _are_tied(higher.score, lower.score) for higher, lower in pairwise(scored)), initial=0)
     return [
         scored_passage

@@ -40,12 +40,12 @@ _SUBJECT = re.compile(r"\[START_ENT\](.*?)\[END_ENT\]|\A(.*?)\[SEP\]", re.DOTALL
 class Hit(Row):
     """A retrieved passage or page."""
 
-    document: str  # id of the passage, or of the page
+    document: str  # id of the passage or page that was found
     page_id: str
     title: str
     text: str
     score: float = 0.0
-    spans: tuple[PassageSpan, ...] = ()  # its location in the page; empty if unknown
+    spans: tuple[PassageSpan, ...] = ()  # location of the passage in the page; empty if unknown
 
     @property
     def passage_id(self) -> str:
@@ -69,15 +69,15 @@ class Query(Row):
     """A query."""
 
     query_id: str
-    input: str  # the input of its record, with the markers around an entity and between subject and relation
-    answers: tuple[str, ...] = ()  # names of its gold answers; empty if they are not given
-    pages: tuple[str, ...] = ()  # ids of the pages of its gold provenance
-    titles: tuple[str, ...] = ()  # titles of pages with its proofs, in the form of ``title_form``
-    benchmark: str = "kilt"  # the format of its record, see ``Benchmark``
-    subject: str = ""  # the words between markers, or empty
-    is_mention: bool = False  # true if answers are to be linked to the page with the answer as title
-    contexts: tuple[Hit, ...] = ()  # passages for a model to read, best first
-    template_question: str = ""  # question to put to a model instead of subject and relation, if any
+    input: str  # input of the record, with markers around a mention and between subject and relation
+    answers: tuple[str, ...] = ()  # names of the gold answers; empty if the record has none
+    pages: tuple[str, ...] = ()  # ids of the pages in the gold provenance
+    titles: tuple[str, ...] = ()  # titles of the pages that contain proofs, normalised by ``title_form``
+    benchmark: str = "kilt"  # format of the record, see ``Benchmark``
+    subject: str = ""  # subject of a slot, or the marked mention; empty without markers
+    is_mention: bool = False  # true for entity linking, where an answer is the title of the page to link to
+    contexts: tuple[Hit, ...] = ()  # passages that a model reads, best first
+    template_question: str = ""  # question that a model gets instead of subject and relation, or empty
 
     @property
     def text(self) -> str:

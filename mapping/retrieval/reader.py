@@ -215,9 +215,9 @@ class _Plan(NamedTuple):
     """The prompts for a question."""
 
     asked: Query
-    contexts: tuple[Hit, ...]  # those that are read
+    contexts: tuple[Hit, ...]  # passages that are read
     prompts: list[tuple[str, ...]]
-    refused: RecordError | None = None  # why the question was not answered
+    refused: RecordError | None = None  # why the question was not answered; None if it was answered
 
 
 def answer_questions(
@@ -266,7 +266,7 @@ def _planned(query: Query, model: WritingModel, form: ReadForm, prompt: Prompt, 
 
 
 def _fitting(query: Query, contexts: tuple[Hit, ...], model: WritingModel, prompt: Prompt) -> tuple[Hit, ...]:
-    """Returns the first passages that fit into a prompt; if the first does not fit by itself, its beginning."""
+    """Returns the first passages that fit into a prompt together, or the beginning of the first if it is too long."""
 
     def n_over(used: tuple[Hit, ...]) -> int:
         return model.count([prompt.text(query, used)])[0] - model.max_tokens
@@ -291,7 +291,7 @@ def _line(plan: _Plan, written: Sequence[Written], form: ReadForm, find_page: Fi
     elif len(written) > 1 and asked.benchmark != "qampari":
         forms = [answer_form(own[0]) if own else "" for own in found]
         counts = Counter(filter(None, forms))
-        best = max(counts, key=counts.__getitem__, default="")  # the first of equal ones
+        best = max(counts, key=counts.__getitem__, default="")  # of answers with equal counts, the first
         # Passages for which the model gives the answer come first.
         order = sorted(range(len(forms)), key=lambda number: forms[number] != best)
         found, contexts = [found[number] for number in order], tuple(contexts[number] for number in order)

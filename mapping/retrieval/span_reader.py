@@ -63,7 +63,7 @@ class _TorchSpans(TorchComputer):
 class _Window(NamedTuple):
     """One input of the model."""
 
-    place: int  # number of the pair
+    place: int  # number of the pair that the window belongs to
     tokens: dict[str, list[int]]
     spans: list[tuple[int, int] | None]  # span of each token in the passage; None for other tokens
 
@@ -179,11 +179,11 @@ def _model_options(options: ReaderOptions) -> ModelOptions:
 def answer_span(
     scores: npt.NDArray[np.float32], spans: Sequence[tuple[int, int] | None], n_most: int
 ) -> tuple[int, int, float] | None:
-    """Returns the start and end of the best span in a passage, and its score; the first of equal ones.
+    """Returns the start and end of the best span in a passage, and its score. If scores are equal, the first span wins.
 
     Args:
         scores: tokens × (start, end).
-        spans: of each token; None for tokens that cannot be in an answer.
+        spans: the span of each token; None for tokens that cannot be in an answer.
         n_most: maximum tokens of a span.
 
     >>> scores = np.array([[9, 9], [1, 0], [0, 2], [0, 9]], np.float32)

@@ -42,7 +42,7 @@ class EncoderOptions(PlacedModel):
     model2vec."""
     _: KW_ONLY
     pooling: Pooling | None = None
-    """The vector of a text. cls: that of its first token; mean: the mean over all tokens; pooler: the output of the
+    """Vector of a text. cls: the vector of its first token; mean: the mean over all tokens; pooler: the output of the
     model's pooler. By default, the model's files decide.
     """
     text_form: TextForm | None = None

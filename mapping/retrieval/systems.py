@@ -57,7 +57,7 @@ FUSION_K = 60
 RERANK = ":rerank"
 """Suffix of the names of systems with a cross-encoder."""
 DECIMALS = 5
-"""Decimals of its scores: the last digits of a float32 product depend on the backend."""
+"""Decimals of a cross-encoder's scores. The last digits of a float32 product depend on the backend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +69,11 @@ class SearchSystem:
     index: PassageIndex
     level: Level = "passage"
     with_texts: bool = True
-    table: AliasTable | None = None  # for ``aliases``
+    table: AliasTable | None = None  # alias table, for ``aliases``
     linking: LinkerOptions = LinkerOptions()
-    vectors: VectorIndex | None = None  # for ``dense``
-    reranker: Reranker | None = None  # for ``rerank``
-    depth: int = DEPTH  # number of documents of each system that are fused
+    vectors: VectorIndex | None = None  # index of vectors, for ``dense``
+    reranker: Reranker | None = None  # cross-encoder, for ``rerank``
+    depth: int = DEPTH  # number of documents that are fused from each system
     mention_finder: MentionFinder | None = None
     tfidf: Mapping[Level, TfidfIndex] = field(default_factory=dict)  # for ``tfidf``, by searched level
 
@@ -248,7 +248,7 @@ class Reranker:
 
         Scores depend only on query and passages. Memory: the scores and a batch.
         """
-        from mapping.entail.model import check_outputs  # as above
+        from mapping.entail.model import check_outputs  # importing it is slow
 
         pairs = [Pair(f"{title}\n{text}", query) for title, text in passages]
         outputs, refused = self._model.outputs(pairs)
@@ -268,7 +268,7 @@ class Reranker:
 
 
 def reordered(hits: Sequence[Hit], scores: Sequence[float | None]) -> list[Hit]:
-    """Returns documents ordered by score, keeping the order of equal ones, followed by those without a score. The
+    """Returns documents ordered by score, followed by documents without a score. Ties keep their order. The
     latter get descending scores below the lowest, since trec_eval ignores ranks.
 
     >>> hits = [Hit(page_id, page_id, "", "", 1.0) for page_id in "1234"]
@@ -377,7 +377,7 @@ def open_index(passages: str, folder: str | None, note: Callable[[str], None] | 
 
 
 def _tfidf(passages: str, folder: str | None, level: Level, note: Callable[[str], None] | None) -> TfidfIndex:
-    """Opens the Tf-idf index of passages or pages, by default beside the passages; makes it if it is missing and
+    """Opens the Tf-idf index of passages or pages, by default next to the passages; makes it if it is missing and
     ``note`` is given."""
     folder = f"{(folder or passages.rstrip('/') + '-tfidf').rstrip('/')}-{level}"
     if note is not None and not Folder.of(folder).exists(MANIFEST):

@@ -47,11 +47,11 @@ ROLES = (POSITIVE, NEGATIVE, CONTEXT)
 TRAINING_REASONS: dict[str, str] = {
     "no_evidence": "no passage contains a part of the question's provenance",
     "no_answers": "the question has no answer, so there is no target",
-    "no_label": "the answer is neither SUPPORTS nor REFUTES, so the question is not a claim",
+    "no_label": "the answer is not SUPPORTS or REFUTES, so the question is not a claim",
     "other_task": "AmbER has no reader for the task. Its readers answer questions, check claims and fill slots",
     "no_answer_span": "no passage of the evidence contains an answer",
     "not_ranked": "the run has no results for the question",
-    "duplicate_question": "the run has the question twice",
+    "duplicate_question": "the run contains the question more than once",
     "unknown_question": "the run has passages for a question that is not in the dataset",
 }
 """Reasons why a question has no example, or a line of a run is skipped: reason -> meaning."""
@@ -160,8 +160,8 @@ class TrainingQuery(NamedTuple):
 
     dataset: str
     query: Query
-    evidence: Sequence[Hit]  # in corpus order; for QAMPARI in the order of the proofs
-    ranked: Sequence[Hit] = ()  # best first
+    evidence: Sequence[Hit]  # passages with evidence, in corpus order; for QAMPARI in the order of the proofs
+    ranked: Sequence[Hit] = ()  # retrieved passages, best first
     others: Sequence[Hit] = ()  # passages of the provenance pages that are not evidence
     targets: Mapping[str, str] = {}  # answers proved by QAMPARI's evidence, by passage
     target: str | None = None  # all answers of a QAMPARI question

@@ -95,7 +95,7 @@ def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
         options, sizes = training_options(facts), sizes_of(facts)
         paths = {name: dataset_path(name) for name in sizes}
     except (KeyError, TypeError, SetupError):
-        checking.found.add(MANIFEST, "manifest", "options and datasets are not those of training data")
+        checking.found.add(MANIFEST, "manifest", "options and datasets are not in the form of training data")
         return None
     mixed = [dataset_path(MIXED)] if is_mixed(options, sizes) else []
     tables = {entry.file for entries in checking.manifest.tables.values() for entry in entries}

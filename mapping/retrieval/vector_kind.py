@@ -74,7 +74,7 @@ PASSAGE_VECTORS = ListingKind(
     laws=(
         Law(
             "vector_law",
-            "a vector has another dimension or length than the encoder gives, or is not a number",
+            "a vector does not have the encoder's dimension or length, or contains a value that is not a number",
             """case when octet_length(vector) <> (select n from settings where name = 'vector_bytes')
                 then [page_id || '__' || number || ': ' || octet_length(vector) || ' bytes'] end""",
             of=TABLE,

@@ -242,7 +242,8 @@ class _Best:
         self._least = np.full(n_queries, -np.inf, np.float32)
         self._most_held = 4 * n_queries * n_best
         self._held = [tuple(np.empty(0, kind) for kind in (np.uint16, np.float32, np.int64, np.int64))]
-        """Query, score, page and number of candidates; those with equal query and score are in corpus order."""
+        """Creates empty lists of candidates: query, score, page and number of the passage. Candidates with equal query
+        and score are in corpus order."""
 
     def add(self, scores: Floats, pages: Numbers, numbers: Numbers) -> None:
         """Adds the scores of the next block, queries × passages."""
@@ -264,7 +265,7 @@ class _Best:
         queries, scores, pages, numbers = map(np.concatenate, zip(*self._held, strict=True))
         bits = (np.float32(0) - scores).view(np.int32)
         descending = bits ^ (bits >> 31 & 0x7FFFFFFF)  # integers that sort like the floats, including negative ones
-        # Sorting by one key is twice as fast as by two; equal ones keep their order.
+        # Sorting by one key is twice as fast as by two. Candidates with equal keys keep their order.
         order = np.argsort((queries.astype(np.int64) << 32) + descending, kind="stable")
         if self._level == "page":  # the best passage of each page
             of_page = queries[order].astype(np.int64) << _PAGE_BITS | pages[order]

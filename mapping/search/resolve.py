@@ -36,7 +36,7 @@ class Resolved(NamedTuple):
     found_by: str | None
     """``title``, ``redirect``, ``url``, ``page_id``, ``qid``, ``title_map`` or ``fuzzy``; None if the page was not
     found."""
-    hops: int  # redirects followed
+    hops: int  # number of redirects that were followed
     asked: str | None
     """Title, in normal form, to look up similar titles for when the page is missing; None if the key contains no
     title."""

@@ -133,7 +133,7 @@ class Served:
         if page is None:
             similar = [] if found.by == "id" else self.finder.similar_to(found.asked, MOST_SIMILAR)
             proposed = f"; similar titles: {'; '.join(similar)}" if similar else ""
-            raise RecordError("unknown_page", f"{name!r} leads to no page of the release: {found.status}{proposed}")
+            raise RecordError("unknown_page", f"{name!r} resolves to no page of the release: {found.status}{proposed}")
         return page
 
     def hits(self, query: str, k: int) -> list[Json]:

@@ -72,9 +72,9 @@ class TokenDocument:
     document."""
 
     doc_id: str | None
-    tokens: list[str] = field(default_factory=list)  # empty for an empty line
+    tokens: list[str] = field(default_factory=list)  # the tokens of the line; empty for an empty line
     mentions: list[TokenMention] = field(default_factory=list)
-    problems: list[tuple[RawRecord, RecordError]] = field(default_factory=list)  # unusable lines
+    problems: list[tuple[RawRecord, RecordError]] = field(default_factory=list)  # lines that cannot be used
 
 
 def iter_documents(lines: Iterable[RawRecord]) -> Iterator[TokenDocument]:
@@ -396,8 +396,8 @@ class Aida(EntityLinking):
         "Max Planck Institute for Informatics",
         "https://www.mpi-inf.mpg.de/departments/databases-and-information-systems/research/ambiverse-nlu/aida/downloads",
         "CC-BY-SA-3.0",
-        "That is of the annotations. The news texts are those of Reuters (RCV1), which NIST gives out for research "
-        "under an agreement: publish them only if you may.",
+        "This licence covers the annotations only. The news texts belong to Reuters (RCV1). NIST provides them for "
+        "research under an agreement, so publish them only if the agreement permits it.",
     )
 
 
@@ -414,7 +414,7 @@ class Wned(EntityLinking):
         "WNED-WIKI",
         "the authors of WNED",
         "https://doi.org/10.3233/SW-170273",
-        note="The texts are of the English Wikipedia of 2013, so under CC-BY-SA-3.0.",
+        note="The texts come from the English Wikipedia of 2013, so they are under CC-BY-SA-3.0.",
     )
 
     def split_of(self, doc_id: str) -> Split:

@@ -155,7 +155,7 @@ def _wrong(key: str, expected: str, value: object) -> NoReturn:
 class RawRecord(NamedTuple):
     """One record as read from its file."""
 
-    file: str  # base name
+    file: str  # base name of the file
     line: int  # 1-based, or number of the element in an array
     offset: int  # byte of the decompressed file at which it starts; -1 for bzip2
     data: bytes  # truncated if longer than MAX_RECORD_BYTES, but then still longer than this limit

@@ -75,7 +75,7 @@ class Tally:
     records: int = 0  # seen in the inputs: lines, array elements or mentions of the split
     examples: int = 0
     excluded: Counter[str] = field(default_factory=Counter)  # number of excluded records, by rule of the dataset
-    rejected: Counter[str] = field(default_factory=Counter)  # unusable records
+    rejected: Counter[str] = field(default_factory=Counter)  # records that cannot be used
     merged: int = 0  # joined with another record, which is counted as the example
     evidences: int = 0  # pieces of evidence of the examples
     lost_evidences: Counter[str] = field(default_factory=Counter)  # pieces whose text is not in the references
@@ -205,8 +205,8 @@ class Ownership(NamedTuple):
     """The owner and licence of a dataset's records."""
 
     title: str
-    holder: str  # whom to credit
-    url: str  # where this is stated
+    holder: str  # name of the owner to credit
+    url: str  # URL of the page that states the licence
     licence: str | None = None  # SPDX identifier; None if the owners name no licence
     note: str = ""
 

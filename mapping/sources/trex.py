@@ -106,7 +106,7 @@ class StatedFact(NamedTuple):
     subject: str
     relation: str
     object: str
-    sentence: int  # number in its document
+    sentence: int  # number of the sentence in its document
     subject_surface: str | None
     relation_surface: str | None
     object_surface: str | None

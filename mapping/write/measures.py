@@ -58,7 +58,7 @@ MEASURES = (
         from {_BINS} left join counts using (place) where exists (from counts) order by place""",
         section="Outcomes",
         chart="columns",
-        about="Share of the spans by the lower bound of their bin; 1.00 is a bin of its own.",
+        about="Share of the spans by the lower bound of their bin; 1.00 is a separate bin.",
         needs=("alignments",),
     ),
     Measure(
@@ -89,7 +89,7 @@ MEASURES = (
         needs=("crosswalk",),
     ),
     Measure(
-        "BLEU and the probability that the text says what the dataset says",
+        "BLEU and the probability that the text supports the dataset's statement",
         crossed_query(_SPANS, score="score", support=_SUPPORT, where="where n_judged > 0"),
         section="Both signals",
         page="measures",

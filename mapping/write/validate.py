@@ -68,7 +68,7 @@ class Validation:
     spans: int = 0
     located: int = 0  # spans with character offsets
     rescored: int = 0  # located spans whose BLEU was recomputed
-    broken: Counter[str] = field(default_factory=Counter)  # findings by rule
+    broken: Counter[str] = field(default_factory=Counter)  # number of findings by rule
     findings: list[KiltFinding] = field(default_factory=list)  # the first findings of each rule, in file order
 
     @property

@@ -48,12 +48,12 @@ class AlignedChunk(NamedTuple):
 class AlignedRecord(NamedTuple):
     """One record with its decision."""
 
-    ordinal: int  # its number in the dataset
-    example: Example  # as it was read
+    ordinal: int  # number of the record in the dataset
+    example: Example  # the record as it was read
     found: dict[EvidenceKey, Alignment]  # outcomes of its evidence, in order
     decision: Decision  # the decision; ``reason`` is None if the record is accepted
     written: Decision  # the decision as written to the file, see ``write_places_once``
-    record: dict[str, Any] | None  # in KILT's form, with its answers; None if it is rejected
+    record: dict[str, Any] | None  # the record in KILT's format, with its answers; None if it was rejected
 
 
 def read_pairs(outcomes: Sequence[BatchRef], threshold: float) -> Iterator[tuple[Pair, ...]]:

@@ -59,7 +59,7 @@ class DatasetPart:
     """One dataset of a job."""
 
     options: MapOptions  # options of its alignment
-    facts: dict[str, Any]  # see ``alignment_facts``
+    facts: dict[str, Any]  # facts for the manifest, see ``alignment_facts``
 
     @property
     def search_facts(self) -> dict[str, Any]:
@@ -138,9 +138,9 @@ def alignment_chunk_path(staging: str, key: ChunkKey, ending: str) -> str:
 class MergedChunk:
     """The written output of a chunk."""
 
-    chunk: int  # its number
+    chunk: int  # number of the chunk
     outcomes: dict[str, int]  # pieces of evidence by outcome
-    files: tuple[FileEntry, ...]  # its parts of the tables
+    files: tuple[FileEntry, ...]  # files with the chunk's rows of each table
 
 
 def merge_chunk(

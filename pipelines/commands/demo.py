@@ -24,7 +24,7 @@ _LOOKED_AT = ("release", "aligned", "amber", "qampari", "passages", "benchmark")
 class DemoStep(NamedTuple):
     """One step of the demo: a command and its title."""
 
-    title: str  #: title, one line
+    title: str  #: title of the step, in one line
     extra: str  #: the extra of kbsource that it needs; empty for none
     arguments: (
         str  #: arguments of ``kbsource``; ``@NAME`` is a file of the mini-wiki, ``%NAME`` a path in the output folder

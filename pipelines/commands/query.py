@@ -36,7 +36,7 @@ _MOST_CHARS = 20_000
 class _Queried(NamedTuple):
     """A release whose tables are queried, and its name in queries."""
 
-    name: str  #: empty for the first one
+    name: str  #: name of the release in queries; empty for the first release
     kind: Kind[Any]
     source: QueriedRelease
     n_rows: Mapping[str, int]

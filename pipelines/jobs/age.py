@@ -126,12 +126,12 @@ class Lost(Row):
     ordinal: int
     output: Int32
     evidence: Int32
-    base: Int32  # the last earlier release whose page contained it
+    base: Int32  # number of the last earlier release whose page contained the evidence
     release: Int32
-    page_id: int | None  # its page, which no longer contains it
+    page_id: int | None  # id of the page that no longer contains the evidence
     text_hash: str
-    is_piece: bool  # the text is only a part of the element that contained the evidence
-    is_short: bool  # other pages may have the same text by chance
+    is_piece: bool  # true if the text is only a part of the element that contained the evidence
+    is_short: bool  # true if the text is so short that other pages may contain it by chance
 
 
 class Followed(Row):
@@ -158,8 +158,8 @@ class Located(Alignment):
 class Snapshot(NamedTuple):
     """A release and the file with the facts about its pages."""
 
-    kb: str  # its folder
-    date: str  # yyyymmdd
+    kb: str  # folder of the release
+    date: str  # date of the release's dump, yyyymmdd
     facts: str  # file with the facts about its pages
 
 

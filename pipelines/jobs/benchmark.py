@@ -32,7 +32,7 @@ class PlannedSystem(NamedTuple):
     """A system to run."""
 
     name: str
-    options: tuple[str, ...]  # as on the command line, --name=value
+    options: tuple[str, ...]  # options of the system, as on the command line: --name=value
     top: int  # maximum number of results
     answer: Callable[..., Summary]  # answers a file of ``queries`` and writes ``output``
 

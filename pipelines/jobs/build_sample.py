@@ -21,8 +21,8 @@ _SERIAL = frozenset(("index", "definitions", "release", "checked", "in order", "
 class Estimate(NamedTuple):
     """The estimated time and disk space of a build."""
 
-    seconds: float  #: from the end of the checks to the end of the build
-    peak_bytes: int  #: the most that the output folder takes while the build runs
+    seconds: float  #: seconds from the end of the checks to the end of the build
+    peak_bytes: int  #: maximum size of the output folder during the build, in bytes
     release_bytes: int
 
 

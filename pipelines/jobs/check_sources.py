@@ -67,7 +67,7 @@ class _Use(Row):
     element: int
     offset: int
     premise: str  # title and quote of the source
-    hypothesis: str  # the sentence
+    hypothesis: str  # the sentence that cites the source
 
     @property
     def query_id(self) -> str:

@@ -150,7 +150,7 @@ def _numbered(questions: Iterable[Question], draws: Iterable[QuestionDraw]) -> I
 
 
 def _lists(chunks: Iterable[BatchRef]) -> dict[str, dict[str, int]]:
-    """Returns the numbers of list pages and tables, and the reasons for skipping tables."""
+    """Returns the numbers of list pages and tables, and the number of skipped tables for each reason."""
     counts: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
     for chunk in chunks:

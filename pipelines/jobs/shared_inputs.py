@@ -31,9 +31,9 @@ M = TypeVar("M", bound=Manifest)
 class MadeRelease(Generic[M]):
     """A release that a job made."""
 
-    output: str  # its folder, as given by the user
+    output: str  # folder of the release, as the user gave it
     manifest: M  # the manifest as written
-    seconds: float  # wall time
+    seconds: float  # wall time of the job, in seconds
     steps: dict[str, float] = field(default_factory=dict)  # seconds per step, over all processes
     report: dict[str, Any] = field(default_factory=dict)  # content of ``report.json``, if there is one
     kept: tuple[str, ...] = ()  # folders of inner releases that were finished before

@@ -56,7 +56,7 @@ _ROWS = 1024
 class StepTable(NamedTuple):
     """A table between steps."""
 
-    chunks: Any  # (key, ``BatchRef``)
+    chunks: Any  # the chunks of the table: (key, ``BatchRef``)
     schema: pa.Schema  # columns to read
 
     def only(self, *columns: str) -> StepTable:

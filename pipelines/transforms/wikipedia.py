@@ -54,7 +54,7 @@ class Scanning:
     site: Site
     as_of: str | None = None  # timestamp; use each page's newest revision not after it; None for the newest
     selection: Selection = _ALL  # which articles to include
-    folder: str | None = None  # for the rows of the ranges; None to pass them through memory
+    folder: str | None = None  # folder for the rows of the ranges; None to pass the rows through memory
     # file written by ``kbsource.dump.digests.write_hashes``; changed input files end the job
     hashes: str | None = None
     beats: str | None = None  # local folder where workers report their progress

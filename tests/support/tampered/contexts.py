@@ -45,7 +45,7 @@ _READ = ((READERS, "context_differs"),)
 
 
 _DEV = "0__wikidata_simple__dev"
-_NOT_OF_PROOFS = "line 1: positive_ctxs are not of its proofs, or in another order"
+_NOT_OF_PROOFS = "line 1: positive_ctxs do not match its proofs, or are in another order"
 
 
 def _ill(what: str, text: str, *edits: Callable[[list[Any]], object], also: tuple[Place, ...] = COUNTED) -> Tampered:
@@ -122,7 +122,7 @@ _CONTEXTS = (
     _unplaced(
         "a proof has no passage for an unknown reason",
         "context_law",
-        "line 1: x, x: given before, or with an unknown reason",
+        "line 1: x, x: it occurred before, or has an unknown reason",
         {"pid": "x", "reason": "x"},
     ),
     _unplaced(
@@ -146,7 +146,7 @@ _CONTEXTS = (
         "the manifest has no counts",
         manifest(put({}, "counts")),
         "manifest",
-        "options and counts are not those of questions with passages",
+        "options and counts are not in the form of questions with passages",
     ),
     Tampered(
         "a file for readers is missing",

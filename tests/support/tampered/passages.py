@@ -79,7 +79,7 @@ def _add_passage_of_no_page(passages: list[Any]) -> None:
 
 _OUT_OF_ORDER = "3__1: its spans are out of order"
 _CELLS = "3__1: its cells are out of order"
-_NEITHER = "3__1: neither of text nor of a table, or of both"
+_NEITHER = "3__1: must have either spans or cells"
 _THIRD = "passages/passages-00002-of-00003.parquet"
 _TWICE = ((MANIFEST, "duplicate_page"),)
 _OF_THREE = (
@@ -89,10 +89,16 @@ _OF_THREE = (
 _NO_FILE = "every corpus of passages has this file"
 _PASSAGES = (
     _passage("a passage has another id", "3__7: number 1 of page 3", at(1, passage_id="3__7"), also=_LINES),
-    _passage("a title differs", "3__1: its page is 'Sorn' and 'Other'", at(1, title="Other"), number=2, also=_LINES),
+    _passage(
+        "a title differs",
+        "3__1: its page has two titles, 'Sorn' and 'Other'",
+        at(1, title="Other"),
+        number=2,
+        also=_LINES,
+    ),
     _passage(
         "a passage has a letter more",
-        "3__1: of another length than its spans",
+        "3__1: its text and its spans differ in length",
         at(1, text="It rises in Bracks."),
         also=_LINES,
     ),
@@ -111,7 +117,7 @@ _PASSAGES = (
     ),
     _passage(
         "a passage is missing within its page",
-        "3__2: not behind the passage before it",
+        "3__2: its number does not follow that of the previous passage",
         drop(1),
         number=2,
         also=(*_LINES, *COUNTED),

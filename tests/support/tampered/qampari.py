@@ -77,12 +77,12 @@ _QAMPARI = (
     _line(
         "the name of an answer is its second alias",
         put(["Sorn the Great", "Sorn"], *_ANSWER, "aliases"),
-        "the aliases of 'Sorn' do not begin with it",
+        "the first alias of 'Sorn' must be its name",
     ),
     _line(
         "an entity has no aliases",
         put([], 0, "entities", 0, "aliases"),
-        "the aliases of 'Lake Miravel' do not begin with it",
+        "the first alias of 'Lake Miravel' must be its name",
     ),
     Tampered("a line is there twice", lines(DEV, again(0)), "duplicate_question", "line 3: 0__wikidata_simple__dev"),
     Tampered(
@@ -115,11 +115,13 @@ _QAMPARI = (
     ),
     _question(
         "the subset is unknown",
-        "no such subset",
+        "the subset is unknown",
         at(0, subset="wikidata", split=None, qid=None),
         also=_NOT_DRAWN,
     ),
-    _question("a drawn question has no qid", "a split without a qid", at(0, qid=None), also=_NOT_DRAWN),
+    _question(
+        "a drawn question has no qid", "either the qid or the split is missing", at(0, qid=None), also=_NOT_DRAWN
+    ),
     _question(
         "a qid is of another subset",
         "names another subset or split",
@@ -132,23 +134,41 @@ _QAMPARI = (
         at(0, qid="first"),
         also=(*_NOT_DRAWN, *_NOT_IN_THE_FILE),
     ),
-    _question("a question for development is of the training side", "side train in dev", at(0, side="train"), also=()),
     _question(
-        "fewer answers are validated than there are", "more answers than are validated", at(0, n_validated=4), also=()
+        "a question for development is of the training side",
+        "a question of side train is in split dev",
+        at(0, side="train"),
+        also=(),
     ),
-    _question("an answer was dropped that is there", "more answers than are validated", at(0, n_dropped=1), also=()),
-    _question("more answers are validated than found", "more validated than there are", at(0, n_answers=4), also=()),
+    _question(
+        "fewer answers are validated than there are",
+        "the question has more answers than were validated",
+        at(0, n_validated=4),
+        also=(),
+    ),
+    _question(
+        "an answer was dropped that is there",
+        "the question has more answers than were validated",
+        at(0, n_dropped=1),
+        also=(),
+    ),
+    _question("more answers are validated than found", "or the query has fewer", at(0, n_answers=4), also=()),
     _question(
         "an entity has no aliases",
-        "the aliases of Lake Miravel do not begin with it",
+        "the first alias of Lake Miravel must be its name",
         put([], 2, "entities", 0, "aliases"),
         also=(),
     ),
-    _question("an answer of two hops has one proof", "1 proofs of 'Brack'", at(2, subset=COMPOSITION), also=()),
-    _question("a proof has no sentence", "without a sentence", put(40, 2, *_PROOF[1:], "start_char"), also=()),
+    _question(
+        "an answer of two hops has one proof",
+        "Brack has a wrong number of proofs: 1",
+        at(2, subset=COMPOSITION),
+        also=(),
+    ),
+    _question("a proof has no sentence", "has no sentence", put(40, 2, *_PROOF[1:], "start_char"), also=()),
     _question(
         "a proof is shorter than its span",
-        "of another length than its span",
+        "and its span differ in length",
         put("The Ullane.", 2, *_PROOF[1:], "text"),
         also=(),
     ),
@@ -157,12 +177,18 @@ _QAMPARI = (
     _proof("a proof is of no page", "no page 1000", page_id=1000),
     _proof("a title differs", "not 'Other'", also=_DIFFERS, title="Other"),
     _proof("a proof is of no element", "has no element 99", element=99),
-    _proof("a proof is elsewhere", "has another text there", start_char=1, end_char=41, sentence_char=1),
+    _proof(
+        "a proof is elsewhere",
+        "has a different text at the position of the proof",
+        start_char=1,
+        end_char=41,
+        sentence_char=1,
+    ),
     Tampered(
         "the manifest does not say how the files are written",
         manifest(put({"host": "en.wikipedia.org"}, "form")),
         "manifest",
-        "not of the form of a QAMPARI release",
+        "its content does not have the form of a QAMPARI release",
     ),
     Tampered("a file of a split is missing", unlisted(DEV), "missing", "every QAMPARI release has this file"),
 )

@@ -176,7 +176,7 @@ def test_neighbours_are_those_of_the_choice(client: TestClient) -> None:
     assert 'rel="prev"' not in text
     assert 'rel="next" href="/r/aligned-fever-dev/tables/records/5?score.from=0.2&amp;sort=score"' in text
     assert "1 of 3" in text
-    assert "not among those chosen" in client.get("/r/aligned-fever-dev/tables/records/0?outcome=dropped").text
+    assert "not selected" in client.get("/r/aligned-fever-dev/tables/records/0?outcome=dropped").text
 
 
 def test_without_the_pages_it_is_said_which_release_to_name(client: TestClient, tmp_path: Path) -> None:

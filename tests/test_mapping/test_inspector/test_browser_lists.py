@@ -177,7 +177,7 @@ def test_records_are_chosen_read_and_seen_in_their_page(browser: Browser) -> Non
         page.locator("a.row").first.click()
         assert page.locator("h1").inner_text() == "First?"
         assert page.locator("article del").all_inner_texts() == ["old"]
-        assert "1 of 32 chosen" in page.locator(".pager").inner_text()
+        assert "1 of 32 selected" in page.locator(".pager").inner_text()
         page.get_by_role("link", name="Next →").click()
         page.get_by_role("link", name="← Previous").click()
         assert page.url.endswith("/tables/records/0?score.from=0.5&sort=-score")

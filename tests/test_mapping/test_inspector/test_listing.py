@@ -184,11 +184,11 @@ def test_a_row_is_shown_whole_with_its_neighbours(client: TestClient) -> None:
     text = client.get("/r/own/tables/statements/3?kind=a").text
     assert ">Cee<" in text
     assert text.count("<td><span") == 2 * 3 - 3  # the numbers of three parts; their titles are links
-    assert "2 of 3 chosen" in text
+    assert "2 of 3 selected" in text
     assert 'rel="prev" href="/r/own/tables/statements/0?kind=a"' in text
     assert 'rel="next" href="/r/own/tables/statements/6?kind=a"' in text
     assert "Without a value: kind, score." in client.get("/r/own/tables/statements/2").text
-    assert "not among those chosen" in client.get("/r/own/tables/statements/1?kind=a").text
+    assert "not selected" in client.get("/r/own/tables/statements/1?kind=a").text
     worst = client.get("/r/own/tables/statements/4?sort=score").text
     assert 'rel="prev" href="/r/own/tables/statements/0?sort=score"' in worst
     assert "2 of 8" in worst

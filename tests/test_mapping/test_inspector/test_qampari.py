@@ -81,14 +81,14 @@ def test_answers_come_by_pages(client: TestClient) -> None:
     text = client.get("/r/qampari/tables/questions/1").text
     assert ("Answer 19<" in text, "Answer 20<" in text) == (True, False)
     assert "Answer 20<" in client.get("/r/qampari/tables/questions/1?from=20").text
-    assert "2 that people judged wrong" in text
+    assert "2 judged wrong by people" in text
     assert "What did they write?</h1>" in text
     assert "In fixed form: What is by Lake Miravel" in text
 
 
 def test_the_middle_of_a_composition_is_named(client: TestClient) -> None:
     text = client.get("/r/qampari/tables/questions/3").text
-    assert "by way of" in text
+    assert "<p>through " in text
     assert "<bdi>The middle</bdi>" in text
     assert text.count('<div class="proof">') == 12
 

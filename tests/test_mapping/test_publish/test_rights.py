@@ -50,7 +50,7 @@ def test_text_of_wikipedia_is_under_the_licence_of_its_day(wiki: str, date: str 
     subject = _subject(PASSAGES_CORPUS, _release(wiki, date))
     (right,) = rights_of(subject)
     assert right.licence == licence
-    assert ("date is not known" in right.note) == (date is None)
+    assert ("which is unknown" in right.note) == (date is None)
 
 
 def test_a_revision_of_after_the_new_terms_says_what_its_dump_does_not() -> None:
@@ -114,7 +114,7 @@ def test_every_kind_is_described() -> None:
         ({"options": {"templates": "definitions"}}, "Templates without a rule are left out"),
         (
             {"options": {"templates": "definitions"}, "findings": {"template_definitions": 5}},
-            "Templates that no rule knows are worked out from their definitions in the dump, without Lua",
+            "Templates without a rule are expanded from their definitions in the dump, without Lua",
         ),
         ({"options": {"templates": "lua"}, "findings": {"template_definitions": 5}}, "definitions and Lua modules"),
         ({"options": {"templates": "lua"}, "dump": {"content": "html"}}, "The pages were rendered by MediaWiki"),
