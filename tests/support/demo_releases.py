@@ -47,7 +47,8 @@ FOLDERS = (
 
 
 _DIGEST = re.compile(r"\b[0-9a-f]{12,64}\b")
-_VERSION = re.compile(r"\b\d+(\.\d+)+\b")
+_VERSION = re.compile(r"\b\d+(\.\d+)+\b(\+changed)?")
+_SIZE = re.compile(r"( bytes \| )[\d,]+")
 _MEASURED = {"bytes", "share of bytes", "seconds", "queries a second", "most memory, bytes"}
 """Columns whose values depend on the versions of libraries or on the machine."""
 
@@ -160,7 +161,7 @@ def report(folder: Path, name: str) -> str:
 def steady(text: str) -> str:
     """Returns a report without what differs between machines and commits.
 
-    >>> print(steady("| file | bytes |\\n| :-- | --: |\\n| 0123456789abcdef | 12 |"))
+    >>> print(steady("| file | bytes |\\n| :-- | --: |\\n| 0123456789abcdef | 12 |"), end="")
     | file | bytes |
     | :-- | --: |
     | HASH | … |
@@ -177,7 +178,7 @@ def steady(text: str) -> str:
             line = f"| {' | '.join('…' if place in measured else cell for place, cell in cells)} |"
         if "version" in line:
             line = _VERSION.sub("VERSION", line)
-        lines.append(_DIGEST.sub("HASH", line))
+        lines.append(_SIZE.sub(r"\1…", _DIGEST.sub("HASH", line)))
     return "\n".join(lines) + "\n"
 
 
