@@ -22,7 +22,7 @@ from kbsource.temporary import TemporaryFolder
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-ROWS_AT_ONCE = 1 << 20
+ROWS_AT_ONCE = 1 << 18
 """Maximum number of rows in a range of a column that is sorted or grouped at once, see ``ranges_of``."""
 _DISK_SHARE = 4
 """Bytes needed on disk for each byte of rows, for the table and for the data spilled by grouping and sorting it."""
@@ -79,8 +79,8 @@ def ranges_of(db: DuckDBPyConnection, tables: Iterable[str], column: str) -> lis
     ascending.
 
     The rows of a range, except those with its first value, are at most ``ROWS_AT_ONCE`` in all tables together. Wide
-    rows should be sorted or grouped one range at a time, because DuckDB would exceed its memory limit by up to a fifth
-    if it processed all of them at once.
+    rows should be sorted or grouped one range at a time: besides its tables, DuckDB then holds only the rows of a
+    range, and its allocator, which keeps what was freed, keeps no more than this beyond the memory limit.
     """
     values = " union all ".join(f"select {identifier(column)} as place from {identifier(name)}" for name in tables)
     rows = db.execute(

@@ -118,6 +118,24 @@ def test_ranges_have_few_rows_and_every_value_once(monkeypatch: pytest.MonkeyPat
         assert sum(first < n <= last for n in every) <= 10
 
 
+def test_wide_rows_that_are_sorted_range_by_range_are_not_all_held_at_once() -> None:
+    n = 1 << 19  # of 300 bytes
+    schema = pa.schema([pa.field("n", pa.int64()), pa.field("text", pa.string())])
+    sorting = "select memory_usage_bytes from duckdb_memory() where tag = 'ORDER_BY'"
+    held: list[tuple[int]] = []
+    n_rows = 0
+    with warehouse({}) as db:
+        texts = "repeat('word ', 58) || i as text"
+        db.execute(f"create table wide as select i * 7919 % {n} as n, {texts} from range({n}) as numbers(i)")
+        for first, last in ranges_of(db, ["wide"], "n"):
+            query = f"select * from wide where n between {first} and {last} order by n"
+            for batch in ordered_batches(db, query, schema):
+                held += db.cursor().execute(sorting).fetchall()
+                n_rows += batch.num_rows
+    assert n_rows == n
+    assert 20_000_000 < max(n_bytes for (n_bytes,) in held) < 130_000_000  # 177 MB if all are sorted at once
+
+
 def test_its_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chunks, scratch = tmp_path / "chunks", tmp_path / "scratch"
     chunks.mkdir()
