@@ -22,8 +22,10 @@ from kbsource.temporary import TemporaryFolder
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-ROWS_AT_ONCE = 1 << 20
+ROWS_AT_ONCE = 1 << 18
 """Maximum number of rows in a range of a column that is sorted or grouped at once, see ``ranges_of``."""
+_SPANS = 1 << 14
+"""Number of spans of a column whose rows are counted to divide it into ranges."""
 _DISK_SHARE = 4
 """Bytes needed on disk for each byte of rows, for the table and for the data spilled by grouping and sorting it."""
 _PROCESS_MB = 400
@@ -78,17 +80,43 @@ def ranges_of(db: DuckDBPyConnection, tables: Iterable[str], column: str) -> lis
     """Divides the values of an integer column in some tables into ranges, and returns the first and last value of each,
     ascending.
 
-    The rows of a range, except those with its first value, are at most ``ROWS_AT_ONCE`` in all tables together. Wide
-    rows should be sorted or grouped one range at a time, because DuckDB would exceed its memory limit by up to a fifth
-    if it processed all of them at once.
+    The rows of a range are at most ``ROWS_AT_ONCE`` in all tables together, unless all of them have the same value.
+    Wide rows should be sorted or grouped one range at a time: besides its tables, DuckDB then holds only the rows of a
+    range, and less of the memory that was freed remains with its allocator, which the memory limit does not count.
     """
-    values = " union all ".join(f"select {identifier(column)} as place from {identifier(name)}" for name in tables)
-    rows = db.execute(
-        f"""select min(place), max(place) from (
-            select place, sum(count(*)) over (order by place) // {ROWS_AT_ONCE} as part from ({values}) group by place
-        ) group by part order by part"""
+    names = [identifier(name) for name in tables]
+    values = " union all ".join(f"select {identifier(column)} as place from {name}" for name in names)
+    ranges: list[tuple[int, int]] = []
+    room = 0
+    for first, last, n_rows in _counted_spans(db, values):
+        if ranges and n_rows <= room:
+            ranges[-1] = ranges[-1][0], last
+        else:
+            ranges.append((first, last))
+            room = ROWS_AT_ONCE
+        room -= n_rows
+    return ranges
+
+
+def _counted_spans(
+    db: DuckDBPyConnection, values: str, span: tuple[int, int] | None = None
+) -> Iterator[tuple[int, int, int]]:
+    """Yields the first and last value of at most ``_SPANS`` spans, ascending, and the number of their rows; a span with
+    more than ``ROWS_AT_ONCE`` rows and several values is divided again. Memory does not grow with the values."""
+    within = "" if span is None else f" where place between {span[0]} and {span[1]}"
+    first, last = span or db.execute(f"select min(place), max(place) from ({values})").fetchall()[0]
+    if first is None:
+        return
+    width = (last - first) // _SPANS + 1
+    counted = db.execute(
+        f"""select min(place), max(place), count(*) from ({values}){within}
+        group by (place - {first}) // {width} order by 1"""
     ).fetchall()
-    return [(int(first), int(last)) for first, last in rows]
+    for least, most, n_rows in counted:
+        if n_rows > ROWS_AT_ONCE and least < most:
+            yield from _counted_spans(db, values, (least, most))
+        else:
+            yield int(least), int(most), int(n_rows)
 
 
 def _check_room(folder: str, n_bytes: int, memory_mb: int) -> None:

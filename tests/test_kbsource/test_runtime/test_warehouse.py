@@ -103,8 +103,10 @@ def test_a_join_that_needs_more_than_its_memory_and_disk_says_so(tmp_path: Path)
         db.execute("select list(title order by title) from sums cross join range(100) as many").fetchall()
 
 
-def test_ranges_have_few_rows_and_every_value_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("spans", [2, 3, 1 << 14])
+def test_ranges_have_few_rows_and_every_value_once(spans: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ROWS_AT_ONCE", 10)
+    monkeypatch.setattr(module, "_SPANS", spans)
     values = {"ones": [0, 3, 3, 4, 9, 9, 9], "others": [4] * 25 + [5, 6, 7, 8, -2]}
     with warehouse({}) as db:
         assert [db.execute(f"create table {name} (n bigint)") and name for name in values] == [*values]
@@ -115,7 +117,25 @@ def test_ranges_have_few_rows_and_every_value_once(monkeypatch: pytest.MonkeyPat
     every = [n for own in values.values() for n in own]
     assert [n for first, last in ranges for n in sorted(every) if first <= n <= last] == sorted(every)
     for first, last in ranges:
-        assert sum(first < n <= last for n in every) <= 10
+        assert first == last or sum(first <= n <= last for n in every) <= 10
+
+
+def test_wide_rows_that_are_sorted_range_by_range_are_not_all_held_at_once() -> None:
+    n = 1 << 19  # of 300 bytes
+    schema = pa.schema([pa.field("n", pa.int64()), pa.field("text", pa.string())])
+    sorting = "select memory_usage_bytes from duckdb_memory() where tag = 'ORDER_BY'"
+    held: list[tuple[int]] = []
+    n_rows = 0
+    with warehouse({}) as db:
+        texts = "repeat('word ', 58) || i as text"
+        db.execute(f"create table wide as select i * 7919 % {n} as n, {texts} from range({n}) as numbers(i)")
+        for first, last in ranges_of(db, ["wide"], "n"):
+            query = f"select * from wide where n between {first} and {last} order by n"
+            for batch in ordered_batches(db, query, schema):
+                held += db.cursor().execute(sorting).fetchall()
+                n_rows += batch.num_rows
+    assert n_rows == n
+    assert 20_000_000 < max(n_bytes for (n_bytes,) in held) < 130_000_000  # 177 MB if all are sorted at once
 
 
 def test_its_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
