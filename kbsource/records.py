@@ -216,7 +216,7 @@ class PageDependencies(Row):
     """
 
     page_id: Annotated[int, "page id"]
-    made_from: Annotated[
+    input_hash: Annotated[
         bytes | None,
         "hash of its wikitext, title, revision, redirects and item; null if the page is always made again",
     ]

@@ -49,7 +49,7 @@ OUTCOMES: Mapping[str, str] = {
     "changed": "both releases of Wikidata have answers, but different ones",
     "stayed": "both have the same answers",
     "appeared": "only the newer release has answers",
-    "went": "only the older release has answers",
+    "disappeared": "only the older release has answers",
 }
 """Outcomes of a fact."""
 _REASONS = {
@@ -198,7 +198,7 @@ def load_templates(path: str | None = None) -> dict[str, str]:
 def compared(old: Sequence[FactAnswer], new: Sequence[FactAnswer]) -> str:
     """Returns the outcome for the answers of two releases; at least one release must have answers."""
     if not old or not new:
-        return "went" if old else "appeared"
+        return "disappeared" if old else "appeared"
     return "stayed" if {answer.value for answer in old} == {answer.value for answer in new} else "changed"
 
 
@@ -376,7 +376,7 @@ class _OfProperty(msgspec.Struct):
 
 FACTS = ListingKind(
     name="release of moved facts",
-    format="kbsource-facts-1",
+    format="kbsource-facts-2",
     facts=shape("facts", old=SourceFacts, new=SourceFacts, counts=dict[str, dict[str, Count]]),
     made_by="kbsource facts",
     queries=(

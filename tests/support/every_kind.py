@@ -121,7 +121,7 @@ GROUP = {
     "name": "fever",
     "evidence": 4,
     "fates": [dict.fromkeys(FATES, 1), dict.fromkeys(FATES, 0)],
-    "standing": [4, 3],
+    "present": [4, 3],
     "half_life_years": {"years": 7.4, "low": 6.0, "high": 9.3},
 }
 REPORTS_OF: dict[str, dict[str, Any]] = {

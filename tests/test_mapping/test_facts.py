@@ -58,7 +58,7 @@ A, B = answer("A"), answer("B")
         ([A], [A, B], "changed"),
         ([A, B], [B], "changed"),
         ([], [A], "appeared"),
-        ([A], [], "went"),
+        ([A], [], "disappeared"),
     ],
 )
 def test_what_becomes_of_a_fact_is_told_by_its_answers(

@@ -46,7 +46,7 @@ from kbsource.rows import SCHEMA_VERSION
 from kbsource.site import Site
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 
-FORMAT = "kbsource-release-4"
+FORMAT = "kbsource-release-5"
 TABLES: dict[str, pa.Schema] = {
     "pages": schema_of(Page),
     "redirects": schema_of(RedirectRow),

@@ -82,9 +82,9 @@ def _texts(row: dict[str, Any], side: str) -> list[str | None]:
         ("What is the official language of Fennick Island?", "appeared", None, [], ["Halvanic"]),
         ("In which year was Fennick Island founded?", "appeared", "new_not_found", [], ["1450"]),
         # Taken out, deprecated, ended.
-        ("How many members does Museum of Tides have?", "went", None, ["640"], []),
-        ("In which year was Moor Union founded?", "went", None, ["1906"], []),
-        ("What position does Orla Benwick hold?", "went", None, ["First Steward"], []),
+        ("How many members does Museum of Tides have?", "disappeared", None, ["640"], []),
+        ("In which year was Moor Union founded?", "disappeared", None, ["1906"], []),
+        ("What position does Orla Benwick hold?", "disappeared", None, ["First Steward"], []),
         # Ended long ago, in both: the office that she had before is no answer.
         (
             "What are the participants in Harbour Treaty of 1821?",
@@ -197,7 +197,7 @@ def test_records_are_kilts_and_the_release_is_sound(made: Path, worlds: Path, ro
     for side, name in zip(SIDES, ("kb", "later"), strict=True):
         assert main(["validate-kilt", str(worlds / name), str(made / f"{side}-kilt.jsonl")]) == 0
         records = [json.loads(line) for line in (made / f"{side}-kilt.jsonl").read_text().splitlines()]
-        absent = "appeared" if side == "old" else "went"
+        absent = "appeared" if side == "old" else "disappeared"
         wanted = [row for row in rows if row["problem"] is None and row["outcome"] != absent]
         assert [record["input"] for record in records] == [row["question"] for row in wanted]
     report = verified(made, old=worlds / "kb", new=worlds / "later")
@@ -283,8 +283,8 @@ def test_the_inspector_shows_old_and_new_side_by_side(made: Path, worlds: Path, 
         assert f'href="/r/{slug}/page/12?hl={place}' in shown
     assert "Older release, 20260101" in shown
     assert "Newer release, 20260201" in shown
-    went = next(at for at, row in enumerate(rows) if row["outcome"] == "went")
-    assert "No answer." in client.get(f"/r/facts/tables/facts/{went}").text
+    gone = next(at for at, row in enumerate(rows) if row["outcome"] == "disappeared")
+    assert "No answer." in client.get(f"/r/facts/tables/facts/{gone}").text
     lost = next(at for at, row in enumerate(rows) if row["problem"] == "new_no_page")
     assert "The subject has no page." in client.get(f"/r/facts/tables/facts/{lost}").text
     close_releases(releases)
