@@ -590,7 +590,7 @@ class _Facts:
             pages = zip(*(group[name].to_pylist() for name in ("page_id", "title", "parse_status")), strict=True)
             self._fallbacks += [page for page in pages if page[2] != "ok"]
         for loss in group["losses"].flatten().to_pylist():
-            self._losses[loss["kind"]] += loss["pieces"]
+            self._losses[loss["kind"]] += loss["occurrences"]
         title, templates, uses = (group[name] for name in ("title", "templates", "dependencies"))
         uses = pc.struct_field(uses, "uses")
         self._templates.add_pages(*(column.to_pylist() for column in (title, templates, uses)))

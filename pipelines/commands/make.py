@@ -97,7 +97,7 @@ def vectors(options: Annotated[VectorsOptions, FLAT], *, run: Run = RunOptions()
         ),
         ("passages", counts["passages"]),
         *(("  with a reused vector", n) for n in made.report.values()),
-        (f"  cut, of more than {encoder['max_tokens']} tokens", counts["cut"]),
+        (f"  truncated, of more than {encoder['max_tokens']} tokens", counts["truncated"]),
         ("numbers of a vector", encoder["dimension"]),
         ("files", size(sum(sizes.values()))),
     ]

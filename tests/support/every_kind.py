@@ -64,7 +64,7 @@ FACTS_OF: dict[str, dict[str, Any]] = {
         "precision": "float16",
         "computed": {"device": "cpu", "texts_at_once": 1},
         "lang": "en",
-        "counts": {"cut": 0},
+        "counts": {"truncated": 0},
     },
     VECTORS_GRAPH.format: {
         "vectors": SOURCE,

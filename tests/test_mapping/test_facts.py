@@ -37,7 +37,7 @@ def answer(name: str, state: str = "proved") -> FactAnswer:
     n_found = {"proved": 2, "found": 1}.get(state, 0)
     text = next(iter(names), None)
     own = proof(name) if state == "proved" else None
-    return FactAnswer(f"Q{name}", f"Q{name}", text, names, None, n_found=n_found, proof=own)
+    return FactAnswer(f"Q{name}", f"Q{name}", text, names, None, n_sentences=n_found, proof=own)
 
 
 def fact(old: list[FactAnswer], new: list[FactAnswer], **changed: Any) -> Fact:

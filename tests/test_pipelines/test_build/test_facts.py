@@ -161,7 +161,7 @@ def test_every_proof_slices_to_what_it_claims_in_the_page_and_in_kilts_form_of_i
                     assert element.text[proof["start_char"] : proof["end_char"]] == proof["text"]
                     paragraph = kilt_texts(page)[0][proof["paragraph_id"]]
                     assert paragraph[proof["paragraph_char"] :].startswith(proof["text"])
-                    assert proof["found"] in element.text[proof["sentence_char"] : proof["end_char"]]
+                    assert proof["answer_text"] in element.text[proof["sentence_char"] : proof["end_char"]]
                     n_proofs += 1
     assert n_proofs > 300
 
@@ -171,7 +171,7 @@ def test_a_proof_that_moved_shows_in_its_places(rows: Rows) -> None:
     old, new = (row[f"{side}_answers"][0]["proof"] for side in SIDES)
     moved_by = len("It was built by hand. ")
     assert new["sentence_char"] - old["sentence_char"] == moved_by
-    assert (old["found"], new["found"]) == ("University of Port Sellick",) * 2
+    assert (old["answer_text"], new["answer_text"]) == ("University of Port Sellick",) * 2
 
 
 def test_every_statement_is_counted_and_every_fact_told(made: Path, worlds: Path, rows: Rows) -> None:
@@ -233,9 +233,9 @@ def _answers(rows: Rows) -> Rows:
         (lambda rows: rows[0].update(outcome="stayed"), "fact_law"),
         (lambda rows: rows[0].update(problem="old_not_found"), "fact_law"),
         (lambda rows: rows.reverse(), "fact_law"),
-        (lambda rows: _answers(rows)[0].update(is_common=True), "fact_law"),
+        (lambda rows: _answers(rows)[0].update(is_in_both=True), "fact_law"),
         (lambda rows: _answers(rows)[0]["proof"].update(bleu=0.9), "fact_law"),
-        (lambda rows: _answers(rows)[0]["proof"].update(found="nowhere"), "fact_law"),
+        (lambda rows: _answers(rows)[0]["proof"].update(answer_text="nowhere"), "fact_law"),
         (lambda rows: _answers(rows)[0]["proof"].update(page_id=15), "fact_law"),
         (lambda rows: _answers(rows)[0]["aliases"].reverse(), "fact_law"),
         (lambda rows: rows[0].update(question="What is it?"), "records_differ"),
