@@ -62,12 +62,12 @@ class TemplateUse(Row, order=True):
     """How often a template had a given outcome on the page.
 
     A use is ``rendered`` or ``dropped`` by a rule of the parser. It is ``expanded`` from the template's definition, or
-    ``invoked`` if the definition calls a Lua module. It is ``bound`` if it exceeds a limit, and ``unknown`` if there is
-    neither a rule nor a definition; in both cases it shows nothing.
+    ``invoked`` if the definition calls a Lua module. It is ``limit_exceeded`` if it exceeds a limit, and
+    ``unknown`` if there is neither a rule nor a definition; in both cases it shows nothing.
     """
 
     name: Annotated[str, "normalised template name"]
-    outcome: Annotated[str, "rendered | dropped | expanded | invoked | bound | unknown; see templates"]
+    outcome: Annotated[str, "rendered | dropped | expanded | invoked | limit_exceeded | unknown; see templates"]
     uses: Annotated[Int32, "uses on the page"]
 
 
@@ -75,7 +75,7 @@ class Loss(Row, order=True):
     """The number of items of a kind (``comment``, ``ref``, ``gallery``, ``file``, …) that were not carried over."""
 
     kind: Annotated[str, "kind of content"]
-    pieces: Annotated[Int32, "number of occurrences that were not carried over"]
+    occurrences: Annotated[Int32, "number of occurrences that were not carried over"]
 
 
 class Page(Row):
@@ -178,11 +178,11 @@ class RedirectRow(Row):
 class TemplateRow(Row):
     """One row per template and outcome, with the number of uses and the amount of text shown and lost; sorted by name.
     A use is `rendered` or `dropped` if there is a rule for it. It is `expanded` if it was rendered from the template's
-    definition, and `invoked` if this definition called a Lua module. It is `bound` if it exceeded a limit, and
+    definition, and `invoked` if this definition called a Lua module. It is `limit_exceeded` if it exceeded a limit, and
     `unknown` if the template has neither a rule nor a definition; the text of both is missing."""
 
     name: Annotated[str, "normalised template name"]
-    outcome: Annotated[str, "rendered | dropped | expanded | invoked | bound | unknown"]
+    outcome: Annotated[str, "rendered | dropped | expanded | invoked | limit_exceeded | unknown"]
     uses: Annotated[int, "number of uses in all articles"]
     pages: Annotated[int, "number of articles that use the template"]
     shown_chars: Annotated[int, "visible characters shown by its uses outside other templates"]
@@ -216,7 +216,7 @@ class PageDependencies(Row):
     """
 
     page_id: Annotated[int, "page id"]
-    made_from: Annotated[
+    input_hash: Annotated[
         bytes | None,
         "hash of its wikitext, title, revision, redirects and item; null if the page is always made again",
     ]

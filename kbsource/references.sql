@@ -2,10 +2,10 @@
 -- `from kb_cited_sentences('releases/enwiki-20261001')`. docs/references.md shows each.
 
 -- One row per marker and source: the page, the sentence that contains the marker or that it follows, and the reference with
--- its source. Further sources have a source_number above 0; a mark of doubt has no reference. A shortened note has the
+-- its source. Further sources have a source_number above 0; a cleanup tag has no reference. A shortened note has the
 -- address of the source that it names.
 create or replace macro kb_cited_sentences(kb) as table
-    select use.page_id, page.title as page, use.element, use."offset", use.section, use.doubt, use.pages, use.ref,
+    select use.page_id, page.title as page, use.element, use."offset", use.section, use.cleanup_tag, use.pages, use.ref,
         substring(page.element.text, use.sentence_start + 1, use.sentence_end - use.sentence_start) as sentence,
         own.source_number, own.text as reference, coalesce(source.kind, own.kind) as kind, coalesce(source.url, own.url) as url,
         coalesce(source.doi, own.doi) as doi
@@ -18,7 +18,7 @@ create or replace macro kb_cited_sentences(kb) as table
 
 -- One row per passage of `kbsource passages`, marker in it, and source.
 create or replace macro kb_passage_references(kb, passages) as table
-    select passage_id, use.ref, use.doubt, use.element, use."offset", own.source_number, own.text as reference, own.url
+    select passage_id, use.ref, use.cleanup_tag, use.element, use."offset", own.source_number, own.text as reference, own.url
     from (select passage_id, page_id, unnest(spans) as span from read_parquet(passages || '/passages/*.parquet')) as passage
     join read_parquet(kb || '/ref_uses/*.parquet') as use
         on use.page_id = passage.page_id and use.element = span.element
@@ -28,7 +28,7 @@ create or replace macro kb_passage_references(kb, passages) as table
 -- One row per piece of evidence of `kbsource map`, marker of a sentence that it covers at least in part, and source.
 -- `output` is the position in the record's outputs, from 0.
 create or replace macro kb_evidence_references(kb, alignment) as table
-    select example_id, output, evidence, place.page_id, use.ref, use.doubt, use.element, use."offset",
+    select example_id, output, evidence, place.page_id, use.ref, use.cleanup_tag, use.element, use."offset",
         own.source_number, own.text as reference, own.url
     from (from read_parquet(alignment || '/alignments/*.parquet') where start_element is not null) as place
     join read_parquet(kb || '/ref_uses/*.parquet') as use

@@ -7,9 +7,9 @@
     report.json     shares by release, for all evidence and by group, and half-lives
     manifest.json   written last
 
-Evidence is *standing* in a release if its text is there, exactly or nearly, with the same numbers, dates and names, in
-its page or in the page that the text was moved to. Evidence that was standing in the previous release and is not
-standing now has *fallen*.
+Evidence is *present* in a release if its text is there, exactly or nearly, with the same numbers, dates and names, in
+its page or in the page that the text was moved to. Evidence that was present in the previous release and is not
+present now is *newly lost*.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FATES: Mapping[str, str] = {
     "not_searched": "there is no text to look for, or the search failed",
 }
 """Every fate of a piece of evidence in a release, with its meaning."""
-STANDING = ("exact", "moved", "near", "page_only")
+PRESENT = ("exact", "moved", "near", "page_only")
 _FATE_OF = {"exact": "exact", "near": "near", "page_only": "page_only", "weak": "weak"}
 _FATE_OF |= {"page_missing": "page_gone", "page_ambiguous": "page_gone"}
 LOST = ("weak", "page_gone")
@@ -70,9 +70,9 @@ class Fate(Row):
     release: Annotated[Int32, "number of the release, by date, from 0"]
     dump_date: Annotated[str, "date of the release's dump, yyyymmdd"]
     fate: Annotated[str, " | ".join(FATES) + "; see docs/age.md"]
-    fell: Annotated[
+    newly_lost: Annotated[
         bool,
-        "true if the evidence stood in the previous release and does not stand in this one; see docs/age.md",
+        "true if the evidence was present in the previous release and is not present in this one; see docs/age.md",
     ]
     page: Annotated[PageKey, Columns("page_")]
     evidence_text: Annotated[str | None, "text that was searched for; null if the dataset names only a page"]
@@ -90,32 +90,32 @@ class Fate(Row):
     is_searched: Annotated[bool, "false if the page is missing, or is the same as in an earlier release"]
 
 
-_STANDS = f"Evidence counts as present if its outcome is {', '.join(name.replace('_', ' ') for name in STANDING)}."
-_HOW_MUCH = "How much stands"
+_PRESENT_TEXT = f"Evidence counts as present if its outcome is {', '.join(name.replace('_', ' ') for name in PRESENT)}."
+_HOW_MUCH = "Evidence still present"
 MEASURES = (
     Measure(
         "Evidence still present, by release",
-        f"""select dump_date as release, count_if(fate in {STANDING}) / count(*) as stands from fates
+        f"""select dump_date as release, count_if(fate in {PRESENT}) / count(*) as present from fates
         group by fates.release, dump_date order by fates.release""",
         section=_HOW_MUCH,
         chart="columns",
-        about=_STANDS,
-        shares=("stands",),
+        about=_PRESENT_TEXT,
+        shares=("present",),
         needs=("fates",),
     ),
     Measure(
         "Fates of the evidence",
         f"""with releases as (
-            select fates.release as number, dump_date as release, count_if(fate in {STANDING}) / count(*) as stands
+            select fates.release as number, dump_date as release, count_if(fate in {PRESENT}) / count(*) as present
             from fates group by all)
-        select releases.release, stands, replace(fate, '_', ' ') as said, coalesce(n, 0) as n, fate as _fate
+        select releases.release, present, replace(fate, '_', ' ') as said, coalesce(n, 0) as n, fate as _fate
         from releases cross join (select distinct fate from fates)
             left join (select fates.release as number, fate, count(*) as n from fates group by all)
                 using (number, fate)
         order by number, list_position({[*FATES]}, fate), fate""",
         section=_HOW_MUCH,
         spread="said",
-        shares=("stands",),
+        shares=("present",),
         links={"n": ToRows("fates", {"dump_date": "release", "fate": "_fate"})},
         needs=("fates",),
     ),
@@ -169,7 +169,7 @@ def fates_of(
     """
     first = next((outcome.aligned for outcome in results if outcome.fate in ("exact", "near")), None)
     known = next((page for page in pages if page is not None), None)
-    stood, last_title = False, None
+    was_present, last_title = False, None
     for number, (own, page) in enumerate(zip(results, pages, strict=True)):
         moved = (elsewhere or {}).get(number)
         is_followed = own.fate in LOST and moved is not None and moved.fate in ("exact", "near", "near_changed")
@@ -181,7 +181,7 @@ def fates_of(
             and (aligned.page_id, aligned.section) != (first.page_id, first.section)
         ):
             fate = "moved"
-        stands = fate in STANDING
+        is_present = fate in PRESENT
         last_title = aligned.title or last_title
         yield Fate(
             dataset,
@@ -193,7 +193,7 @@ def fates_of(
             number,
             dates[number],
             fate,
-            stood and not stands,
+            was_present and not is_present,
             aligned.page,
             aligned.evidence_text,
             aligned.page_id,
@@ -206,7 +206,7 @@ def fates_of(
             None if known is None else size_class(known.n_chars),
             page is not None and first_with(pages, number) == number,
         )
-        stood = stands
+        was_present = is_present
 
 
 def first_with(pages: Sequence[KnownPage | None], number: int) -> int:
@@ -228,9 +228,9 @@ def size_class(n_chars: int) -> str:
 
 
 class HalfLife(NamedTuple):
-    """Years until half of the initially standing evidence has fallen, under exponential decay, with 95 % bounds."""
+    """Years until half of the initially present evidence is lost, under exponential decay, with 95 % bounds."""
 
-    years: float | None  #: estimated half-life; None if no evidence has fallen
+    years: float | None  #: estimated half-life; None if no evidence was lost
     low: float
     high: float | None  #: upper bound; None if it cannot be determined
 
@@ -241,35 +241,35 @@ _LEAST, _MOST = 1e-9, 1e3
 """Range of the rates per year that are searched."""
 
 
-def half_life(fallen: Mapping[tuple[float, float], int], standing: Mapping[float, int]) -> HalfLife | None:
-    """Returns the half-life of evidence that fell between two dates, or was still standing at the last one.
+def half_life(lost: Mapping[tuple[float, float], int], present: Mapping[float, int]) -> HalfLife | None:
+    """Returns the half-life of evidence that was lost between two dates, or was still present at the last one.
 
     The rate is the maximum-likelihood estimate; its bounds come from the likelihood ratio. Pieces of evidence
     count as independent, so the bounds are too narrow if many are in one page. The result is None if nothing was
-    observed, and 0 if everything fell between the first two dates.
+    observed, and 0 if everything was lost between the first two dates.
 
     Args:
-        fallen: number of pieces of evidence that fell between two times. Times are in years since the first release.
-        standing: number of pieces of evidence that were still standing at a time.
+        lost: number of pieces of evidence that were lost between two times, in years since the first release.
+        present: number of pieces of evidence that were still present at a time.
 
     >>> found = half_life({(0.0, 1.0): 50}, {1.0: 50})
     >>> round(found.years, 6), round(found.low, 2), round(found.high, 2)
     (1.0, 0.76, 1.34)
     """
-    exposed = sum(time * n for time, n in standing.items()) + sum(end * n for (_, end), n in fallen.items())
+    exposed = sum(time * n for time, n in present.items()) + sum(end * n for (_, end), n in lost.items())
     if not exposed:
         return None
 
     def likelihood(rate: float) -> float:
-        stood = -rate * sum(time * n for time, n in standing.items())
-        fell = sum(
-            n * (-rate * start + math.log(-math.expm1(-rate * (end - start)))) for (start, end), n in fallen.items()
+        kept = -rate * sum(time * n for time, n in present.items())
+        gone = sum(
+            n * (-rate * start + math.log(-math.expm1(-rate * (end - start)))) for (start, end), n in lost.items()
         )
-        return stood + fell
+        return kept + gone
 
-    if not sum(fallen.values()):
+    if not sum(lost.values()):
         return HalfLife(None, math.log(2) * exposed / _LIKELY, None)
-    is_at_once = not sum(standing.values()) and all(start == 0 for (start, _), n in fallen.items() if n)
+    is_at_once = not sum(present.values()) and all(start == 0 for (start, _), n in lost.items() if n)
     best = _MOST if is_at_once else _maximum(likelihood)
     least = likelihood(best) - _LIKELY
     slow = _crossing(likelihood, least, _LEAST, best)
@@ -341,27 +341,27 @@ def _groups(db: DuckDBPyConnection, sql: str, years: Sequence[float]) -> Iterato
     for name, release, fate, n in rows:
         counts.setdefault(name, [dict.fromkeys(FATES, 0) for _ in years])[release][fate] = n
     ends = db.execute(
-        f"""select name, fell_in, count(*) from (
-            select {sql} as name, min(release) filter (where fell) as fell_in,
-                bool_or(release = 0 and fate in {STANDING}) as began
+        f"""select name, lost_in, count(*) from (
+            select {sql} as name, min(release) filter (where newly_lost) as lost_in,
+                bool_or(release = 0 and fate in {PRESENT}) as began
             from fates group by name, dataset, ordinal, output, evidence
         ) where began group by all"""
     ).fetchall()
-    fallen: dict[str, dict[tuple[float, float], int]] = {}
-    standing: dict[str, dict[float, int]] = {}
-    for name, fell_in, n in ends:
-        if fell_in is None:
-            standing.setdefault(name, {})[years[-1]] = n
+    lost: dict[str, dict[tuple[float, float], int]] = {}
+    present: dict[str, dict[float, int]] = {}
+    for name, lost_in, n in ends:
+        if lost_in is None:
+            present.setdefault(name, {})[years[-1]] = n
         else:
-            fallen.setdefault(name, {})[years[fell_in - 1], years[fell_in]] = n
+            lost.setdefault(name, {})[years[lost_in - 1], years[lost_in]] = n
     ordered = sorted(counts.items(), key=lambda group: (-sum(group[1][0].values()), group[0]))
     for name, by_release in ordered[:_MOST_GROUPS]:
-        found = half_life(fallen.get(name, {}), standing.get(name, {}))
+        found = half_life(lost.get(name, {}), present.get(name, {}))
         yield {
             "name": name,
             "evidence": sum(by_release[0].values()),
             "fates": by_release,
-            "standing": [sum(own[fate] for fate in STANDING) for own in by_release],
+            "present": [sum(own[fate] for fate in PRESENT) for own in by_release],
             "half_life_years": None if found is None else dict(found._asdict()),
         }
 
@@ -385,7 +385,7 @@ LAWS = (
     Law(
         "fate_law",
         "the columns of a row contradict each other, or a row is out of order",
-        f"""case when fate not in {(*FATES,)} or (fell and (fate in {STANDING} or release = 0))
+        f"""case when fate not in {(*FATES,)} or (newly_lost and (fate in {PRESENT} or release = 0))
             or (is_searched and page_id is null) or (fate = 'page_only' and evidence_text is not null)
             or title is distinct from coalesce(case when page_id is not null then last_title end, title)
             then [format('record {{}}, release {{}}: the fate {{}} does not fit the other columns',
@@ -395,10 +395,12 @@ LAWS = (
     Law(
         "fate_law",
         "",
-        f"""select _file, format('record {{}}, release {{}}: out of order, or wrong fell', example_id, release) from (
+        f"""select _file, format('record {{}}, release {{}}: out of order, or a wrong newly_lost', example_id, release)
+        from (
             select *, (dataset, ordinal, output, evidence, release) as place, lag(place) over own as before,
-                lag(fate in {STANDING}) over own as stood from fates window own as (order by _file, _row)
-        ) where place <= before or fell <> coalesce(stood and release > 0 and not fate in {STANDING}, false)""",
+                lag(fate in {PRESENT}) over own as was_present from fates window own as (order by _file, _row)
+        ) where place <= before
+            or newly_lost <> coalesce(was_present and release > 0 and not fate in {PRESENT}, false)""",
     ),
     Law(
         "evidence_unnamed",
@@ -434,7 +436,7 @@ class _Group(msgspec.Struct):
     name: str
     evidence: Count
     fates: list[dict[str, Count]]
-    standing: list[Count]
+    present: list[Count]
     half_life_years: _HalfLifeFacts | None
 
 
@@ -446,13 +448,13 @@ class _Report(msgspec.Struct):
 
     def __post_init__(self) -> None:
         for name, groups in self.groups.items():
-            if any({len(group.fates), len(group.standing)} != {len(self.releases)} for group in groups):
+            if any({len(group.fates), len(group.present)} != {len(self.releases)} for group in groups):
                 raise ValueError(f"a group of {name!r} does not have as many numbers as there are releases")
 
 
 AGE = ListingKind(
     name="age of a benchmark",
-    format="kbsource-age-1",
+    format="kbsource-age-2",
     facts=shape("facts", releases=list[SourceFacts], counts=dict[str, Count]),
     made_by="kbsource age",
     queries=(

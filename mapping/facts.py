@@ -49,7 +49,7 @@ OUTCOMES: Mapping[str, str] = {
     "changed": "both releases of Wikidata have answers, but different ones",
     "stayed": "both have the same answers",
     "appeared": "only the newer release has answers",
-    "went": "only the older release has answers",
+    "disappeared": "only the older release has answers",
 }
 """Outcomes of a fact."""
 _REASONS = {
@@ -113,7 +113,7 @@ class FactProof(Row):
     sentence_char: Annotated[Int32, "first code point of the sentence that names the answer, in the element's text"]
     paragraph_id: Annotated[Int32, "number of KILT's paragraph"]
     paragraph_char: Annotated[Int32, "position in the paragraph where the text begins"]
-    found: Annotated[str, "the answer as written in the page"]
+    answer_text: Annotated[str, "the answer as written in the page"]
     hypothesis: Annotated[str, "the statement as a sentence"]
     bleu: Annotated[float, "score of the hypothesis on the sentence that names the answer"]
     entailment: Annotated[float | None, "probability that the text entails the hypothesis; null if not judged"]
@@ -130,8 +130,8 @@ class FactAnswer(Row):
     text: Annotated[str | None, "name of the value; null if it has no name to search for"]
     aliases: Annotated[tuple[str, ...], "all its names, starting with `text`"]
     title: Annotated[str | None, "title of its page; null without a page"]
-    is_common: Annotated[bool, "true if the other release of Wikidata has the value too"] = False
-    n_found: Annotated[Int32, "number of sentences of the subject's page that name the value"] = 0
+    is_in_both: Annotated[bool, "true if the other release of Wikidata has the value too"] = False
+    n_sentences: Annotated[Int32, "number of sentences of the subject's page that name the value"] = 0
     proof: Annotated[FactProof | None, "span of the page that states the value; null if there is no such span"] = None
 
 
@@ -198,7 +198,7 @@ def load_templates(path: str | None = None) -> dict[str, str]:
 def compared(old: Sequence[FactAnswer], new: Sequence[FactAnswer]) -> str:
     """Returns the outcome for the answers of two releases; at least one release must have answers."""
     if not old or not new:
-        return "went" if old else "appeared"
+        return "disappeared" if old else "appeared"
     return "stayed" if {answer.value for answer in old} == {answer.value for answer in new} else "changed"
 
 
@@ -207,7 +207,7 @@ def with_common(
 ) -> tuple[tuple[FactAnswer, ...], tuple[FactAnswer, ...]]:
     """Returns the answers of two releases. Each answer has a flag that is true if both releases contain it."""
     common = {answer.value for answer in old} & {answer.value for answer in new}
-    old, new = ([replace(answer, is_common=answer.value in common) for answer in answers] for answers in (old, new))
+    old, new = ([replace(answer, is_in_both=answer.value in common) for answer in answers] for answers in (old, new))
     return tuple(old), tuple(new)
 
 
@@ -221,14 +221,14 @@ def problem_of(fact: Fact) -> str | None:
     lacking: dict[str, Callable[[Side, Sequence[FactAnswer]], bool]] = {
         "no_page": lambda side, _: fact.page_id(side) is None,
         "no_name": lambda _, answers: all(answer.text is None for answer in answers),
-        "not_found": lambda _, answers: not any(answer.n_found for answer in answers),
+        "not_found": lambda _, answers: not any(answer.n_sentences for answer in answers),
         "not_entailed": lambda _, answers: all(answer.proof is None for answer in answers),
     }
     for reason, is_lacking in lacking.items():
         for side, answers in sides:
             if is_lacking(side, answers):
                 return f"{side}_{reason}"
-    differing = [answer for _, answers in sides for answer in answers if not answer.is_common]
+    differing = [answer for _, answers in sides for answer in answers if not answer.is_in_both]
     return "change_unproved" if differing and all(answer.proof is None for answer in differing) else None
 
 
@@ -343,14 +343,14 @@ def _faults(fact: Fact, side: Side, tokeniser: Tokeniser) -> Iterator[str]:
     if len({answer.value for answer in answers}) < len(answers):
         yield f"a value occurs twice in the {side} answers"
     for answer in answers:
-        if answer.is_common != (answer.value in values):
+        if answer.is_in_both != (answer.value in values):
             yield f"the flag that both releases have {answer.value} is wrong"
         if answer.aliases[:1] != (() if answer.text is None else (answer.text,)):
             yield f"the first alias of {answer.value} must be its name"
         if (proof := answer.proof) is not None:
             sentence_at = proof.sentence_char - proof.start_char
             is_whole = len(proof.text) == proof.end_char - proof.start_char and 0 <= sentence_at < len(proof.text)
-            if not answer.n_found or not is_whole or proof.found not in proof.text[sentence_at:]:
+            if not answer.n_sentences or not is_whole or proof.answer_text not in proof.text[sentence_at:]:
                 yield f"the proof of {answer.value} does not name it, or differs in length from its span"
             elif proof.bleu != score(proof.hypothesis, proof.text, sentence_at, tokeniser)[0]:
                 yield f"the score of the proof of {answer.value} is wrong"
@@ -376,7 +376,7 @@ class _OfProperty(msgspec.Struct):
 
 FACTS = ListingKind(
     name="release of moved facts",
-    format="kbsource-facts-1",
+    format="kbsource-facts-2",
     facts=shape("facts", old=SourceFacts, new=SourceFacts, counts=dict[str, dict[str, Count]]),
     made_by="kbsource facts",
     queries=(

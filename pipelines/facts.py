@@ -537,7 +537,7 @@ def _settled(db: DuckDBPyConnection, facts: BatchRef) -> Iterator[pa.RecordBatch
                 for answer in fact.answers(side):
                     if next_found is not None and next_found[0] == number:
                         _, n_found, *proof = next_found
-                        answer = with_values(answer, n_found=n_found, proof=_proof(*proof, tokeniser=tokeniser))
+                        answer = with_values(answer, n_sentences=n_found, proof=_proof(*proof, tokeniser=tokeniser))
                         next_found = next(found, None)
                     answers.append(answer)
                     number += 1

@@ -255,10 +255,10 @@ def noted_page(page: Page, references: ParsedReferences | None) -> NotedPage:
 
 
 def dependencies_of(
-    page: Page, text: ParsedText, redirects_used: Iterable[str], made_from: bytes | None
+    page: Page, text: ParsedText, redirects_used: Iterable[str], input_hash: bytes | None
 ) -> PageDependencies:
     """Returns the recorded dependencies of a page; only its uses of templates and its counts of references if
-    ``made_from`` is None.
+    ``input_hash`` is None.
     """
     uses = []
     for use in page.templates:
@@ -266,10 +266,10 @@ def dependencies_of(
         uses.append(ShownUse(text.shown.get((use.name, use.outcome), 0), n_lost, example))
     counts = text.references.counts if text.references is not None else {}
     reference_counts = tuple(ReferenceCount(name, n) for name, n in sorted(counts.items()))
-    if text.asked is None or made_from is None:
+    if text.asked is None or input_hash is None:
         return PageDependencies(page.page_id, None, (), tuple(uses), reference_counts)
     hashes = np.array([title_hash(name) for name in text.asked.union(redirects_used)], np.uint64).view(np.int64)
-    return PageDependencies(page.page_id, made_from, tuple(sorted(hashes.tolist())), tuple(uses), reference_counts)
+    return PageDependencies(page.page_id, input_hash, tuple(sorted(hashes.tolist())), tuple(uses), reference_counts)
 
 
 def _cell_links(page: ParsedText) -> Iterator[tuple[CellLink, ...]]:
@@ -379,7 +379,7 @@ class _Article:
 
     raw: RawPage
     number: int  #: number of the article in the chunk, from 1
-    made_from: bytes | None  #: see ``PageDependencies``; None if dependencies are not recorded
+    input_hash: bytes | None  #: see ``PageDependencies``; None if dependencies are not recorded
     copy: tuple[Placed, int] | None  #: the page of the base that is reused, and its number of code points
     ways: list[Callable[[RawPage], ParsedPage]]  #: methods to parse the article that have not been tried yet
     failure: RecordError  #: the reason for the rejection, if no method is left
@@ -453,8 +453,8 @@ class PageChunks:
                 times, how = work.verdicts.get(number, (0, "error"))
                 copy = None if times else known.get(place)
                 failure = RecordError(f"page_{how}", "neither the parser nor the fallback finished")
-                made_from = hashes[place] if self._has_dependencies else None
-                article = _Article(raw, number, made_from, copy, self._ways(times, how), failure)
+                input_hash = hashes[place] if self._has_dependencies else None
+                article = _Article(raw, number, input_hash, copy, self._ways(times, how), failure)
                 waiting.append(article)
                 if copy is None and article.ways:
                     work.beat.enter(number)
@@ -545,7 +545,7 @@ class PageChunks:
                 self._parse(article)
                 continue
             try:
-                page = self._made(article.parsed, article.made_from)
+                page = self._made(article.parsed, article.input_hash)
             except RecordError as error:
                 article.parsed, article.failure = None, error
                 continue
@@ -554,7 +554,7 @@ class PageChunks:
         work.beat.leave()
         raise article.failure
 
-    def _made(self, parsed: ParsedPage, made_from: bytes | None) -> RecordedPage:
+    def _made(self, parsed: ParsedPage, input_hash: bytes | None) -> RecordedPage:
         """Returns the page after checking its invariants.
 
         Raises:
@@ -569,7 +569,7 @@ class PageChunks:
             parsed = replace(parsed, text=replace(parsed.text, references=FAILED_REFERENCES))
             noted = noted_page(page, FAILED_REFERENCES)
             check_page(noted)
-        values: list[Any] = [*astuple(noted), dependencies_of(page, parsed.text, self._resolver.names, made_from)]
+        values: list[Any] = [*astuple(noted), dependencies_of(page, parsed.text, self._resolver.names, input_hash)]
         return RecordedPage(*values)
 
 
@@ -590,7 +590,7 @@ class _Facts:
             pages = zip(*(group[name].to_pylist() for name in ("page_id", "title", "parse_status")), strict=True)
             self._fallbacks += [page for page in pages if page[2] != "ok"]
         for loss in group["losses"].flatten().to_pylist():
-            self._losses[loss["kind"]] += loss["pieces"]
+            self._losses[loss["kind"]] += loss["occurrences"]
         title, templates, uses = (group[name] for name in ("title", "templates", "dependencies"))
         uses = pc.struct_field(uses, "uses")
         self._templates.add_pages(*(column.to_pylist() for column in (title, templates, uses)))

@@ -141,7 +141,7 @@ class _Group:
     shard: int
     first_row: int
     batch: pa.RecordBatch  # pages with their dependencies and references
-    made_from: list[bytes | None]  # hash of each page that depends on no change; None for other pages
+    input_hashes: list[bytes | None]  # hash of each page that depends on no change; None for other pages
     n_chars: list[int]  # number of code points in the elements of each page
 
 
@@ -178,7 +178,7 @@ class BaseRelease:
             if group is None or shard != group.shard or not 0 <= row - group.first_row < len(group.batch):
                 group = self._group = self._read(shard, row)
             at = row - group.first_row
-            if group.made_from[at] == hashes[place]:
+            if group.input_hashes[at] == hashes[place]:
                 found[place] = Placed(group.batch, at), group.n_chars[at]
         return found
 
@@ -198,7 +198,7 @@ class BaseRelease:
         if len(self._titles):
             for name in ("anchors", "tables", "infoboxes"):
                 is_changed |= _leads_to(batch[name], self._titles)
-        hashes = zip(dependencies["made_from"].to_pylist(), is_changed.tolist(), strict=True)
+        hashes = zip(dependencies["input_hash"].to_pylist(), is_changed.tolist(), strict=True)
         elements = batch["elements"]
         texts = pc.utf8_length(pc.struct_field(elements.flatten(), "text")).to_numpy()
         sums = np.concatenate([[0], np.cumsum(texts, dtype=np.int64)])[_offsets(elements)]
@@ -206,7 +206,7 @@ class BaseRelease:
             shard,
             first,
             pa.RecordBatch.from_arrays([*own.values(), structs], schema=schema_of(RecordedPage)),
-            [None if changed else made_from for made_from, changed in hashes],
+            [None if changed else input_hash for input_hash, changed in hashes],
             np.diff(sums).tolist(),
         )
 

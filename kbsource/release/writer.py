@@ -51,7 +51,7 @@ _PRUNED_BY = frozenset(["title", "timestamp", "mention"])
 _DICTIONARY = frozenset(
     """
     kind level ordinal marker section element target_fragment categories category_sort_keys caption header is_header
-    colspan rowspan name outcome uses pieces parse_status is_disambiguation status hops fragment stage reason file
+    colspan rowspan name outcome uses occurrences parse_status is_disambiguation status hops fragment stage reason file
     entity_id property_id rank snak datatype value_type language unit year month day precision calendar globe
     label_language site n_statements class_id distance agreement
     """.split()

@@ -371,8 +371,8 @@ _DOUBLED = re.compile(r"\{(?=\{)|(?<=\})\}")
 class Expanded(NamedTuple):
     """The expansion of a use."""
 
-    #: ``expanded``; ``invoked`` if a module took part; ``bound`` if a limit was exceeded; ``unknown`` if there is no
-    #: definition, or only unknown templates in it. The text is empty for the last two
+    #: ``expanded``; ``invoked`` if a module took part; ``limit_exceeded`` if a limit was exceeded; ``unknown`` if there
+    #: is no definition, or only unknown templates in it. The text is empty for the last two
     outcome: str
     #: the expansion, with only what readers see in running text or in tables
     wikitext: str = ""
@@ -385,7 +385,7 @@ class Expanded(NamedTuple):
 
 
 _Value = TypeVar("_Value")
-_BOUND = Expanded("bound", is_incomplete=True)
+_LIMIT_EXCEEDED = Expanded("limit_exceeded", is_incomplete=True)
 
 
 class _Memory(Generic[_Value]):
@@ -607,7 +607,7 @@ class PageExpander:
         try:
             text, names = asked.apart(lambda: self._worked_out(inner))
         except BoundError:
-            return _BOUND
+            return _LIMIT_EXCEEDED
         expanded = self._seen(text)
         if not self.page.is_asked and self.n_look_ups <= MAX_LOOK_UPS:
             spent = self.work - work, self.n_chars - n_chars, self.n_look_ups - n_look_ups

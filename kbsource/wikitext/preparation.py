@@ -328,7 +328,7 @@ class PagePreparation:
             self._references.count("in_definition", n_refs)
         if outcome == "unknown":
             return None
-        if outcome == "bound":
+        if outcome == "limit_exceeded":
             return self._leave_out(inner, name, outcome)
         self.templates[name, outcome] += 1
         if not depth and (is_infobox or text.strip(_NOTHING)):

@@ -84,9 +84,9 @@ class ReferenceUse(Row):
 
     page_id: Annotated[int, "page id"]
     ref: Annotated[Int32 | None, "`ref` of the reference; null for a cleanup tag"] = None
-    doubt: Annotated[
+    cleanup_tag: Annotated[
         str | None,
-        "the doubt that the tag expresses: citation_needed, dubious, …; null for a reference",
+        "the kind of the cleanup tag: citation_needed, dubious, …; null for a reference",
     ] = None
     element: Annotated[Int32 | None, "index into elements; null if the marker is not in running text"] = None
     offset: Annotated[

@@ -434,7 +434,7 @@ class References:
                 ReferenceUse(
                     page_id=0,
                     ref=None if use.ref is None else use.ref.index,
-                    doubt=use.doubt,
+                    cleanup_tag=use.doubt,
                     element=element,
                     offset=place.offset,
                     table=place.table,
@@ -446,7 +446,7 @@ class References:
                     section=() if above is None else elements[above].section,
                 )
             )
-        uses += [ReferenceUse(page_id=0, ref=None, doubt=doubt, within=index) for index, doubt in doubts]
+        uses += [ReferenceUse(page_id=0, ref=None, cleanup_tag=doubt, within=index) for index, doubt in doubts]
         return ParsedReferences(tuple(made), tuple(uses), +self.counts)
 
     def _further_sources(self, rows: Iterable[tuple[_Ref, ReferenceText]]) -> Iterator[Reference]:

@@ -242,7 +242,7 @@ class _Statistics(msgspec.Struct):
 
     sets: _Share
     entities_per_set: _Share
-    told_apart_per_set: _Share
+    distinguished_per_set: _Share
     properties_per_set: _Share
     queries: _Share
     qa: _Share
@@ -261,7 +261,7 @@ class _CollectionReport(msgspec.Struct):
 
 AMBER_SETS = ListingKind(
     name="release of AmbER sets",
-    format="kbsource-amber-1",
+    format="kbsource-amber-2",
     facts=shape("facts", collections=list[str], options=shape("options", rules=AmberOptions)),
     made_by="kbsource amber",
     queries=(

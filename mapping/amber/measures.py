@@ -26,7 +26,7 @@ _HERE = ", ".join(
     f"coalesce({value}, 0)::double"
     for value in (
         "sets",
-        *(f"{name} / nullif(sets, 0)" for name in ("entities", "told_apart", "properties")),
+        *(f"{name} / nullif(sets, 0)" for name in ("entities", "distinguished", "properties")),
         " + ".join(f"coalesce({task}, 0)" for task in TASKS),
         *TASKS,
     )
@@ -70,7 +70,7 @@ MEASURES = (
             left join (select collection, count(*) as sets, sum(len(entities)) as entities from sets group by all)
                 using (collection)
             left join (
-                select collection, count(distinct (name, qid)) as told_apart, count(*) as properties from tuples
+                select collection, count(distinct (name, qid)) as distinguished, count(*) as properties from tuples
                 group by all) using (collection)
             left join (select collection, {_BY_TASK} from set_queries group by all) using (collection)
         )

@@ -69,9 +69,9 @@ VIEWS_COUNTS = """
 with of_pages as (select key, sum(views)::bigint as views from views group by key)
 select
     (select count(*) from links) as items_with_sitelink,
-    coalesce(sum(views) filter (has_item), 0)::bigint as views_joined,
-    coalesce(sum(views) filter (has_item is null), 0)::bigint as views_of_no_item,
-    count(*) filter (has_item is null) as pages_of_no_item
+    coalesce(sum(views) filter (has_item), 0)::bigint as views_with_item,
+    coalesce(sum(views) filter (has_item is null), 0)::bigint as views_without_item,
+    count(*) filter (has_item is null) as pages_without_item
 from of_pages left join (select distinct key, true as has_item from links) using (key)
 """
 """Counts of all views by outcome, from the same tables."""

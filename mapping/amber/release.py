@@ -225,7 +225,7 @@ def _query_record(query: AmberQuery) -> dict[str, Any]:
     }
 
 
-MEASURES = ("sets", "entities_per_set", "told_apart_per_set", "properties_per_set", "queries", *TASKS)
+MEASURES = ("sets", "entities_per_set", "distinguished_per_set", "properties_per_set", "queries", *TASKS)
 PUBLISHED: Mapping[str, tuple[float, ...]] = {
     "human": (2093, 2.98, 2.03, 2.84, 23768, 5942, 5942, 11884),
     "nonhuman": (5237, 2.42, 2.06, 2.64, 55216, 13804, 13804, 27608),
@@ -254,7 +254,7 @@ class CollectionStatistics:
         """Adds a set with the number of its queries by task."""
         own = [entity for entity in amber_set.entities if entity.tuples]
         n_tuples = sum(len(flag_option.tuples) for flag_option in own)
-        self._counts.update(sets=1, entities=len(amber_set.entities), told_apart=len(own), properties=n_tuples)
+        self._counts.update(sets=1, entities=len(amber_set.entities), distinguished=len(own), properties=n_tuples)
         self._counts.update(n_queries)
         for entity in own:
             for kind in dict.fromkeys(entity.entity_types):
@@ -265,7 +265,7 @@ class CollectionStatistics:
     def values(self) -> dict[str, Any]:
         """Returns the measures, each with the paper's value, and the share of each property of a type in per cent."""
         counts, n_sets = self._counts, self._counts["sets"] or 1
-        means = [round(counts[name] / n_sets, 2) for name in ("entities", "told_apart", "properties")]
+        means = [round(counts[name] / n_sets, 2) for name in ("entities", "distinguished", "properties")]
         n_queries = [counts[task] for task in TASKS]
         own = (counts["sets"], *means, sum(n_queries), *n_queries)
         published = PUBLISHED.get(self._collection.name, (None,) * len(own))

@@ -180,10 +180,10 @@ def _tuples(
 def lacking(amber_set: AmberSet, stage: str) -> str | None:
     """Returns why a set is rejected: ``few_STAGE`` or ``no_head_STAGE``; None if it is valid, which requires two
     entities with tuples, one of them a head."""
-    told_apart = [entity for entity in amber_set.entities if entity.tuples]
-    if len(told_apart) < 2:
+    distinguished = [entity for entity in amber_set.entities if entity.tuples]
+    if len(distinguished) < 2:
         return f"few_{stage}"
-    return None if any(entity.is_head for entity in told_apart) else f"no_head_{stage}"
+    return None if any(entity.is_head for entity in distinguished) else f"no_head_{stage}"
 
 
 N_TOKENS = 350

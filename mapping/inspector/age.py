@@ -24,9 +24,9 @@ def about_age(opened: Opened) -> Iterator[Section]:
         facts: tuple[tuple[str, Cell], ...] = (
             ("pieces of evidence", every["evidence"]),
             ("half-life, with the bounds of 95 %", half_life_text(every["half_life_years"])),
-            ("present in the last release", share(every["standing"][-1], every["evidence"])),
+            ("present in the last release", share(every["present"][-1], every["evidence"])),
         )
-        yield Section("How much stands", (Facts(facts),))
+        yield Section("Evidence still present", (Facts(facts),))
     for name, said in _BY.items():
         groups = report["groups"][name]
         if groups:
@@ -38,7 +38,7 @@ def _groups(opened: Opened, name: str, groups: list[dict[str, Any]], dates: list
         (
             group["name"],
             group["evidence"],
-            *(share(n, group["evidence"]) for n in group["standing"]),
+            *(share(n, group["evidence"]) for n in group["present"]),
             half_life_text(group["half_life_years"]),
         )
         for group in groups
@@ -72,10 +72,10 @@ AGE_VIEWS = KindViews(
         "fates": Listing(
             label="Evidence",
             columns=(
-                *("example_id", "question", "dump_date", "fate", "fell"),
+                *("example_id", "question", "dump_date", "fate", "newly_lost"),
                 *("evidence_text", "title", "last_title", "section", "score"),
             ),
-            facets=("dump_date", "fate", "fell", "dataset", "infobox", "size"),
+            facets=("dump_date", "fate", "newly_lost", "dataset", "infobox", "size"),
             searched=("example_id", "question", "evidence_text", "title", "last_title", "page_value"),
             notes=lambda row: {"fate": FATES[row["fate"]]},
             links={"title": _to_page, "page_id": _to_page},

@@ -126,17 +126,17 @@ def collapsed_runs(lines: Sequence[ElementPair], *, near: int = NEAR) -> Iterato
         yield is_far, [line for _, line in run]
 
 
-class CameAndWent(NamedTuple):
+class ChangedValues(NamedTuple):
     """Values other than text that only one version has."""
 
     name: str
-    went: list[str]
-    came: list[str]
+    removed: list[str]
+    added: list[str]
 
 
-def came_and_went(
+def changed_values(
     old: Page | None, new: Page | None, sources: tuple[Iterable[Reference], Iterable[Reference]] = ((), ())
-) -> list[CameAndWent]:
+) -> list[ChangedValues]:
     """Returns links, sources, categories, redirects and infobox values that only one version has.
 
     Values are distinct, under names in a fixed order. A source is identified by its URL, otherwise by its text.
@@ -145,9 +145,9 @@ def came_and_went(
     found = []
     for name in sides[0]:
         before, after = sides[0][name], sides[1][name]
-        went, came = sorted(before - after), sorted(after - before)
-        if went or came:
-            found.append(CameAndWent(name, went, came))
+        removed, added = sorted(before - after), sorted(after - before)
+        if removed or added:
+            found.append(ChangedValues(name, removed, added))
     return found
 
 

@@ -12,7 +12,7 @@ from kbsource.diff.kind import PAGE_OUTCOMES, SECTION_OUTCOMES, SPAN_OUTCOMES
 from kbsource.lookup import KnowledgeSource
 from kbsource.records import Page
 from kbsource.wikitext.reference_rows import Reference
-from mapping.inspector.beside import came_and_went, collapsed_runs, lines_of
+from mapping.inspector.beside import changed_values, collapsed_runs, lines_of
 from mapping.inspector.frame import paging
 from mapping.inspector.listing import Card, KindViews, Listing, Row, Rows, render_card, row_values
 from mapping.inspector.marking import MarkedRange
@@ -35,7 +35,7 @@ def show_change(request: Request, opened: Opened, card: Card) -> Response:
     old, new = (_sources(opened, side, row[f"{side}_page_id"]) for side in SIDES)
     # References that one release does not store have not been removed.
     sources = ((), ()) if old is None or new is None else (old, new)
-    beside = came_and_went(pages["old"], pages["new"], sources) if is_open and not merged else []
+    beside = changed_values(pages["old"], pages["new"], sources) if is_open and not merged else []
     return render_card(
         request,
         opened,

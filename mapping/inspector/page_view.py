@@ -170,7 +170,7 @@ def _note(use: ReferenceUse, references: PageReferences) -> Marker | None:
     if use.element is None or use.offset is None:
         return None
     if use.ref is None:
-        said = (use.doubt or "").replace("_", " ")
+        said = (use.cleanup_tag or "").replace("_", " ")
         return Marker(use.offset, said, f"doubted: {said}", None)
     reference = references.refs[use.ref]
     if reference.number is None:

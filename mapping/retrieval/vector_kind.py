@@ -58,14 +58,14 @@ def _check(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
 
 PASSAGE_VECTORS = ListingKind(
     name="release of vectors of passages",
-    format="kbsource-vectors-2",
+    format="kbsource-vectors-3",
     facts=shape(
         "facts",
         passages=SourceFacts,
         encoder=shape("encoder", name=str, dimension=Dimension, normalisation=str, form=str),
         precision=VectorPrecision,
         computed=dict[str, Any],
-        counts=counts_shape("cut"),
+        counts=counts_shape("truncated"),
     ),
     made_by="kbsource vectors",
     shown_by=(("vectors", "page_id__number"), ("vectors", "page_id")),

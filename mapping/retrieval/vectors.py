@@ -128,7 +128,7 @@ class KnownVectors:
 
     def __init__(self, vectors: str, passages: str) -> None:
         #: some of its passages were too long for the encoder
-        self.has_cut = PASSAGE_VECTORS.read(vectors).facts["counts"]["cut"] > 0
+        self.has_cut = PASSAGE_VECTORS.read(vectors).facts["counts"]["truncated"] > 0
         self._open = ExitStack()
         reads = [vectors, passages]
         self._db = self._open.enter_context(connected(reads=reads, memory_mb=_MEMORY_MB, threads=1))

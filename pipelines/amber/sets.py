@@ -144,12 +144,12 @@ def names_path(plan: AmberPlan) -> str:
 def _wanted(
     named: Iterable[NamedSet], rejected: list[tuple[int, str, str]], plan: AmberPlan
 ) -> Iterator[tuple[Any, ...]]:
-    """Yields the entities of sets that can be told apart and have pages, as rows of WANTED, and adds the outcomes of
+    """Yields the entities of sets that are distinguished and have pages, as rows of WANTED, and adds the outcomes of
     the others to ``rejected``."""
     pages, rules = plan.pages.of_items(), plan.options.rules
     for number, collection, name, members, page_ids, known in named:
         made = make_set(name, members, known, plan.collections[collection], rules)
-        outcome = lacking(made, "told_apart")
+        outcome = lacking(made, "distinguished")
         if outcome is None:
             positions, is_there = pages.positions(np.array(page_ids, np.int64))
             at = iter(positions.tolist())

@@ -245,10 +245,11 @@ def templates(
     """Show how templates were rendered, and which lose the most text.
 
     First prints how much visible text of templates each outcome accounts for. rendered and dropped: by a rule; expanded
-    and invoked: by the template's definition in the dump, without or with Lua; bound: a limit was reached; unknown: no
-    rule and no definition. Then lists the templates whose arguments lose the most visible characters, each with the
-    first use that loses some. A new rule for these templates helps most. Templates that a rule drops lose their text on
-    purpose, and are listed only with --all. Lines are cut to the width of a terminal, but not in a file or a pipe.
+    and invoked: by the template's definition in the dump, without or with Lua; limit_exceeded: a limit was reached;
+    unknown: no rule and no definition. Then lists the templates whose arguments lose the most visible characters, each
+    with the first use that loses some. A new rule for these templates helps most. Templates that a rule drops lose
+    their text on purpose, and are listed only with --all. Lines are cut to the width of a terminal, but not in a file
+    or a pipe.
 
     With --pairs, reads a snapshot of HTML instead. For each use of a template in running text, compares the text that
     the rules make with the text on the page. Lists templates and uses that differ first, the most frequent first. You

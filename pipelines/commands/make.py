@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pipelines.jobs.shared_inputs import MadeRelease
 
 _GROUPS_SHOWN = 8
-_NO_EVIDENCE = {"evidence": 0, "fates": [], "standing": [], "half_life_years": None}
+_NO_EVIDENCE = {"evidence": 0, "fates": [], "present": [], "half_life_years": None}
 
 
 def passages(options: Annotated[PassagesOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
@@ -97,7 +97,7 @@ def vectors(options: Annotated[VectorsOptions, FLAT], *, run: Run = RunOptions()
         ),
         ("passages", counts["passages"]),
         *(("  with a reused vector", n) for n in made.report.values()),
-        (f"  cut, of more than {encoder['max_tokens']} tokens", counts["cut"]),
+        (f"  truncated, of more than {encoder['max_tokens']} tokens", counts["truncated"]),
         ("numbers of a vector", encoder["dimension"]),
         ("files", size(sum(sizes.values()))),
     ]
@@ -313,9 +313,9 @@ def age(options: Annotated[AgeOptions, FLAT], *, run: Run = RunOptions()) -> Sum
     every: dict[str, Any] = next(iter(made.report["groups"]["all"]), _NO_EVIDENCE)
     dates = [release["dump_date"] for release in made.report["releases"]]
     fates = [fate for fate in FATES if any(own[fate] for own in every["fates"])]
-    table = [("release", "stands", *(fate.replace("_", " ") for fate in fates))]
-    for day, standing, own in zip(dates, every["standing"], every["fates"], strict=False):
-        share = f"{100 * standing / every['evidence']:.1f} %"
+    table = [("release", "present", *(fate.replace("_", " ") for fate in fates))]
+    for day, n_present, own in zip(dates, every["present"], every["fates"], strict=False):
+        share = f"{100 * n_present / every['evidence']:.1f} %"
         table.append((day, share, *(f"{own[fate]:,}" for fate in fates)))
     groups = [
         (name, group["name"], f"{group['evidence']:,}", half_life_text(group["half_life_years"]))

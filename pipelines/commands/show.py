@@ -413,7 +413,7 @@ def _page_facts(page: Page, found: Found) -> list[Row]:
         if values:
             rows.append((name, textwrap.shorten("; ".join(values), text_width() - _LABEL)))
     if page.losses:
-        rows.append(("lost", ", ".join(f"{loss.kind} {loss.pieces:,}" for loss in page.losses)))
+        rows.append(("lost", ", ".join(f"{loss.kind} {loss.occurrences:,}" for loss in page.losses)))
     return rows
 
 

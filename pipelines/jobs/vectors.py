@@ -155,7 +155,7 @@ def _commit(
 ) -> Iterator[str]:
     """Finally writes the manifest. Raises DataError if the numbers of vectors and passages differ."""
     entries = [entry for _, entry in written]
-    facts = {**facts, "counts": {"cut": n_cut}, "code": code_facts()}
+    facts = {**facts, "counts": {"truncated": n_cut}, "code": code_facts()}
     facts = with_counts(PASSAGE_VECTORS, entries, facts, output)
     if (n_written := facts["counts"]["passages"]) != n:
         raise DataError(f"The counts do not add up, so no release was made: {n_written} vectors of {n} passages.")

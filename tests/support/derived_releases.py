@@ -276,7 +276,7 @@ def write_facts(folder: Path, texts: Sequence[str], pages: Sequence[Page], *, ma
             page.elements[1].text[4:20], page.page_id, page.title, page.revision_id, "Section::::Abstract.",
             1, 4, 20, 4, 1, 4, page.elements[1].text[6:12], text, 0.5, 0.25,
         )  # fmt: skip
-        old, new = (FactAnswer(text, None, text, (text,), text, n_found=1, proof=proof) for _ in range(2))
+        old, new = (FactAnswer(text, None, text, (text,), text, n_sentences=1, proof=proof) for _ in range(2))
         about = (f"Q{number + 1}", f"Q{number + 1}", "P36", "capital", text, text, "changed", None)
         rows.append(
             Fact(*about, page.page_id, page.title, page.page_id, page.title, (old,), (replace(new, value="x"),))

@@ -64,7 +64,7 @@ FACTS_OF: dict[str, dict[str, Any]] = {
         "precision": "float16",
         "computed": {"device": "cpu", "texts_at_once": 1},
         "lang": "en",
-        "counts": {"cut": 0},
+        "counts": {"truncated": 0},
     },
     VECTORS_GRAPH.format: {
         "vectors": SOURCE,
@@ -121,7 +121,7 @@ GROUP = {
     "name": "fever",
     "evidence": 4,
     "fates": [dict.fromkeys(FATES, 1), dict.fromkeys(FATES, 0)],
-    "standing": [4, 3],
+    "present": [4, 3],
     "half_life_years": {"years": 7.4, "low": 6.0, "high": 9.3},
 }
 REPORTS_OF: dict[str, dict[str, Any]] = {

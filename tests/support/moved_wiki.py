@@ -1,4 +1,4 @@
-"""The mini-wiki and its Wikidata a month later: edited so that facts changed, stayed, appeared and went."""
+"""The mini-wiki and its Wikidata a month later: edited so that facts changed, stayed, appeared and disappeared."""
 
 from __future__ import annotations
 

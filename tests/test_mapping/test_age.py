@@ -37,24 +37,24 @@ def fates(*outcomes: Alignment, pages: tuple[KnownPage | None, ...] | None = Non
 @pytest.mark.parametrize(
     ("outcomes", "expected"),
     [
-        ([found("exact"), found("exact"), found("weak"), found("exact")], ["exact", "exact", "weak fell", "exact"]),
+        ([found("exact"), found("exact"), found("weak"), found("exact")], ["exact", "exact", "weak lost", "exact"]),
         ([found("exact"), found("exact", section="Mouth"), found("near", 8)], ["exact", "moved", "moved"]),
         ([found("near"), found("exact")], ["near", "exact"]),
         ([found("weak"), found("exact", section="Mouth"), found("exact")], ["weak", "exact", "moved"]),
-        ([found("page_only"), found("page_missing", None)], ["page_only", "page_gone fell"]),
+        ([found("page_only"), found("page_missing", None)], ["page_only", "page_gone lost"]),
         (
             [found("exact"), found("page_ambiguous"), found("page_missing", None)],
-            ["exact", "page_gone fell", "page_gone"],
+            ["exact", "page_gone lost", "page_gone"],
         ),
         ([found("empty_evidence"), found("search_timeout")], ["not_searched", "not_searched"]),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) and isinstance(value[0], str) else "",
 )
-def test_evidence_falls_once_it_stands_no_more(outcomes: list[Alignment], expected: list[str]) -> None:
-    assert [f"{fate.fate} fell" if fate.fell else fate.fate for fate in fates(*outcomes)] == expected
+def test_evidence_is_newly_lost_once(outcomes: list[Alignment], expected: list[str]) -> None:
+    assert [f"{fate.fate} lost" if fate.newly_lost else fate.fate for fate in fates(*outcomes)] == expected
 
 
-def test_what_is_near_with_other_details_falls() -> None:
+def test_evidence_that_is_near_with_other_details_is_lost() -> None:
     rows = list(
         fates_of(
             "nq-dev",
@@ -63,10 +63,10 @@ def test_what_is_near_with_other_details_falls() -> None:
             DATES,
         )
     )
-    assert [(row.fate, row.fell) for row in rows] == [("near", False), ("near_changed", True)]
+    assert [(row.fate, row.newly_lost) for row in rows] == [("near", False), ("near_changed", True)]
 
 
-def test_evidence_that_was_moved_stands_in_its_new_page() -> None:
+def test_moved_evidence_is_present_in_its_new_page() -> None:
     own = [EvidenceResult(found(outcome)) for outcome in ("exact", "weak", "weak", "exact")]
     other = {
         1: EvidenceResult(found("exact", 8)),
@@ -74,7 +74,7 @@ def test_evidence_that_was_moved_stands_in_its_new_page() -> None:
         3: EvidenceResult(found("exact", 8)),
     }
     rows = list(fates_of("nq-dev", own, [PAGE] * 4, DATES, question="Who?", elsewhere=other))
-    assert [(row.fate, row.page_id, row.fell) for row in rows] == [
+    assert [(row.fate, row.page_id, row.newly_lost) for row in rows] == [
         ("exact", 7, False),
         ("moved", 8, False),
         ("near_changed", 8, True),
@@ -106,28 +106,28 @@ def test_a_half_life_from_two_releases_is_known_by_a_formula() -> None:
         assert estimate is not None
         assert estimate.years == pytest.approx(-3 * math.log(2) / math.log(1 - share), rel=1e-6)
     assert half_life({}, {}) is None
-    unfallen = half_life({}, {2.0: 100})
-    assert unfallen is not None
-    assert unfallen.years is unfallen.high is None
-    assert unfallen.low == pytest.approx(math.log(2) * 200 / 1.920729, rel=1e-5)
+    without_loss = half_life({}, {2.0: 100})
+    assert without_loss is not None
+    assert without_loss.years is without_loss.high is None
+    assert without_loss.low == pytest.approx(math.log(2) * 200 / 1.920729, rel=1e-5)
 
 
 @given(st.lists(st.integers(0, 200), min_size=2, max_size=4), st.integers(0, 200))
-def test_no_rate_is_likelier_and_the_bounds_are_where_the_ratio_says(falls: list[int], n_standing: int) -> None:
-    fallen = {(float(year), year + 1.0): n for year, n in enumerate(falls) if n}
-    standing = {float(len(falls)): n_standing} if n_standing else {}
-    estimate = half_life(fallen, standing)
-    if not fallen or estimate is None or estimate.years is None:
-        assert not fallen
+def test_no_rate_is_likelier_and_the_bounds_are_where_the_ratio_says(losses: list[int], n_present: int) -> None:
+    lost = {(float(year), year + 1.0): n for year, n in enumerate(losses) if n}
+    present = {float(len(losses)): n_present} if n_present else {}
+    estimate = half_life(lost, present)
+    if not lost or estimate is None or estimate.years is None:
+        assert not lost
         return
 
     def log_likelihood(years: float) -> float:
         survival = lambda time: 2 ** (-time / years)  # noqa: E731
-        terms = [n * math.log(survival(start) - survival(end)) for (start, end), n in fallen.items()]
-        return sum(terms) + sum(n * math.log(survival(time)) for time, n in standing.items())
+        terms = [n * math.log(survival(start) - survival(end)) for (start, end), n in lost.items()]
+        return sum(terms) + sum(n * math.log(survival(time)) for time, n in present.items())
 
-    if not standing and set(fallen) == {(0.0, 1.0)}:
-        assert (estimate.years, estimate.low) == (0.0, 0.0)  # all fell at once: nothing bounds the rate
+    if not present and set(lost) == {(0.0, 1.0)}:
+        assert (estimate.years, estimate.low) == (0.0, 0.0)  # all were lost at once: nothing bounds the rate
         return
     best = log_likelihood(estimate.years)
     assert all(log_likelihood(estimate.years * factor) <= best + 1e-9 for factor in (0.8, 0.99, 1.01, 1.25))

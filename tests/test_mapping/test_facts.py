@@ -37,7 +37,7 @@ def answer(name: str, state: str = "proved") -> FactAnswer:
     n_found = {"proved": 2, "found": 1}.get(state, 0)
     text = next(iter(names), None)
     own = proof(name) if state == "proved" else None
-    return FactAnswer(f"Q{name}", f"Q{name}", text, names, None, n_found=n_found, proof=own)
+    return FactAnswer(f"Q{name}", f"Q{name}", text, names, None, n_sentences=n_found, proof=own)
 
 
 def fact(old: list[FactAnswer], new: list[FactAnswer], **changed: Any) -> Fact:
@@ -58,7 +58,7 @@ A, B = answer("A"), answer("B")
         ([A], [A, B], "changed"),
         ([A, B], [B], "changed"),
         ([], [A], "appeared"),
-        ([A], [], "went"),
+        ([A], [], "disappeared"),
     ],
 )
 def test_what_becomes_of_a_fact_is_told_by_its_answers(

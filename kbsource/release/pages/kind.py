@@ -46,7 +46,7 @@ from kbsource.rows import SCHEMA_VERSION
 from kbsource.site import Site
 from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 
-FORMAT = "kbsource-release-4"
+FORMAT = "kbsource-release-5"
 TABLES: dict[str, pa.Schema] = {
     "pages": schema_of(Page),
     "redirects": schema_of(RedirectRow),
@@ -196,7 +196,7 @@ _DISAGREES, _REDIRECTS = (
 _ITEMS = "pages and page_items disagree about Wikidata items"
 _TEMPLATES = "pages and templates disagree about uses, or a template that shows nothing has visible characters"
 _REFS = "references, their uses and the pages disagree"
-_USE = "'page ' || page_id || ': a use of reference ' || coalesce(ref::text, doubt)"
+_USE = "'page ' || page_id || ': a use of reference ' || coalesce(ref::text, cleanup_tag)"
 _ELEMENT = "elements[element + 1].text"
 _REFERENCE_LAWS = (
     Law(
@@ -205,7 +205,7 @@ _REFERENCE_LAWS = (
         "case when sha256(markup) <> markup_sha256 then ['page ' || page_id || ': a hash of another markup'] end",
         of="refs",
     ),
-    Law("refs_disagree", _REFS, f"case when (ref is null) = (doubt is null) then [{_USE}] end", of="ref_uses"),
+    Law("refs_disagree", _REFS, f"case when (ref is null) = (cleanup_tag is null) then [{_USE}] end", of="ref_uses"),
     Law(
         "offset_law",
         _SPAN,

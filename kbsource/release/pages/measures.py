@@ -70,16 +70,16 @@ _OVERVIEW = (
     ),
     Measure(
         "Pieces that were not carried over, by kind",
-        f"with {_LOSSES} select kind, n as pieces from losses where place <= {_WORST} order by place",
+        f"with {_LOSSES} select kind, n as occurrences from losses where place <= {_WORST} order by place",
         section=_LOST,
         chart="bars",
-        about=f"Number of pieces of each kind that the text of the articles lacks, for at most {_WORST} kinds.",
+        about=f"Number of occurrences of each kind that the text of the articles lacks, for at most {_WORST} kinds.",
         if_empty="No losses were counted.",
     ),
     Measure(
         "Further kinds",
-        f"""with {_LOSSES} select kind, n as pieces, n / nullif(total, 0) as share from losses where place > {_WORST}
-        order by place""",
+        f"""with {_LOSSES} select kind, n as occurrences, n / nullif(total, 0) as share from losses
+        where place > {_WORST} order by place""",
         section=_LOST,
     ),
     Measure(
@@ -226,13 +226,13 @@ _MEASURED = (
             select (select count(*) from refs where source_number = 0) as refs, (select count(*) from pages) as pages,
                 (select count(*) from refs where number is not null) as marked,
                 (select count(*) from ref_uses where ref is not null) as uses,
-                (select count(*) from ref_uses where doubt is not null) as doubts,
+                (select count(*) from ref_uses where cleanup_tag is not null) as cleanup_tags,
                 (select count(distinct page_id) from refs) as noted, (select count(*) from paragraphs) as paragraphs,
                 (select count(*) from paragraphs
                     anti join (from ref_uses where ref is not null) using (page_id, element))
                     as uncited)
         select refs as "references", refs / nullif(pages, 0) as "references a page",
-            marked as "references with a mark", uses as "their marks", doubts as "marks of doubt",
+            marked as "references with a mark", uses as "their marks", cleanup_tags as "cleanup tags",
             noted as "pages with references", paragraphs, uncited as "paragraphs without a reference",
             uncited / nullif(paragraphs, 0) as "share of them" from counts""",
         section="References",
@@ -254,8 +254,9 @@ _MEASURED = (
         f"limit {_WORST}",
     ),
     Measure(
-        "Marks of doubt",
-        "select doubt, count(*) as marks from ref_uses where doubt is not null group by 1 order by 2 desc, 1",
+        "Cleanup tags",
+        """select cleanup_tag as "cleanup tag", count(*) as uses from ref_uses where cleanup_tag is not null
+        group by 1 order by 2 desc, 1""",
         section="References",
         page="measures",
         needs=("refs", "ref_uses"),

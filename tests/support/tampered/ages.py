@@ -28,16 +28,18 @@ def _fate(
 
 _AGE = (
     _fate(
-        "evidence falls in the first release",
+        "evidence is newly lost in the first release",
         "fate_law",
         "record a, release 0: the fate exact does not fit the other columns",
-        at(0, fell=True),
+        at(0, newly_lost=True),
         also=((FATES, "fate_law 2"),),
     ),
     _fate("a fate is unknown", "fate_law", "record a, release 1: the fate lost", at(1, fate="lost"), also=COUNTED),
     _fate("a page that was searched is none", "fate_law", "record a, release 1: the fate weak", at(1, page_id=None)),
-    _fate("rows are in another order", "fate_law 2", "record a, release 0: out of order, or wrong fell", reverse),
-    _fate("a fall is not marked", "fate_law 2", "record a, release 1: out of order", at(1, fell=False)),
+    _fate(
+        "rows are in another order", "fate_law 2", "record a, release 0: out of order, or a wrong newly_lost", reverse
+    ),
+    _fate("a loss is not marked", "fate_law 2", "record a, release 1: out of order", at(1, newly_lost=False)),
     _fate("the last row is missing", "evidence_unnamed", "record c, evidence 0, 0", drop(-1), also=COUNTED),
 )
 

@@ -382,7 +382,7 @@ def test_references_are_read_and_placed_as_in_wikitext() -> None:
     ]
     assert references.refs[0].citation is not None
     assert references.refs[0].citation.url == "https://a.example/b"
-    places = [(use.ref, use.doubt, use.element, use.offset, use.table) for use in references.uses]
+    places = [(use.ref, use.cleanup_tag, use.element, use.offset, use.table) for use in references.uses]
     assert places == [
         (0, None, 1, 7, None),
         (1, None, 1, 15, None),

@@ -118,7 +118,7 @@ def test_hostile_definitions_cost_their_page_and_no_more(name: str) -> None:
     definitions, use = HOSTILE[name]
     hostile = parser({**definitions, "Fine": "fine"})
     parsed = hostile.parse(f"before {use} after", title="T")
-    assert "bound" in {use.outcome for use in parsed.templates}
+    assert "limit_exceeded" in {use.outcome for use in parsed.templates}
     assert text(parsed).startswith("before")
     assert text(parsed).endswith("after")
     assert text(hostile.parse("{{Fine}}", title="U")) == "fine"
@@ -257,7 +257,7 @@ def test_what_is_remembered_costs_as_if_it_were_new() -> None:
     fresh, used = parser(definitions), parser(definitions)
     used.parse(page[: len(page) // 2], title="T")
     expected = fresh.parse(page, title="T")
-    assert {use.outcome for use in expected.templates} == {"expanded", "bound"}
+    assert {use.outcome for use in expected.templates} == {"expanded", "limit_exceeded"}
     assert used.parse(page, title="T") == expected == fresh.parse(page, title="T")
 
 
@@ -378,7 +378,7 @@ def test_modules_are_run(definition: str, expected: str) -> None:
     running = parser({"A": definition, "Shout": "{{{1}}}!"}, invoke=invoke)
     parsed = running.parse("{{A|x}}", title="T")
     assert text(parsed) == " ".join(expected.split())
-    outcome = "invoked" if expected else "bound" if "forever" in definition else "unknown"
+    outcome = "invoked" if expected else "limit_exceeded" if "forever" in definition else "unknown"
     assert [use.outcome for use in parsed.templates] == [outcome]
 
 

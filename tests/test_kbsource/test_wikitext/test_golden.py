@@ -28,7 +28,7 @@ def test_golden_case(case: dict[str, Any], is_direct: bool) -> None:
     assert list(parsed.categories) == case.get("categories", [])
     if "sort_keys" in case:
         assert list(parsed.category_sort_keys) == case["sort_keys"]
-    counts = {loss.kind: loss.pieces for loss in parsed.losses}
+    counts = {loss.kind: loss.occurrences for loss in parsed.losses}
     for kind, pieces in case.get("losses", {}).items():
         assert counts.get(kind) == pieces, kind
     for anchor in parsed.anchors:

@@ -342,7 +342,7 @@ def test_hostile_module_costs_its_page_and_no_more(lua: str, monkeypatch: pytest
     templates = {"Zzz run": "{{#invoke:M|f}}", "Zzz fine": "{{#invoke:M|g}}"}
     page = parsed("before {{Zzz run}} after", {"M": module}, templates)
     assert [element.text for element in page.elements[1:]] == ["before after"]
-    assert [use.outcome for use in page.templates] == ["bound"]
+    assert [use.outcome for use in page.templates] == ["limit_exceeded"]
     assert parsed("{{Zzz fine}}", {"M": module}, templates).elements[1].text == "fine"
 
 
@@ -395,7 +395,7 @@ def test_numbers_of_arguments_may_be_of_any_length() -> None:
     lua = (
         "return frame:expandTemplate{ title = 'Zzz run', args = { [('9'):rep(5000)] = 'a', [('1'):rep(5000)] = 'b' } }"
     )
-    assert outcome(lua) == "bound"  # of a template that uses itself
+    assert outcome(lua) == "limit_exceeded"  # of a template that uses itself
 
 
 @pytest.mark.parametrize("code", range(32))
@@ -458,7 +458,7 @@ return #functions
 def test_nothing_that_is_given_is_an_error_of_python(calls: list[list[int]]) -> None:
     written = ", ".join("{" + ", ".join(map(str, call)) + "}" for call in calls)
     page = run(_REACHED.replace("CALLS", "{" + written + "}"))
-    assert page.templates[0].outcome in ("invoked", "bound", "unknown")
+    assert page.templates[0].outcome in ("invoked", "limit_exceeded", "unknown")
     assert page.templates[0].outcome != "invoked" or int(page.elements[1].text[1:-1]) > 200
 
 

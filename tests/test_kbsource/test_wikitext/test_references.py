@@ -51,7 +51,7 @@ def with_marks(parsed: ParsedText) -> str:
         if use.element is not None and use.offset is not None:
             text = texts[use.element]
             pages = f":{use.pages}" if use.pages else ""
-            mark = f"[{use.doubt or use.ref}{pages}]"
+            mark = f"[{use.cleanup_tag or use.ref}{pages}]"
             texts[use.element] = text[: use.offset] + mark + text[use.offset :]
     return "|".join(texts[1:])
 
@@ -156,7 +156,7 @@ def test_the_wikis_own_redirects_and_the_references_of_definitions_are_known() -
     noted = WikitextParser(Site(lang="en"), has_references=True, definitions=wiki)
     found = noted.parse("a{{qqq|x}} b{{area}} {{area}} c{{empty}}<ref>x{{Qqq}}</ref>", title="T").references
     assert found is not None
-    assert [(use.ref, use.doubt, use.offset, use.within) for use in found.uses] == [
+    assert [(use.ref, use.cleanup_tag, use.offset, use.within) for use in found.uses] == [
         (None, "citation_needed", 1, None),
         (0, None, 14, None),
         (None, "citation_needed", None, 0),
@@ -169,7 +169,7 @@ def test_marks_on_a_line_of_their_own_below_a_heading_stand_in_its_section_alone
     wikitext = "a\n== B<ref>x</ref> ==\n{{Section à sourcer|date=1}}\n<ref>y</ref>\n\nc\n{{Section à sourcer}}"
     found = noted.parse(wikitext, title="T").references
     assert found is not None
-    assert [(use.ref, use.doubt, use.element, use.section) for use in found.uses] == [
+    assert [(use.ref, use.cleanup_tag, use.element, use.section) for use in found.uses] == [
         (0, None, 2, ("B",)),
         (None, "citation_needed", None, ("B",)),
         (1, None, None, ("B",)),
@@ -190,7 +190,7 @@ def test_what_stands_outside_of_running_text_says_where() -> None:
         ("a", 0, None), ("b", None, 0), ("c", None, 1), ("d", None, 0), ("e", None, None), ("f", None, None),
         ("g", None, None),
     ]  # fmt: skip
-    assert [(use.doubt, use.within) for use in uses if use.doubt] == [("dead_link", 5)]
+    assert [(use.cleanup_tag, use.within) for use in uses if use.cleanup_tag] == [("dead_link", 5)]
     assert counts["without_place"] == 2  # the captions
 
 
@@ -515,7 +515,7 @@ def test_further_sources_of_a_reference_have_rows_of_their_own() -> None:
 def test_what_a_template_does_not_show_has_no_place() -> None:
     found = parse("== A ==\n{{zzz none|b<ref>c</ref>|d}}\nE{{zzz none|f|{{cn}}}}.<ref>g</ref>").references
     assert found is not None
-    places = [(use.ref, use.doubt, use.element, use.offset) for use in found.uses]
+    places = [(use.ref, use.cleanup_tag, use.element, use.offset) for use in found.uses]
     assert places == [(0, None, None, None), (None, "citation_needed", None, None), (1, None, 2, 2)]
     assert found.counts["without_place"] == 2
 

@@ -282,13 +282,15 @@ def test_a_report_has_what_the_views_have(toy: Opened) -> None:
 def test_facts_without_a_problem_are_questions() -> None:
     [measure] = [spread_measure for spread_measure in FACTS.measures if spread_measure.spread]
     with connected() as db:
-        db.execute("create table facts as from (values ('stayed', null), ('stayed', null), ('went', 'old_no_page'))")
+        db.execute(
+            "create table facts as from (values ('stayed', null), ('stayed', null), ('disappeared', 'old_no_page'))"
+        )
         db.execute("alter table facts rename col0 to outcome")
         db.execute("alter table facts rename col1 to problem")
         rows = db.execute(measure.query).fetchall()
     assert [row for row in rows if row[3]] == [
         ("stayed", 2, "question", 2, "-"),
-        ("went", 1, "old no page", 1, "old_no_page"),
+        ("disappeared", 1, "old no page", 1, "old_no_page"),
     ]
     assert len(rows) == 4 * 2
 

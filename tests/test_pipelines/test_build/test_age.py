@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kbsource.lookup import KnowledgeSource
-from mapping.age import STANDING
+from mapping.age import PRESENT
 from mapping.decide import with_outcome
 from mapping.inspector.opened import close_releases, open_releases
 from mapping.records import PageKey
@@ -108,12 +108,12 @@ def test_pages_that_did_not_change_are_searched_once(rows: Rows) -> None:
     assert len(shared) > len(searched) > 0
 
 
-def test_the_report_counts_what_stands_and_the_release_is_sound(made: Path, rows: Rows) -> None:
+def test_the_report_counts_present_evidence_and_the_release_is_sound(made: Path, rows: Rows) -> None:
     report = json.loads((made / "report.json").read_bytes())
     (every,) = report["groups"]["all"]
     assert [release["dump_date"] for release in report["releases"]] == list(DATES)
-    assert every["standing"] == [
-        sum(row["fate"] in STANDING for row in rows if row["release"] == number) for number in range(len(DATES))
+    assert every["present"] == [
+        sum(row["fate"] in PRESENT for row in rows if row["release"] == number) for number in range(len(DATES))
     ]
     assert every["half_life_years"]["low"] < every["half_life_years"]["years"] < every["half_life_years"]["high"]
     assert sum(group["evidence"] for group in report["groups"]["size"]) == every["evidence"]

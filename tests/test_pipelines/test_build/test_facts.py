@@ -82,9 +82,9 @@ def _texts(row: dict[str, Any], side: str) -> list[str | None]:
         ("What is the official language of Fennick Island?", "appeared", None, [], ["Halvanic"]),
         ("In which year was Fennick Island founded?", "appeared", "new_not_found", [], ["1450"]),
         # Taken out, deprecated, ended.
-        ("How many members does Museum of Tides have?", "went", None, ["640"], []),
-        ("In which year was Moor Union founded?", "went", None, ["1906"], []),
-        ("What position does Orla Benwick hold?", "went", None, ["First Steward"], []),
+        ("How many members does Museum of Tides have?", "disappeared", None, ["640"], []),
+        ("In which year was Moor Union founded?", "disappeared", None, ["1906"], []),
+        ("What position does Orla Benwick hold?", "disappeared", None, ["First Steward"], []),
         # Ended long ago, in both: the office that she had before is no answer.
         (
             "What are the participants in Harbour Treaty of 1821?",
@@ -161,7 +161,7 @@ def test_every_proof_slices_to_what_it_claims_in_the_page_and_in_kilts_form_of_i
                     assert element.text[proof["start_char"] : proof["end_char"]] == proof["text"]
                     paragraph = kilt_texts(page)[0][proof["paragraph_id"]]
                     assert paragraph[proof["paragraph_char"] :].startswith(proof["text"])
-                    assert proof["found"] in element.text[proof["sentence_char"] : proof["end_char"]]
+                    assert proof["answer_text"] in element.text[proof["sentence_char"] : proof["end_char"]]
                     n_proofs += 1
     assert n_proofs > 300
 
@@ -171,7 +171,7 @@ def test_a_proof_that_moved_shows_in_its_places(rows: Rows) -> None:
     old, new = (row[f"{side}_answers"][0]["proof"] for side in SIDES)
     moved_by = len("It was built by hand. ")
     assert new["sentence_char"] - old["sentence_char"] == moved_by
-    assert (old["found"], new["found"]) == ("University of Port Sellick",) * 2
+    assert (old["answer_text"], new["answer_text"]) == ("University of Port Sellick",) * 2
 
 
 def test_every_statement_is_counted_and_every_fact_told(made: Path, worlds: Path, rows: Rows) -> None:
@@ -197,7 +197,7 @@ def test_records_are_kilts_and_the_release_is_sound(made: Path, worlds: Path, ro
     for side, name in zip(SIDES, ("kb", "later"), strict=True):
         assert main(["validate-kilt", str(worlds / name), str(made / f"{side}-kilt.jsonl")]) == 0
         records = [json.loads(line) for line in (made / f"{side}-kilt.jsonl").read_text().splitlines()]
-        absent = "appeared" if side == "old" else "went"
+        absent = "appeared" if side == "old" else "disappeared"
         wanted = [row for row in rows if row["problem"] is None and row["outcome"] != absent]
         assert [record["input"] for record in records] == [row["question"] for row in wanted]
     report = verified(made, old=worlds / "kb", new=worlds / "later")
@@ -233,9 +233,9 @@ def _answers(rows: Rows) -> Rows:
         (lambda rows: rows[0].update(outcome="stayed"), "fact_law"),
         (lambda rows: rows[0].update(problem="old_not_found"), "fact_law"),
         (lambda rows: rows.reverse(), "fact_law"),
-        (lambda rows: _answers(rows)[0].update(is_common=True), "fact_law"),
+        (lambda rows: _answers(rows)[0].update(is_in_both=True), "fact_law"),
         (lambda rows: _answers(rows)[0]["proof"].update(bleu=0.9), "fact_law"),
-        (lambda rows: _answers(rows)[0]["proof"].update(found="nowhere"), "fact_law"),
+        (lambda rows: _answers(rows)[0]["proof"].update(answer_text="nowhere"), "fact_law"),
         (lambda rows: _answers(rows)[0]["proof"].update(page_id=15), "fact_law"),
         (lambda rows: _answers(rows)[0]["aliases"].reverse(), "fact_law"),
         (lambda rows: rows[0].update(question="What is it?"), "records_differ"),
@@ -283,8 +283,8 @@ def test_the_inspector_shows_old_and_new_side_by_side(made: Path, worlds: Path, 
         assert f'href="/r/{slug}/page/12?hl={place}' in shown
     assert "Older release, 20260101" in shown
     assert "Newer release, 20260201" in shown
-    went = next(at for at, row in enumerate(rows) if row["outcome"] == "went")
-    assert "No answer." in client.get(f"/r/facts/tables/facts/{went}").text
+    gone = next(at for at, row in enumerate(rows) if row["outcome"] == "disappeared")
+    assert "No answer." in client.get(f"/r/facts/tables/facts/{gone}").text
     lost = next(at for at, row in enumerate(rows) if row["problem"] == "new_no_page")
     assert "The subject has no page." in client.get(f"/r/facts/tables/facts/{lost}").text
     close_releases(releases)

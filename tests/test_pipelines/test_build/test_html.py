@@ -35,7 +35,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_pages_links_and_redirects_are_as_of_a_dump(release: Path) -> None:
     manifest = json.loads((release / "manifest.json").read_bytes())
-    assert (manifest["format"], manifest["dump"]["content"]) == ("kbsource-release-4", "html")
+    assert (manifest["format"], manifest["dump"]["content"]) == ("kbsource-release-5", "html")
     assert manifest["totals"] == {
         "articles": 2,
         "other_namespaces": 0,

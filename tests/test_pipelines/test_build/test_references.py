@@ -77,7 +77,7 @@ def test_a_page_has_its_references_and_their_places(built: Path) -> None:
         ("ref", "n", 1, "Four of them.", None),
         ("ref", "", 4, "Plan http://plans.example/n", None),
     ]
-    assert [(use.ref, use.doubt, text[: use.offset][-5:], use.pages) for use in found.uses[:-1]] == [
+    assert [(use.ref, use.cleanup_tag, text[: use.offset][-5:], use.pages) for use in found.uses[:-1]] == [
         (0, None, "house", None),
         (1, None, " red.", None),
         (2, None, "ates.", "7"),
@@ -102,7 +102,7 @@ def test_a_page_has_its_references_and_their_places(built: Path) -> None:
         ("ref_uses", "element", 0, 70, "offset_law"),
         ("ref_uses", "table", 6, 3, "offset_law"),
         ("ref_uses", "ref", 1, 40, "refs_disagree"),
-        ("ref_uses", "doubt", 1, "dubious", "refs_disagree"),
+        ("ref_uses", "cleanup_tag", 1, "dubious", "refs_disagree"),
         ("refs", "source", 2, 40, "refs_disagree"),
         ("refs", "number", 1, 5, "refs_disagree"),
         ("refs", "ref", 1, 3, "refs_disagree"),
@@ -198,7 +198,7 @@ def db() -> duckdb.DuckDBPyConnection:
 
 
 def test_sentences_are_asked_for_with_their_sources(built: Path, db: duckdb.DuckDBPyConnection) -> None:
-    asked = "select page, sentence, coalesce(doubt, reference), url from kb_cited_sentences(?) order by all"
+    asked = "select page, sentence, coalesce(cleanup_tag, reference), url from kb_cited_sentences(?) order by all"
     assert db.execute(asked, [str(built / "with")]).fetchall() == [
         ("Gate", "No gate.", "x", None),
         ("House", "It burnt down.", "Lee, Ann (1901). Deeds.", None),
@@ -227,7 +227,7 @@ def test_passages_and_evidence_are_joined_to_the_references_that_stand_on_them(
 ) -> None:
     kb, passages, aligned = str(built / "with"), str(tmp_path / "passages"), str(tmp_path / "aligned")
     assert main(["passages", kb, "--output", passages, "--unit", "sentences", "--max-words", "4"]) == 0
-    asked = "select passage_id, coalesce(doubt, reference) from kb_passage_references(?, ?) order by all"
+    asked = "select passage_id, coalesce(cleanup_tag, reference) from kb_passage_references(?, ?) order by all"
     first, second, third = (f"7__{number}" for number in range(3))
     assert db.execute(asked, [kb, passages]).fetchall() == [
         (first, "A map."),

@@ -67,7 +67,7 @@ def test_passages_have_their_vectors_in_their_order(tmp_path: Path, corpus: Path
     assert [row.vector for row in rows] == [vector.tobytes() for vector in wanted.astype("<f2")]
     facts = PASSAGE_VECTORS.read(str(made)).facts
     assert facts["encoder"] == encoder.facts
-    assert facts["counts"] == {"passages": len(passages), "cut": 0}
+    assert facts["counts"] == {"passages": len(passages), "truncated": 0}
     report = verified(made, passages=corpus)
     assert report.findings == ()
     assert report.counts["vectors"] == len(passages)
@@ -144,7 +144,7 @@ def test_vectors_of_passages_that_are_known_are_taken_over(
     assert contents(tmp_path / "made") == contents(tmp_path / "full")
     counts = made.manifest.facts["counts"]
     assert made.report == {"taken_over": counts["passages"] - 2}
-    assert (counts["cut"] > 0) == (max_tokens is not None)
+    assert (counts["truncated"] > 0) == (max_tokens is not None)
 
 
 def test_vectors_that_may_be_others_are_not_taken_over(
