@@ -298,7 +298,7 @@ def test_a_side_index_that_cannot_be_made_is_told(
         assert releases[0].finder.backlinks.wait() is None
         assert releases[0].finder.titles.wait() is None
         client = client_of(*releases)
-        assert "Cannot be counted: " in client.get("/r/release/page/1").text
+        assert "The links cannot be counted: " in client.get("/r/release/page/1").text
         assert "cannot be searched by their beginnings" in client.get("/r/release/search?q=art").text
     finally:
         close_releases(releases)

@@ -78,7 +78,7 @@ def test_pages_are_counted_as_a_plain_loop_counts_them(release: Path, report: Do
         assert f"| {name} | {sum(values):,} | {mean} | {max(values):,} |" in text
         table = text[text.index(f"**{name.capitalize()} a page**") :]
         for number, n in Counter(value.bit_length() for value in values).items():
-            assert f"| {bin_name(number)} | {n} |" in table[: table.index("each column covers")]
+            assert f"| {bin_name(number)} | {n} |" in table[: table.index("Each column covers")]
     resolved = sum(anchor.target_page_id is not None for own in stored for anchor in own.anchors)
     assert f"- lead to an article of the release: {resolved:,}" in text
 

@@ -228,7 +228,7 @@ def test_amber_has_its_names_statistics_and_signals(tmp_path: Path) -> None:
     )
     text = report_text(folder)
     assert "| set | 3 | 75.0 % | a set of the release |" in text
-    assert "| sets | 1 | 2,093 |\n| entities per set | 2 | 2.98 |\n| told apart per set | 1 | 2.03 |" in text
+    assert "| sets | 1 | 2,093 |\n| entities per set | 2 | 2.98 |\n| distinguished per set | 1 | 2.03 |" in text
     assert "| 1 | 3 |\n| 2 | 1 |" in text
     assert "| 0.50–0.75 | 0 | 0 | 0 | 0 | 2 | 0 |" in text
     assert text.index("| Q5 P102 | 60 | – |") < text.index("| Q5 P19 | 40 | 2.5 |")
