@@ -37,8 +37,8 @@ def local_copy(folder: Folder, names: Sequence[str], *, version: str = "") -> st
 def shared_copy(folder: Folder, names: Sequence[str], *, version: str = "") -> str:
     """Returns a copy of these files of a folder.
 
-    It exists until this process, and other processes of the machine that request the same files, end or call
-    ``release_copies``.
+    All processes of this machine that request the same files share the copy. It is deleted when each of them has
+    ended or called ``release_copies``.
 
     Args:
         version: distinguishes files that were stored under the same names at different times, for example a hash from

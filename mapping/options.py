@@ -276,7 +276,7 @@ OUTPUT_FOLDERS = ("output", "scratch")
 """Names of the options of jobs that name a folder to write to."""
 
 
-def flat_values(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+def each_option(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """Lists options, each with its name, type and value. Nested options are listed in place of what contains them.
 
     Args:
@@ -287,21 +287,21 @@ def flat_values(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator
         value = values.get(name)
         if is_dataclass(value):
             own = {field.name: getattr(value, field.name) for field in fields(value)}
-            yield from flat_values(own, get_type_hints(type(value), include_extras=True))
+            yield from each_option(own, get_type_hints(type(value), include_extras=True))
         else:
             yield name, hint, value
 
 
 def paths_of(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Lists the files and folders that options name, each with the name of its option; see ``flat_values``."""
-    for name, hint, value in flat_values(values, hints):
+    """Lists the files and folders that options name, each with the name of its option; see ``each_option``."""
+    for name, hint, value in each_option(values, hints):
         if path_like in _validators(hint):
             yield from ((name, path) for path in _texts(value))
 
 
 def names_model(values: Mapping[str, Any], hints: Mapping[str, Any]) -> bool:
-    """Returns whether options name a model; see ``flat_values``."""
-    return any(bool(value) and takes_model(hint) for _, hint, value in flat_values(values, hints))
+    """Returns whether options name a model; see ``each_option``."""
+    return any(bool(value) and takes_model(hint) for _, hint, value in each_option(values, hints))
 
 
 def takes_model(hint: Any) -> bool:
@@ -311,9 +311,9 @@ def takes_model(hint: Any) -> bool:
 
 def written_files(values: Mapping[str, Any], hints: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
     """Lists the flag and path of each file to be written; the path is None if the option is not given. See
-    ``flat_values``.
+    ``each_option``.
     """
-    for name, hint, value in flat_values(values, hints):
+    for name, hint, value in each_option(values, hints):
         if WRITTEN in _metadata(hint):
             yield flag_of(name, hint), value
 

@@ -16,7 +16,7 @@ from kbsource.errors import SetupError, counted
 from kbsource.files import Folder, glob, is_local
 from kbsource.release.layout import INDEX, MANIFEST
 from kbsource.release.output import trial
-from mapping.options import OUTPUT_FOLDERS, flat_values, paths_of
+from mapping.options import OUTPUT_FOLDERS, each_option, paths_of
 from pipelines.progress import clock
 from pipelines.runners.clusters import DATAFLOW_RUNNER
 from pipelines.runners.presets import LOCAL
@@ -65,7 +65,7 @@ def dry_run(job: Callable[[], object], arguments: Mapping[str, Any], hints: Mapp
     n_copied = sum(copied for _, copied in reads.values())
     run = arguments["run"]
     estimate = sample(run.workers) if sample is not None and run.runner == LOCAL else None
-    allocated = (value for name, _, value in flat_values(arguments, hints) if name == "worker_memory_bytes")
+    allocated = (value for name, _, value in each_option(arguments, hints) if name == "worker_memory_bytes")
     n_allocated = max(allocated, default=None)
     values = {
         "graph": graph._asdict(),

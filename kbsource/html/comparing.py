@@ -106,8 +106,8 @@ class PageComparison:
 
     @property
     def differing(self) -> int:
-        """Number of differing words: words of the page that were not found, and words of the other text that are not on
-        the page.
+        """Number of differing words: words of the page that are not in the other text, and words of the other text that
+        are not on the page.
         """
         return self.words + self.own_words - 2 * self.found
 

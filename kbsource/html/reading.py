@@ -387,7 +387,8 @@ class PageWalk:
                 self._builder.mark(NO_TARGET, number_mark(number))
 
     def _note_markers(self, element: etree._Element) -> None:
-        """Records the footnotes whose markers are in an element that is not text; lists of references are skipped."""
+        """Records the footnotes whose markers are in an element that is left out of the text; lists of references are
+        skipped."""
         events = etree.iterwalk(element, events=("start",))
         for _, inner in events:
             types = inner.get("typeof") or ""

@@ -428,8 +428,8 @@ def _with_archive(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_link(url: str, label: str = "") -> Citation:
-    """Returns the fields of a plain external link: for an archive, the archived address; and identifiers in the
-    address.
+    """Returns the fields of a plain external link, including the identifiers in its address, such as a DOI. For a link
+    to a web archive, these are the fields of the archived address.
 
     >>> link = read_link("http://web.archive.org/web/20200102030405/http://example.org/", "Example")
     >>> link.title, link.url, link.archive_date

@@ -664,7 +664,7 @@ def _rules_only(lang: str) -> Expander:
 
 @cache
 def _body_tree(body: str, lang: str) -> Text:
-    """Returns the tree of a definition in ``rules/*.wiki``. Its links are not marked yet, as in the output of a
+    """Returns the tree of a definition in ``rules/*.wiki``. Its links are still unmarked, like those in the output of a
     function."""
     return read_tree(transcluded(body, lang, Counter()).replace(f"[[{TEMPLATE_LINK}", "[["))
 

@@ -90,8 +90,8 @@ class TaskOptions(Checked):
     seed: Name = "qampari"
     """Seed of every draw."""
     not_in: Annotated[tuple[FolderPath, ...], Parameter("--not-in", metavar="DIR")] = ()
-    """Folders of earlier tasks. Their questions are left out, so that only new questions are included, such as
-    replacement questions.
+    """Folders of earlier tasks. Their questions are left out. Use it to draw new questions, for example
+    replacements.
     """
     form: TaskForm = "jsonl"
     """Form of the answers to be judged: jsonl: one JSON object per line; csv: one row per task, with empty columns for

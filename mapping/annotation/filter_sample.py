@@ -131,7 +131,7 @@ def export_filter_sample(release: str, output: str, options: FilterSampleOptions
 
     drawn = nsmallest(options.answers, proofs(), key=lambda task: task.task_id)
     if not drawn:
-        raise SetupError(f"{release} has no proof of a fact of Wikidata, so there is nothing to draw.")
+        raise SetupError(f"{release} has no proofs of Wikidata facts, so there is nothing to sample.")
     counts = {"proofs": n_proofs, "drawn": len(drawn)}
     write_task_folder(
         CROWD_TASKS,

@@ -89,7 +89,7 @@ def revise_questions(
     moved: Moved,
     counts: Counter[str],
 ) -> Iterator[Question]:
-    """Revises the questions one by one, in table order, and counts the changes."""
+    """Revises the questions one by one, in the order of the rows of their table, and counts the changes."""
     for question in read_questions(release, manifest):
         revised = _without(question, dropped)
         counts["answers_dropped"] += revised.n_dropped - question.n_dropped

@@ -1,4 +1,4 @@
-"""The kind of release for questions with their passages."""
+"""Defines the kind of release that contains questions with their passages."""
 
 from __future__ import annotations
 

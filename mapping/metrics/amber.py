@@ -233,7 +233,8 @@ class AmberMetrics(Metrics[tuple[str, Sequence[GoldEntity]], AmberScores]):
 
 
 def parse_set(record: Json) -> tuple[GoldEntity, ...]:
-    """Returns the entities of a released set. In the first release, ``output`` is a list with one element.
+    """Returns the entities of a published AmbER set. In the first published version, ``output`` is a list with one
+    element.
 
     Raises:
         RecordError: ``missing_field`` or ``wrong_type``.

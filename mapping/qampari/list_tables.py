@@ -212,8 +212,8 @@ def _same_headers(
         key_column = key_columns.get((page.title, number))
         if key_column is not None and not 0 <= key_column < len(table.header):
             raise SetupError(
-                f"Key column {key_column} of table {number} of {page.title!r}: the table has the columns "
-                f"0 to {len(table.header) - 1}. Give key columns that were found on the same release."
+                f"Key column {key_column} of table {number} of {page.title!r} does not exist: the table has the "
+                f"columns 0 to {len(table.header) - 1}. Use key columns that were made from the same release."
             )
         header = tuple(_one_line(cell) for cell in table.header)
         group = tuple(text.lower() for text in header), key_column

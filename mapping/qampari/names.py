@@ -205,7 +205,9 @@ def answer_key(kind: ValueKind, value: str) -> str:
 
 
 def names_of_value(kind: ValueKind, value: str) -> tuple[str, ...] | None:
-    """Returns the names of a value of a kind; None for an item."""
+    """Returns the names under which a value, such as a year or a date, may be written; None for an item, whose names
+    come from Wikidata.
+    """
     if kind == "item":
         return None
     if kind == "year":

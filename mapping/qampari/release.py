@@ -284,7 +284,7 @@ def write_release_files(
 
 
 def read_question_rows(release: str, manifest: ListingManifest, table: str, row: type[R]) -> Iterator[R]:
-    """Reads the questions, or queries, of a release in table order.
+    """Reads the questions, or queries, of a release, in the order of the rows of its table.
 
     Raises:
         DataError: a file has other columns.
@@ -297,7 +297,7 @@ def read_question_rows(release: str, manifest: ListingManifest, table: str, row:
 
 
 def read_questions(release: str, manifest: ListingManifest) -> Iterator[Question]:
-    """Reads the questions of a release in table order."""
+    """Reads the questions of a release, in the order of the rows of its table."""
     return read_question_rows(release, manifest, "questions", Question)
 
 

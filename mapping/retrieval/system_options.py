@@ -124,8 +124,8 @@ class SystemOptions(Checked):
     transformers, as a folder or a name on the hub, or the folder of a spaCy pipeline. By default aliases finds the
     mentions in its own table."""
     query_model: Model | None = None
-    """Encoder of queries, as a folder or a name on the hub, if the vectors were made with a separate one; replaces
-    --model."""
+    """Encoder of queries, as a folder or a name on the hub, if queries and passages have different encoders. Use it
+    instead of --model."""
     approximate: bool = False
     """Search the nearest vectors in a graph, which may miss some of them. Use this for many millions of passages.
     kbsource search builds the graph in VECTORS-usearch.

@@ -1,4 +1,6 @@
-"""Decides the records of a chunk from the outcomes of their evidence, with a model's answers and a dataset's rules."""
+"""Decides which records of a chunk are kept: by the outcomes of their evidence, the answers of a model, and the rules
+of the dataset.
+"""
 
 from __future__ import annotations
 

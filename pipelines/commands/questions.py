@@ -237,8 +237,8 @@ def ask_again(
         release: folder of a QAMPARI release.
         tasks: folder that kbsource qampari-tasks export wrote.
         output: empty folder for the tasks.
-        verdicts: the first verdicts, as for apply.
-        paraphrases: the paraphrases, as for apply.
+        verdicts: the first verdicts, in a file as for qampari-tasks apply.
+        paraphrases: the paraphrases, in a file as for qampari-tasks apply.
 
     Examples:
         kbsource qampari-tasks again qampari/enwiki-20261001 tasks --verdicts verdicts.jsonl --output second
@@ -345,7 +345,7 @@ def filter_report(
 
     Args:
         tasks: folder that kbsource qampari-tasks filter-sample wrote.
-        verdicts: file with task_id and verdict (correct, incorrect), as for apply.
+        verdicts: file with task_id and verdict (correct or incorrect), as for qampari-tasks apply.
 
     Examples:
         kbsource qampari-tasks filter-report sample --verdicts verdicts.jsonl --model models/nli

@@ -146,10 +146,10 @@ def rerank(options: Annotated[RerankOptions, FLAT], *, run: Run = RunOptions()) 
 def read(options: Annotated[ReadOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
     """Answer questions with a model, with or without passages.
 
-    Has a transformers model read each question with its passages, and writes its answers as predictions. The provenance
-    of an answer is the passages that the model read. A seq2seq or causal model generates the answer greedily; for
-    QAMPARI, it separates several answers with #. A question-answering model marks the answer in a passage, and a
-    classifier judges a claim.
+    Runs a transformers model that reads each question with its passages, and writes its answers as predictions. The
+    provenance of an answer is the passages that the model read. A seq2seq or causal model generates the answer
+    greedily; for QAMPARI, it separates several answers with #. A question-answering model marks the answer in a
+    passage, and a classifier judges a claim.
 
     The model runs through RunInference on every runner, and the batches depend only on the questions. Run the same
     command again to resume a run that was killed. Questions that are too long for the model are reported, and the exit
@@ -226,7 +226,7 @@ def link(release: Release, text: Text, /, *, options: Annotated[LinkerOptions, F
 def beir(alignment: Release, passages: Release, /, *, output: FolderPath, level: Level = "passage") -> Summary:
     """Write an aligned dataset and its passages in BEIR's format.
 
-    Writes a corpus, queries and qrels that BEIR's GenericDataLoader reads, and the qrels in TREC's format.
+    Writes a corpus, queries and qrels for BEIR's GenericDataLoader, and a second copy of the qrels in TREC's format.
 
     Args:
         alignment: folder that kbsource map wrote for one dataset.
@@ -302,7 +302,8 @@ def trec(file: File, /, *, output: NewFile, queries: File | None = None) -> Summ
     Args:
         file: a run (query, Q0, document, rank, score, name), or predictions in KILT's format or with ctxs.
         output: file in the other format; appears when it is complete.
-        queries: records as for kbsource search, only for a run. Their inputs are copied into the predictions.
+        queries: records as for kbsource search. Use them only to convert a run; their inputs are copied into the
+            predictions.
 
     Examples:
         kbsource trec run.trec --queries aligned/nq/nq-dev-kilt.jsonl --output predictions.jsonl

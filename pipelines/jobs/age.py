@@ -289,7 +289,7 @@ def look_in_all(
     Args:
         parts: the datasets.
         snapshots: the releases, ordered by date.
-        staging: folder for intermediate files; for one job with one input only.
+        staging: folder for intermediate files. Use another folder for each job and input.
     """
     read = pipeline | ReadEvidence(parts, staging)
     _ = read[FAULTS] | "fail" >> do(_fail)

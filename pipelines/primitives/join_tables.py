@@ -166,7 +166,7 @@ def collect_rows(batches: Any, function: Callable[..., pa.RecordBatch], folder: 
     """(key, record batch) -> all (key, ``BatchRef``) of the rows that a function selects from each batch.
 
     Args:
-        folder: a file per chunk is written to it; for one job with one input only.
+        folder: a file per chunk is written to it. Use another folder for each job and input.
         needed: paths of sets of items, which the function gets as further arguments.
     """
     return batches | "select" >> do(_select, *needed, function=function, folder=folder) | "all" >> CollectSorted()

@@ -59,7 +59,7 @@ class Checkpoint(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     Text therefore never passes through a shuffle, whose memory it would fill. Existing files are reused.
 
     Args:
-        folder: a file per chunk is written to it; for one job with one input only.
+        folder: a file per chunk is written to it. Use another folder for each job and input.
     """
 
     def __init__(self, folder: str) -> None:
@@ -93,7 +93,7 @@ class Regroup(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     ``merge_group``. Memory: one chunk, whatever the size of a group. Groups without rows are not returned.
 
     Args:
-        folder: a file per chunk is written to it; for one job with one input only.
+        folder: a file per chunk is written to it. Use another folder for each job and input.
         by: function that returns the group of each row of a batch, as a number from 0. It is pickled and must be
             importable by workers.
         order: numeric columns that the rows of a group are sorted by within each file.

@@ -170,7 +170,7 @@ class ResolvePages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     Args:
         release: its folder; all workers must be able to read it under this path.
         title_map: file of known page moves, or the files by number of the dataset.
-        folder: a file per chunk is written to it; for one job with one input only. None for no files.
+        folder: a file per chunk is written to it. Use another folder for each job and input. None for no files.
 
     Raises:
         SetupError: the folder contains no finished release, or a file of moves is malformed.
@@ -219,7 +219,7 @@ class AlignSpans(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     Args:
         release: its folder; all workers must be able to read it under this path.
         settings: search settings, or the settings by number of the dataset.
-        folder: for rows between the steps; for one job with one input only. None for no files.
+        folder: for rows between the steps. Use another folder for each job and input. None for no files.
         timeout_s: maximum seconds per piece of evidence.
         memory_bytes: maximum memory of the search process.
         beats: local folder where the processes report their progress; None for no reports.
@@ -289,7 +289,7 @@ class JoinOutcomes(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     spans. If datasets went through several ``AlignSpans``, the tuple has the output of each.
 
     Args:
-        folder: for rows between the steps; for one job with one input only.
+        folder: for rows between the steps. Use another folder for each job and input.
         datasets: options by number of the dataset, for datasets with a model (``verify``); others are not judged. If a
             span scores less than the threshold, the model also judges other sentences.
     """
@@ -386,7 +386,7 @@ class WriteAlignment(beam.PTransform):  # type: ignore[misc]  # Beam is not type
             few records to draw from.
 
     Args:
-        staging: folder for temporary files; for one job with one input only.
+        staging: folder for temporary files. Use another folder for each job and input.
     """
 
     def __init__(self, parts: Sequence[DatasetPart], staging: str) -> None:
