@@ -68,7 +68,7 @@ def check_signals(text: str, labels: Mapping[str, int | None], *, model: str) ->
         told.append("not_entailment")
     raise SetupError(
         f"--accept {text!r}: {model} does not report {' or '.join(unknown)}, only {', '.join(told)}. "
-        f"Remove {' and '.join(unknown)} from the rule, or give --verify a model that reports entailment, neutral and "
+        f"Remove {' and '.join(unknown)} from the rule, or give --model a model that reports entailment, neutral and "
         "contradiction."
     )
 

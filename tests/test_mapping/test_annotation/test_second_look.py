@@ -221,7 +221,7 @@ def test_rounds_go_on_until_the_number_of_questions_is_reached(
 
 def test_instructions_say_that_text_alone_counts(tasks: str) -> None:
     said = (Path(tasks) / "instructions.txt").read_text()
-    assert "Infoboxes and tables do not count" in said
+    assert "Do not use infoboxes, tables or your own knowledge." in said
     assert {"correct", "incorrect"} <= set(said.replace(":", " ").split())
 
 

@@ -251,7 +251,7 @@ def two_labels(options: VerifyOptions, tmp_path: Path) -> Path:
     return model
 
 
-REFUSED = "'neutral<=0.5': neutral is never known: {model} reports only entailment, not_entailment"
+REFUSED = "'neutral<=0.5': {model} does not report neutral, only entailment, not_entailment."
 
 
 def test_a_rule_about_what_the_model_does_not_tell_is_refused_at_once(
