@@ -233,10 +233,14 @@ def main(files: Sequence[int], prepare: str) -> None:
         _Server(*(socket.socket(fileno=file) for file in files)).serve()
 
 
-def end_with_parent() -> None:
+def end_with_parent(parent: int) -> None:
     """Makes the system kill this process as soon as its parent is gone, so that it cannot write into the folder of a
-    later job."""
-    parent = os.getppid()
+    later job.
+
+    Args:
+        parent: process id of the parent. It must be known from before this process started, because the parent may
+            already be gone.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
@@ -253,6 +257,7 @@ class _Server:
 
     def __init__(self, ours: socket.socket, requests: socket.socket, alive: socket.socket) -> None:
         self._ours, self._requests, self._alive = ours, requests, alive
+        self._pid = os.getpid()
         self._controls: dict[int, socket.socket] = {}  # of running forks, by process id
         self._watched: dict[int, int] = {}  # process ids by the numbers of control sockets whose other end is open
         self._woken, self._wake = os.pipe()
@@ -320,7 +325,7 @@ class _Server:
         """Does the work of a fork."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        end_with_parent()
+        end_with_parent(self._pid)
         for number, file in enumerate(standard):
             os.dup2(file, number)
         for file in (control, *standard, self._woken, self._wake):
@@ -335,7 +340,7 @@ class _Server:
         os.environ.clear()
         os.environ.update(request["environment"])
         global _server
-        _server = None if standard else ForkServer(self._ours, os.getppid())
+        _server = None if standard else ForkServer(self._ours, self._pid)
         if standard:  # a guarded process must not be able to start others
             self._ours.close()
         _named(request["function"])(request["values"])

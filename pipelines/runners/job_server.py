@@ -165,7 +165,7 @@ def jvm_flags(properties: Sequence[str]) -> list[str]:
 
 def main(argv: Sequence[str]) -> None:
     """Replaces this process by ``java``, which ends when the parent process ends."""
-    end_with_parent()
+    end_with_parent(os.getppid())
     java = java_command()
     os.execv(java, [java, *argv])
 

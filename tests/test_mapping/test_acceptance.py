@@ -106,5 +106,5 @@ def test_a_rule_about_what_a_model_does_not_tell_is_refused(rule: str, unknown: 
     with pytest.raises(SetupError) as caught:
         check_signals(rule, TWO, model="models/two")
     missing = f"models/two does not report {' or '.join(unknown)}, only entailment, not_entailment"
-    solution = f"Remove {' and '.join(unknown)} from the rule, or give --verify a model"
+    solution = f"Remove {' and '.join(unknown)} from the rule, or give --model a model"
     assert str(caught.value).startswith(f"--accept {rule!r}: {missing}. {solution}")

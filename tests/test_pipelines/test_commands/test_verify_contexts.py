@@ -50,7 +50,7 @@ def test_questions_with_passages_are_sound(
     report = verified(output, on_progress=lambda *progress: seen.append(progress))
     assert report.findings == ()
     assert (report.counts, report.has_texts) == ({"questions": 3, "answers": 15, "proofs": 20}, False)
-    assert seen[-1] == (2 * report.n_bytes, 2 * report.n_bytes)
+    assert seen[-1] == (report.n_bytes, report.n_bytes)
     report = _verify(output, qampari, corpus)
     assert report.findings == ()
     assert (report.counts, report.has_texts) == ({"questions": 3, "answers": 15, "proofs": 20}, True)
