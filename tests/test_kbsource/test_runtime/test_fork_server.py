@@ -125,6 +125,18 @@ def test_nothing_waits_for_a_server_that_was_killed(server: ForkServer) -> None:
         _wait_for_end(fork.pid)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+def test_a_process_whose_parent_was_gone_before_it_began_ends() -> None:
+    program = """
+import os
+from kbsource.runtime.fork_server import end_with_parent
+end_with_parent(os.getppid() + 1)
+print("still here")
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, timeout=60, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+
+
 def test_a_server_that_cannot_import_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_server, "_server", None)
     server = new_server("tests.support.forked_work:no_such_function")
