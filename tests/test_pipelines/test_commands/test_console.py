@@ -29,7 +29,7 @@ def script() -> list[str]:
 
 def replaced(body: str) -> list[str]:
     """Gives the installed command with a body of its own in place of the command line's."""
-    return [*script()[:2], f"import pipelines.cli\ndef body():\n{body}\npipelines.cli.main = body\n{script()[2]}"]
+    return [*script()[:2], f"import pipelines.cli\ndef body(**_):\n{body}\npipelines.cli.main = body\n{script()[2]}"]
 
 
 def environment(*folders: Path) -> dict[str, str]:
