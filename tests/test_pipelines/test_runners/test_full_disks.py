@@ -37,7 +37,7 @@ COMMANDS = {
         *("--split", "train", "--max-rejects", "0.9"),
     ],
 }
-SIZES = {"build": "200k", "passages": "100k", "map": "300k", "vectors": "24k"}
+SIZES = {"build": "200k", "passages": "100k", "map": "120k", "vectors": "24k"}
 SEARCH = ("search", "{disk}/passages", "Port Sellick")
 INDEXES = {
     "full text": (SEARCH, "80k", "passages-bm25"),
