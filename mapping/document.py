@@ -219,9 +219,10 @@ def crossed_query(table: str, *, score: str, support: str, where: str = "") -> s
     """Returns SQL that counts the rows of a table by bins of BLEU and bins of a model's probability.
 
     Args:
-        score: SQL for the BLEU of a row. support: SQL for the probability that the text supports its record. where: a
-            condition over ``counts`` (the columns ``n`` and ``n_judged``, over all rows); if it is false, the result
-            has no rows.
+        score: SQL for the BLEU of a row.
+        support: SQL for the probability that the text supports its record.
+        where: a condition over ``counts`` (the columns ``n`` and ``n_judged``, over all rows); if it is false, the
+            result has no rows.
     """
     bins = literals("bleu_bins", ("row", "bleu"), enumerate(BLEU_BINS))
     supports = literals("supports", ("place", "support"), enumerate(ENTAILMENT_BINS))

@@ -29,9 +29,9 @@ class Revision(NamedTuple):
     """One revision of a page.
 
     Attributes:
-        text: wikitext; None if there is no text. absence: the reason slug if there is no text: ``text_deleted``,
-        ``text_missing`` or, without a ``<text>`` element,
-            ``missing_field``. Otherwise empty.
+        text: wikitext; None if there is no text.
+        absence: the reason slug if there is no text: ``text_deleted``, ``text_missing`` or, without a ``<text>``
+            element, ``missing_field``. Otherwise empty.
     """
 
     revision_id: int

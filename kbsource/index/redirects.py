@@ -86,7 +86,7 @@ def redirect_batches(folder: str, *, scratch: str) -> Iterator[pa.RecordBatch]:
 
     Args:
         scratch: local folder for temporary files, which take about twice the size of the table and are removed at the
-        end.
+            end.
     """
     path = os.path.join(folder, TITLES_FILE)
     with connected(scratch=scratch, memory_mb=ORDER_MB, threads=1) as db:

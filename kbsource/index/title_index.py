@@ -75,11 +75,11 @@ class TitleEntry(NamedTuple):
     """One title of the index.
 
     Attributes:
-        page_id: None for a redirect whose page id is unknown. target_title, fragment: target of the redirect, as
-        written; None for articles. final_title, final_page_id: the article at the end of the chain (an article's own),
-        or None. hops: number of redirects up to the article, or up to the point where the chain ends without one or
-        repeats; 0 for
-            articles.
+        page_id: None for a redirect whose page id is unknown.
+        target_title, fragment: target of the redirect, as written; None for articles.
+        final_title, final_page_id: the article at the end of the chain (an article's own), or None.
+        hops: number of redirects up to the article, or up to the point where the chain ends without one or repeats; 0
+            for articles.
         status: one of ``STATUSES``.
     """
 

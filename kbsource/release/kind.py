@@ -166,7 +166,7 @@ class Kind(Generic[M]):
 
         Raises:
             DataError: the file is missing, is not JSON, or has a value of a wrong type; the message names the value by
-            its path.
+                its path.
         """
         file = Folder.of(join(folder, name))
         if not file.exists():

@@ -64,7 +64,7 @@ def verify(
 
     Raises:
         SetupError: a store does not answer, the folder contains no finished release, or ``sources`` are not its
-        sources.
+            sources.
     """
     sources = sources or {}
     for folder in sources.values():

@@ -44,10 +44,8 @@ class BatchRef(NamedTuple):
     """Consecutive rows of an Arrow IPC file, on disk or in a bucket."""
 
     path: str  #: path of the file
-    first_batch: (
-        int  #: ``first_batch``, ``n_batches``: the first of the batches that contain the rows, and their number
-    )
-    n_batches: int
+    first_batch: int  #: number of the first batch that contains rows
+    n_batches: int  #: number of batches that contain rows
     n_rows: int  #: number of rows
     #: weight of the rows: their size in memory, or another measure that the writer chose, such as bytes of text
     n_bytes: int
@@ -113,8 +111,9 @@ def write_chunk(
     """Writes a chunk file, under a temporary name until it is complete, and returns a reference to its rows.
 
     Args:
-        batches: any number of batches of rows, written as they arrive. report: written last, so it may be filled while
-        the batches are consumed. is_packed: compress the rows. Of an uncompressed file, parts can be read.
+        batches: any number of batches of rows, written as they arrive.
+        report: written last, so it may be filled while the batches are consumed.
+        is_packed: compress the rows. Of an uncompressed file, parts can be read.
     """
     n_batches = n_rows = n_bytes = 0
     with Folder.of(path).create() as sink:

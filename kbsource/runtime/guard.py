@@ -158,8 +158,7 @@ class Guard:
 
         Raises:
             SetupError: the function raised it, there is a fault of the machine or of a table (see ``named_faults``), or
-            the
-                guard was closed.
+                the guard was closed.
             WorkerDiedError: the task ended the process. The next call starts a new one.
         """
         if self._is_closed:

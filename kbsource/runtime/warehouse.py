@@ -55,7 +55,7 @@ def warehouse(
 
     Raises:
         SetupError: the disk or the memory of this machine is too small for the tables. This is checked before rows are
-        copied.
+            copied.
     """
     with TemporaryFolder() as folder:
         n_bytes = sum(table.n_bytes for table in tables.values())

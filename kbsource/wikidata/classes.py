@@ -28,7 +28,7 @@ def class_closure(
 
     Args:
         subclasses, superclasses: pairs of item numbers, in any order, duplicates allowed. A pair of equal numbers only
-        adds the class.
+            adds the class.
     """
     nodes = np.unique(np.concatenate([subclasses, superclasses]))
     first, above = _adjacency(nodes, subclasses, superclasses)

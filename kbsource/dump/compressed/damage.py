@@ -14,8 +14,7 @@ class Damage:
 
     Attributes:
         offset: byte of the file at which the damage begins. If a file can only be read from its beginning, it is
-        instead
-            the number of decompressed bytes before the damage.
+            instead the number of decompressed bytes before the damage.
         owner: offset of the block that the damage belongs to, or of the block before it. The reader of that block
             reports the damage.
         reason: the ``damage`` of the file's ``Codec``, ``trailing_garbage`` (bytes after the end of a stream that are
