@@ -256,7 +256,8 @@ def test_the_command_lays_a_wrong_key_column_to_the_set_up(
     given = ["qampari", str(world.kb), str(world.wikidata), "--model", "none"]
 
     assert main([*given, "--output", str(out), "--key-columns", str(keys)]) == 2
-    assert f"Key column 99 of table {listed.number} of {listed.title!r}: the table has" in capsys.readouterr().err
+    message = f"Key column 99 of table {listed.number} of {listed.title!r} does not exist: the table has the columns"
+    assert message in capsys.readouterr().err
     assert not (out / "manifest.json").exists()
 
 
