@@ -1,5 +1,5 @@
-"""Commands in processes of their own: forks of one process for each process of tests, which has imported what commands
-import, because each of them would take seconds to import it.
+"""Processes of commands and of jobs: forks of one server for each process of tests, which has imported what they need,
+because each of them would take seconds to import it.
 
 Tests of what a command imports, or of how it starts, start a new interpreter instead.
 """
@@ -13,16 +13,16 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
 
-from kbsource.runtime import fork_server
-from kbsource.runtime.fork_server import ForkServer, new_server
+from kbsource.runtime.fork_server import ForkServer, n_threads, new_server, running_server
+from kbsource.runtime.guard import Guard
 from pipelines.commands import COMMANDS
 from tests.support.real_data import ROOT
 
+PREPARE = f"{__name__}:prepare"
+"""Imports what commands and jobs import, for ``fork_server.new_server``."""
 _IMPORTED_LATE = ("duckdb", "lupa.lua51", "numpy.ma", "pipelines.app", "pipelines.cli")
 _TIMEOUT_S = 300
 
@@ -58,7 +58,7 @@ class CommandProcess:
         self._errors = open(read, "rb")  # noqa: SIM115  # closed at the end of the context
         with open(os.devnull, "r+b") as nothing, open(write, "wb") as errors:
             files = (nothing.fileno(), nothing.fileno(), errors.fileno())
-            self._fork = _server().fork(f"{__name__}:run_given", values, name="kbsource", files=files)
+            self._fork = server().fork(f"{__name__}:run_given", values, name="kbsource", files=files)
         self._thread = ThreadPoolExecutor(max_workers=1)
         self._code: Future[int] = self._thread.submit(self._fork.wait)
 
@@ -92,11 +92,15 @@ def run_command(arguments: Sequence[str], *, file_bytes: int | None = None) -> E
         return command.wait()
 
 
-@cache
-def _server() -> ForkServer:
-    # Jobs of this process start their own server.
-    with mock.patch.object(fork_server, "_server", None):
-        return new_server(f"{__name__}:prepare")
+def server() -> ForkServer:
+    """Returns the server of this process, and starts it if necessary."""
+    return running_server() or new_server(PREPARE)
+
+
+def forked_guard(*given: Any, **options: Any) -> Guard:
+    """Returns a guard whose process is a fork, where otherwise only those of whole commands are."""
+    server()
+    return Guard(*given, **options)
 
 
 def prepare() -> None:
@@ -112,7 +116,7 @@ def prepare() -> None:
     jobs = {f"pipelines.jobs.{command.job}" for command in COMMANDS.values() if command.job is not None}
     commands = {f"pipelines.{command.place.partition(':')[0]}" for command in COMMANDS.values()}
     import_local_beam("pipelines.runners.running", *IMPORTS, *sorted(jobs), *sorted(commands), *_IMPORTED_LATE)
-    assert fork_server.n_threads() == 1
+    assert n_threads() == 1
 
 
 def run_given(values: dict[str, Any]) -> None:
