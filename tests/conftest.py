@@ -19,6 +19,9 @@ _collection._resolve_groups_from_callable = functools.cache(_collection._resolve
 field_info.get_type_hints = functools.cache(field_info.get_type_hints)
 
 
+_GC_THRESHOLDS = (100_000, 20, 100)  # little of what tests make is in cycles
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Keeps the garbage collector from what collection imports, which stays until the end: searching it again and again
@@ -30,6 +33,7 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.enable()
         gc.freeze()
+        gc.set_threshold(*_GC_THRESHOLDS)
 
 
 def pytest_unconfigure() -> None:
