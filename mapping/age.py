@@ -25,8 +25,8 @@ import pyarrow as pa
 from kbsource.columns import rebatched, schema_of
 from kbsource.records import BadRecord
 from kbsource.release.counts import TableCount
+from kbsource.release.invariants import Invariant
 from kbsource.release.kind import ListingKind
-from kbsource.release.laws import Law
 from kbsource.release.manifest import Count, SourceFacts, shape
 from kbsource.release.measures import Measure, ToRows, meanings_table
 from kbsource.release.output import commit
@@ -381,19 +381,19 @@ def half_life_text(values: Mapping[str, Any] | None) -> str:
     return f"{values['years']:.1f} years ({values['low']:.1f}–{values['high']:.1f})"
 
 
-LAWS = (
-    Law(
-        "fate_law",
+INVARIANTS = (
+    Invariant(
+        "invalid_fate",
         "the columns of a row contradict each other, or a row is out of order",
         f"""case when fate not in {(*FATES,)} or (newly_lost and (fate in {PRESENT} or release = 0))
             or (is_searched and page_id is null) or (fate = 'page_only' and evidence_text is not null)
             or title is distinct from coalesce(case when page_id is not null then last_title end, title)
             then [format('record {{}}, release {{}}: the fate {{}} does not fit the other columns',
                 example_id, release, fate)] end""",
-        of="fates",
+        table="fates",
     ),
-    Law(
-        "fate_law",
+    Invariant(
+        "invalid_fate",
         "",
         f"""select _file, format('record {{}}, release {{}}: out of order, or a wrong newly_lost', example_id, release)
         from (
@@ -402,8 +402,8 @@ LAWS = (
         ) where place <= before
             or newly_lost <> coalesce(was_present and release > 0 and not fate in {PRESENT}, false)""",
     ),
-    Law(
-        "evidence_unnamed",
+    Invariant(
+        "evidence_row_count",
         "a piece of evidence does not have exactly one row for every release",
         """select min(_file), format('record {}, evidence {}, {}', example_id, output, evidence) from fates
         group by dataset, ordinal, example_id, output, evidence
@@ -472,7 +472,7 @@ AGE = ListingKind(
         TableCount("counts.rejected", "select count(*) from rejected"),
         TableCount(None, "select count(*) from fates where release = 0", summary="pieces of evidence"),
     ),
-    laws=LAWS,
+    invariants=INVARIANTS,
     settings=lambda manifest: {"releases": len(manifest.facts["releases"])},
     shown_by=(("fates", "example_id"), ("fates", "page_id"), ("fates", "last_title"), ("rejected", "key")),
     measures=MEASURES,

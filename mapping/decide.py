@@ -198,13 +198,14 @@ def _why_nothing_is_left(fates: list[OutputFate], policy: Policy) -> str | None:
 
 
 def write_places_once(decision: Decision, found: Mapping[EvidenceKey, Alignment]) -> Decision:
-    """Returns the decision, in which the evidence that a model rescued adds each location to a set only once.
+    """Returns the decision without repeated sentences: a set contains each sentence that the model chose only once.
 
-    The pieces of evidence in a set are usually judged against one hypothesis, so all weak ones are rescued by the same
-    sentence of a page. Where several share a location, the first that the search found is kept, or else the first that
-    was rescued. Locations that the search found twice without a model are written twice, as in the dataset.
+    The pieces of evidence in a set are usually judged against one hypothesis, so the model chooses the same sentence of
+    a page for all weak ones. If several pieces have this location, the first one that the search itself found there is
+    kept; if the search found none there, the first one for which the model chose it. Locations that the search found
+    twice without a model are written twice, as in the dataset.
     """
-    if not any(alignment.is_rescued for alignment in found.values()):
+    if not any(alignment.is_chosen_by_model for alignment in found.values()):
         return decision
 
     def where(key: EvidenceKey) -> tuple[Any, ...]:
@@ -215,10 +216,10 @@ def write_places_once(decision: Decision, found: Mapping[EvidenceKey, Alignment]
 
     def once(index: int, kept: Iterable[int]) -> tuple[int, ...]:
         keys = [(index, place) for place in kept]
-        seen = {where(key) for key in keys if not found[key].is_rescued}
+        seen = {where(key) for key in keys if not found[key].is_chosen_by_model}
         result = []
         for key in keys:
-            if found[key].is_rescued:
+            if found[key].is_chosen_by_model:
                 if where(key) in seen:
                     continue
                 seen.add(where(key))

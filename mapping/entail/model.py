@@ -30,7 +30,7 @@ from mapping.entail.signal import (
     ModelOptions,
     Pair,
     Precision,
-    Refused,
+    UnjudgedPair,
     Verdict,
     check_layers,
     digest_of,
@@ -117,18 +117,18 @@ class PairEncoder:
         self._form = form
         self._n_marks = tokenizer.num_special_tokens_to_add(pair=True)
 
-    def encode(self, pairs: Sequence[Pair]) -> tuple[list[Batch], dict[int, Refused]]:
+    def encode(self, pairs: Sequence[Pair]) -> tuple[list[Batch], dict[int, UnjudgedPair]]:
         """Returns batches of pairs of similar length, and, by position, the reasons why pairs are in no batch.
 
         Pairs are sorted by descending length, then by position in the list. The batches therefore depend only on the
         list, and contain little padding.
         """
-        refused: dict[int, Refused] = {}
+        refused: dict[int, UnjudgedPair] = {}
         encoded: dict[int, _Tokens] = {}
         # In parts: the tokenizer's output takes much more memory than the numbers kept from it.
         for start in range(0, len(pairs), self._batch_pairs):
             for place, found in enumerate(self._encoded(pairs[start : start + self._batch_pairs]), start=start):
-                if isinstance(found, Refused):
+                if isinstance(found, UnjudgedPair):
                     refused[place] = found
                 else:
                     encoded[place] = found
@@ -146,26 +146,26 @@ class PairEncoder:
             and length >= _LEAST_FILLED * longest
         )
 
-    def _encoded(self, pairs: Sequence[Pair]) -> Iterator[_Tokens | Refused]:
+    def _encoded(self, pairs: Sequence[Pair]) -> Iterator[_Tokens | UnjudgedPair]:
         rows = self._tokens([pair.premise for pair in pairs], [pair.hypothesis for pair in pairs], verbose=False)
         for number, pair in enumerate(pairs):
             if not pair.hypothesis.strip():
-                yield Refused("empty_hypothesis", "")
+                yield UnjudgedPair("empty_hypothesis", "")
             elif not pair.premise.strip():
-                yield Refused("empty_premise", "")
+                yield UnjudgedPair("empty_premise", "")
             elif len(rows["input_ids"][number]) <= self._max_tokens:
                 yield {name: values[number] for name, values in rows.items()}
             else:
                 yield self._cut(pair)
 
-    def _cut(self, pair: Pair) -> _Tokens | Refused:
+    def _cut(self, pair: Pair) -> _Tokens | UnjudgedPair:
         """Returns the tokens of a pair that is too long, shortened to the limit. The tokens of the premise that are
         farthest from its core are removed first."""
         n_hypothesis = len(self._tokenizer(pair.hypothesis, add_special_tokens=False, verbose=False)["input_ids"])
         n_room = self._max_tokens - self._n_marks - n_hypothesis
         if n_room < _LEAST_PREMISE:
             n_most = self._max_tokens - self._n_marks - _LEAST_PREMISE
-            return Refused("hypothesis_too_long", f"{n_hypothesis} tokens; {n_most} fit")
+            return UnjudgedPair("hypothesis_too_long", f"{n_hypothesis} tokens; {n_most} fit")
         found = self._tokenizer(pair.premise, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         offsets: list[tuple[int, int]] = found["offset_mapping"]
         start, end = pair.core or (0, len(pair.premise))
@@ -479,7 +479,7 @@ class PairModel:
         """The device it runs on."""
         return self._computer.device
 
-    def outputs(self, pairs: Sequence[Pair]) -> tuple[Outputs, dict[int, Refused]]:
+    def outputs(self, pairs: Sequence[Pair]) -> tuple[Outputs, dict[int, UnjudgedPair]]:
         """Returns the logits, pairs × labels, and by position the reasons why pairs were not judged; their rows are 0.
 
         Repeated pairs are judged once. Batches depend only on the list, and so do the numbers.
@@ -516,7 +516,7 @@ class CrossEncoder(PairModel):
         super().__init__(encoder, computer)
         self._labels = labels
 
-    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | UnjudgedPair]:
         """Returns one answer per pair, in order, see ``outputs``."""
         outputs, refused = self.outputs(pairs)
         verdicts = self._verdicts(outputs) if len(refused) < len(pairs) else []

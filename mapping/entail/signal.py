@@ -45,7 +45,7 @@ Accelerator = Annotated[
 ]
 Ram = Annotated[Text, Parameter("--model-ram", validator=Like(r"\d+(\.\d+)?([KMGT]i?)?B", "8GB"))]
 
-REFUSALS: dict[str, str] = {
+UNJUDGED_REASONS: dict[str, str] = {
     "empty_hypothesis": "the hypothesis is empty",
     "empty_premise": "the premise is empty",
     "hypothesis_too_long": "the hypothesis is so long that there is no room for a premise",
@@ -83,24 +83,24 @@ class Verdict(NamedTuple):
         return max(known, key=lambda scored_label: scored_label[1])[0]
 
 
-class Refused(NamedTuple):
+class UnjudgedPair(NamedTuple):
     """A pair that no model can judge."""
 
-    reason: str  # a key of ``REFUSALS``
+    reason: str  # a key of ``UNJUDGED_REASONS``
     detail: str  # explanation of the reason, with the value that was found
 
 
-def answer_values(answer: Verdict | Refused) -> dict[str, Any]:
-    """Returns an answer as JSON values: ``label`` and the probabilities, or ``refusal`` and ``detail``."""
-    if isinstance(answer, Refused):
-        return {"refusal": answer.reason, "detail": answer.detail}
+def answer_values(answer: Verdict | UnjudgedPair) -> dict[str, Any]:
+    """Returns an answer as JSON values: ``label`` and the probabilities, or ``unjudged_reason`` and ``detail``."""
+    if isinstance(answer, UnjudgedPair):
+        return {"unjudged_reason": answer.reason, "detail": answer.detail}
     return {"label": answer.label, **answer._asdict()}
 
 
 class EntailmentModel(Protocol):
     """Any model that judges pairs."""
 
-    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | UnjudgedPair]:
         """Returns one answer per pair, in order; equal lists of pairs have equal answers."""
         ...
 

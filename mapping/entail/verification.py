@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kbsource.records import Page
 from kbsource.sentences import sentence_spans
 from mapping.acceptance import Rule
-from mapping.entail.signal import Refused, Verdict
+from mapping.entail.signal import UnjudgedPair, Verdict
 from mapping.entail.statements import ended, state_answer, state_triple
 from mapping.records import PARTIAL, Alignment, EntailmentQuestion, Evidence, EvidenceKey, Example, Span
 from mapping.sources.source import HypothesisKind
@@ -36,7 +36,7 @@ class Hypothesis(NamedTuple):
 
     text: str  # text of the sentence
     kind: HypothesisKind  # source of the sentence; "evidence" if the requested source is not available
-    expects: Literal["entailment", "contradiction"] = "entailment"
+    expected_verdict: Literal["entailment", "contradiction"] = "entailment"
     """The dataset's verdict: ``entailment``, or ``contradiction`` for a refuted claim."""
 
 
@@ -135,9 +135,9 @@ def _words(text: str) -> set[str]:
 _TITLES = frozenset(("title", "heading"))
 
 
-RESCUED = "rescued"
+MODEL_CHOICE = "model"
 """``match`` of a span that an NLI model chose."""
-RESCUE_FLOOR = 0.5
+MODEL_FLOOR = 0.5
 """Minimum probability of the dataset's verdict for a sentence to be chosen."""
 LISTED = 50
 """Maximum number of disagreements in a report."""
@@ -152,7 +152,7 @@ BANDS = ("1.00", "0.75", "0.50", "0.25", "0.00", "no span")
 def support(aligned: Alignment) -> float | None:
     """Returns the probability of the dataset's verdict on the hypothesis; None if nothing was judged, or if the model
     does not report it."""
-    return aligned.contradiction if aligned.expects == "contradiction" else aligned.entailment
+    return aligned.contradiction if aligned.expected_verdict == "contradiction" else aligned.entailment
 
 
 def verdict_kind(aligned: Alignment) -> str:
@@ -160,7 +160,7 @@ def verdict_kind(aligned: Alignment) -> str:
     if aligned.entailment is None:
         return "not_judged"
     label = Verdict(aligned.entailment, aligned.neutral, aligned.contradiction).label
-    if aligned.expects == "contradiction":
+    if aligned.expected_verdict == "contradiction":
         label = {"entailment": "contradiction", "contradiction": "entailment"}.get(label, label)
     return {"entailment": "supported", "contradiction": "contradicted", "neutral": "neutral"}.get(
         label, "not_supported"
@@ -177,7 +177,7 @@ def signals(aligned: Alignment) -> dict[str, float | None]:
         "bleu": aligned.score,
         "entailment": support(aligned),
         "neutral": aligned.neutral,
-        "contradiction": aligned.entailment if aligned.expects == "contradiction" else aligned.contradiction,
+        "contradiction": aligned.entailment if aligned.expected_verdict == "contradiction" else aligned.contradiction,
     }
 
 
@@ -192,18 +192,18 @@ def entailment_questions(aligned: Alignment, search: PageSearch, *, n_sentences:
         for number, start, end, text in likely:
             # The sentence is judged without its neighbours; pronouns on a page usually refer to its title.
             head = f"{ended(search.page.title)} "
-            span = Span(number, start, number, end, search.score(aligned.evidence_text or "", text), RESCUED)
+            span = Span(number, start, number, end, search.score(aligned.evidence_text or "", text), MODEL_CHOICE)
             yield EntailmentQuestion(head + text, len(head), len(head) + len(text), **search.location_columns(span))
 
 
 def with_verdict(
-    aligned: Alignment, answers: Sequence[tuple[EntailmentQuestion, Verdict | Refused]], rule: Rule | None = None
+    aligned: Alignment, answers: Sequence[tuple[EntailmentQuestion, Verdict | UnjudgedPair]], rule: Rule | None = None
 ) -> Alignment:
     """Returns a piece of evidence with the verdict on its text: on a better sentence if the page has one, else on the
     span.
 
     A sentence replaces the span on two conditions. Given the sentence, the model assigns the dataset's verdict a
-    probability of at least ``RESCUE_FLOOR``. Given the span, that probability is lower. If there are several such
+    probability of at least ``MODEL_FLOOR``. Given the span, that probability is lower. If there are several such
     sentences, the one with the highest probability is chosen; of equally probable ones, the first. Otherwise the span,
     if any, is kept. A text that the rule of --accept accepts is preferred to a text that it rejects.
 
@@ -215,19 +215,19 @@ def with_verdict(
         judged = _with_answer(aligned, question, answer)
         found = support(judged)
         is_taken = rule is not None and rule.holds(signals(judged))
-        if not judged.is_rescued:
+        if not judged.is_chosen_by_model:
             of_span = -1.0 if judged.entailment is None else found or 0.0
             best, highest = judged, (is_taken, of_span)
-        elif found is not None and found >= RESCUE_FLOOR and found > of_span and (is_taken, found) > highest:
+        elif found is not None and found >= MODEL_FLOOR and found > of_span and (is_taken, found) > highest:
             best, highest = judged, (is_taken, found)
     return aligned if best is None else best
 
 
-def _with_answer(aligned: Alignment, question: EntailmentQuestion, answer: Verdict | Refused) -> Alignment:
-    said: dict[str, Any] = {"refusal": answer.reason} if isinstance(answer, Refused) else answer._asdict()
+def _with_answer(aligned: Alignment, question: EntailmentQuestion, answer: Verdict | UnjudgedPair) -> Alignment:
+    said: dict[str, Any] = {"unjudged_reason": answer.reason} if isinstance(answer, UnjudgedPair) else answer._asdict()
     if question.span is not None:
         said |= {name: getattr(question, name) for name in ("section", "span", "text", "place")}
-    return replace(aligned, is_rescued=question.span is not None, **said)
+    return replace(aligned, is_chosen_by_model=question.span is not None, **said)
 
 
 def verification_values(judged: Iterable[Alignment], *, threshold: float) -> dict[str, Any]:
@@ -236,18 +236,18 @@ def verification_values(judged: Iterable[Alignment], *, threshold: float) -> dic
 
     The result contains at most ``LISTED`` disagreements, the strongest ones; contradictions come first.
     """
-    hypotheses, refusals, rescued = Counter[str](), Counter[str](), 0
+    hypotheses, unjudged_reasons, n_chosen = Counter[str](), Counter[str](), 0
     crossed = {name: dict.fromkeys(VERDICTS, 0) for name in BANDS}
 
     def disagreements() -> Iterator[dict[str, Any]]:
-        nonlocal rescued
+        nonlocal n_chosen
         for aligned in judged:
             kind = verdict_kind(aligned)
             hypotheses[aligned.hypothesis_kind or "none"] += 1
             crossed[band(aligned.score)][kind] += 1
-            rescued += aligned.is_rescued
-            if aligned.refusal is not None:
-                refusals[aligned.refusal] += 1
+            n_chosen += aligned.is_chosen_by_model
+            if aligned.unjudged_reason is not None:
+                unjudged_reasons[aligned.unjudged_reason] += 1
             if (disagreement := _disagreement(kind, aligned.score, threshold)) is not None:
                 values = signals(aligned)
                 named = ("ordinal", "example_id", "output", "evidence", "title", "text")
@@ -262,8 +262,8 @@ def verification_values(judged: Iterable[Alignment], *, threshold: float) -> dic
     return {
         "hypotheses": dict(sorted(hypotheses.items())),
         "bleu_by_verdict": {name: {verdict: n for verdict, n in row.items() if n} for name, row in crossed.items()},
-        "refusals": dict(sorted(refusals.items())),
-        "rescued": rescued,
+        "unjudged_reasons": dict(sorted(unjudged_reasons.items())),
+        "chosen_by_model": n_chosen,
         "disagreements": strongest,
     }
 
@@ -303,9 +303,9 @@ def verification_text(value: Mapping[str, Any]) -> str:
     shown = [name for name in VERDICTS if any(name in table[row] for row in BANDS)]
     lines = ["BLEU from" + "".join(f"{name:>15}" for name in shown)]
     lines += [f"  {row:<7}" + "".join(f"{table[row].get(name, 0):>15,}" for name in shown) for row in BANDS]
-    lines += [f"not judged, {name}: {count:,}" for name, count in value["refusals"].items()]
-    if value["rescued"]:
-        lines.append(f"spans that the model chose: {value['rescued']:,}")
+    lines += [f"not judged, {name}: {count:,}" for name, count in value["unjudged_reasons"].items()]
+    if value["chosen_by_model"]:
+        lines.append(f"spans that the model chose: {value['chosen_by_model']:,}")
     if value["disagreements"]:
         lines.append("where the two disagree, contradictions first:")
     for disagreement in value["disagreements"][:SHOWN]:

@@ -109,7 +109,7 @@ class SearchSettings(NamedTuple):
     authors' code. If false, it has no location."""
     accept_fuzzy: float | None = None
     """Minimum similarity, 0 to 100, of a title that replaces a missing title; None to replace no title."""
-    rescue_sentences: int = 0
+    candidate_sentences: int = 0
     """Maximum number of sentences of the page that a model judges if the words of a span differ from the evidence."""
 
 
@@ -190,7 +190,7 @@ class PageSearch:
 def locate_nowhere(wanted: Alignment) -> Alignment:
     """Returns the outcome of evidence whose page was not found."""
     text = wanted.evidence_text
-    names_nothing = wanted.asked == "" and text is not None and is_blank(text)
+    names_nothing = wanted.requested == "" and text is not None and is_blank(text)
     return replace(wanted, outcome="empty_evidence" if names_nothing else "page_missing")
 
 
@@ -232,8 +232,8 @@ class Locator:
         found = self.resolver.resolve(key)
         wanted = Alignment(key, evidence, **found._asdict())
         if found.page_id is None:
-            similar = suggest_titles([found.asked], self.resolver.index) if found.asked else {}
-            return replace(locate_nowhere(wanted), suggestions=similar.get(found.asked or "", ()))
+            similar = suggest_titles([found.requested], self.resolver.index) if found.requested else {}
+            return replace(locate_nowhere(wanted), suggestions=similar.get(found.requested or "", ()))
         return _in_numbering(self.page(found.page_id).locate(wanted))
 
     def page(self, page_id: int) -> PageSearch:

@@ -25,7 +25,7 @@ from msgspec import Meta, Struct
 from msgspec.json import schema_components
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.lookup import Found, KnowledgeSource
+from kbsource.lookup import KnowledgeSource, LookupResult
 from kbsource.records import Anchor, Element, Page, instant_text
 from mapping.inspector.finder import PageFinder
 from mapping.options import LARGEST
@@ -65,7 +65,7 @@ _ITEM = re.compile(r"(?:wikidata:)?(Q[1-9]\d{0,17})", re.IGNORECASE | re.ASCII)
 _PASSAGE = re.compile(r"(\d{1,18})__(\d{1,9})", re.ASCII)
 
 
-class Served:
+class ServedRelease:
     """A served release of pages, with a search system for its passages if there is one."""
 
     def __init__(self, source: KnowledgeSource, finder: PageFinder) -> None:
@@ -78,7 +78,7 @@ class Served:
 
     @classmethod
     @contextmanager
-    def open(cls, path: str) -> Iterator[Served]:
+    def open(cls, path: str) -> Iterator[ServedRelease]:
         """Opens a release.
 
         Raises:
@@ -114,13 +114,13 @@ class Served:
         at = 0 if page_id is None else int(np.searchsorted(self._ids, page_id))
         return int(self._revisions[at]) if at < len(self._ids) and self._ids[at] == page_id else None
 
-    def resolve(self, page: str | int) -> Found:
+    def resolve(self, page: str | int) -> LookupResult:
         """Returns how a page is found."""
         found = self.source.resolve(page)
         item = _ITEM.fullmatch(page) if found.page_id is None and isinstance(page, str) else None
         if item is None or (named := self.source.by_qid(qid := item[1].upper())) is None:
             return found
-        return Found("item", qid, named.title, named.page_id, None, 0, "article")
+        return LookupResult("item", qid, named.title, named.page_id, None, 0, "article")
 
     def page(self, name: str | int) -> Page:
         """Returns a page.
@@ -131,7 +131,7 @@ class Served:
         found = self.resolve(name)
         page = None if found.page_id is None else self.source.by_id(found.page_id)
         if page is None:
-            similar = [] if found.by == "id" else self.finder.similar_to(found.asked, MOST_SIMILAR)
+            similar = [] if found.by == "id" else self.finder.similar_to(found.requested, MOST_SIMILAR)
             proposed = f"; similar titles: {'; '.join(similar)}" if similar else ""
             raise RecordError("unknown_page", f"{name!r} resolves to no page of the release: {found.status}{proposed}")
         return page
@@ -187,7 +187,7 @@ class Request(Struct, frozen=True, forbid_unknown_fields=True):
         _, parts = schema_components([cls])
         return {name: value for name, value in parts[cls.__name__].items() if name not in ("title", "description")}
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         """Returns the answer as JSON values.
 
         Raises:
@@ -195,7 +195,7 @@ class Request(Struct, frozen=True, forbid_unknown_fields=True):
         """
         raise NotImplementedError
 
-    def steps(self, served: Served) -> Iterator[Json | None]:
+    def steps(self, served: ServedRelease) -> Iterator[Json | None]:
         """Does the work in steps. Between steps, other requests are answered and the work may be cancelled. The last
         step yields the answer; the steps before it yield None."""
         yield self.answer(served)
@@ -208,7 +208,7 @@ class Search(Request, frozen=True):
     query: Question
     k: Most = 10
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         return {"release": served.sha256, "passages": served.hits(self.query, self.k)}
 
 
@@ -218,7 +218,7 @@ class Passage(Request, frozen=True):
     of_passages: ClassVar[bool] = True
     passage_id: Annotated[str, Meta(max_length=40, description="id from a search result, such as 12__0")]
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         index, parts = served.searched.index, _PASSAGE.fullmatch(self.passage_id)
         hit = None if parts is None else index.find(int(parts[1]), int(parts[2]))
         if hit is None:
@@ -233,7 +233,7 @@ class ReadPage(Request, frozen=True):
     page: PageName
     element: ElementNumber = 0
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         page = served.page(self.page)
         return {**served.head(page), **_part(list(enumerate(page.elements)), self.element)}
 
@@ -248,7 +248,7 @@ class ReadSection(Request, frozen=True):
     ]
     element: ElementNumber = 0
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         page = served.page(self.page)
         own = [pair for pair in enumerate(page.elements) if _is_in(pair[1], self.section)]
         if not own:
@@ -262,7 +262,7 @@ class Resolve(Request, frozen=True):
 
     page: PageName
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         found = served.resolve(self.page)
         return {"release": served.sha256, **found._asdict(), "revision_id": served.revision(found.page_id)}
 
@@ -276,7 +276,7 @@ class Links(Request, frozen=True):
     start: Start = 0
     k: Most = MOST
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         page, end = served.page(self.page), self.start + self.k
         links: list[Json] = []
         if self.direction == "out":
@@ -305,7 +305,7 @@ class Cite(Request, frozen=True):
     start_char: StartChar = 0
     end_char: EndChar | None = None
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         page = served.page(self.page)
         if self.element >= len(page.elements):
             raise RecordError("unknown_element", f"{page.title} has {len(page.elements)} elements, from 0")
@@ -340,7 +340,7 @@ class Check(Request, frozen=True):
     start_char: StartChar | None = None
     end_char: EndChar | None = None
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         if (self.start_char is None) != (self.end_char is None) or (self.element is None and self.end_char is not None):
             raise RecordError("bad_span", "give element, start_char and end_char together, or only element")
         page = served.page(self.page)
@@ -371,7 +371,7 @@ class Check(Request, frozen=True):
 class ColbertSearch(Search, frozen=True):
     """Find passages in the format of ColBERTv2 servers, for the client of DSPy."""
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         topk = []
         for hit in served.hits(self.query, self.k):
             text = f"{hit['title']} | {hit['text']}"
@@ -386,12 +386,12 @@ class Retrieve(Request, frozen=True):
     topk: Most | None = 3
     return_scores: bool = False
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         (answer,) = deque(self.steps(served), maxlen=1)
         assert answer is not None
         return answer
 
-    def steps(self, served: Served) -> Iterator[Json | None]:
+    def steps(self, served: ServedRelease) -> Iterator[Json | None]:
         """Searches for one question per step."""
         k = self.topk or 3
         if k * len(self.queries) > MOST_FOUND:

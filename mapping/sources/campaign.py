@@ -201,7 +201,7 @@ def findings(scratch: Scratch, question_id: str) -> CampaignFindings | None:
             (accepted if kind == "accepted" else partly).append(evidence)
     for passage_id, judgements in judged.items():
         verdict = verdict_of({worker_id: label for worker_id, label, _ in judgements})
-        if verdict == "refused":
+        if verdict == "rejected":
             continue
         (row,) = scratch.rows(_passage_key(passage_id))
         page, text = orjson.loads(row)
@@ -212,12 +212,12 @@ def findings(scratch: Scratch, question_id: str) -> CampaignFindings | None:
     return CampaignFindings(tuple(accepted), tuple(partly))
 
 
-def verdict_of(labels: Mapping[str, str]) -> Literal["accepted", "partial", "refused"]:
+def verdict_of(labels: Mapping[str, str]) -> Literal["accepted", "partial", "rejected"]:
     """Returns the verdict on a passage from its labels by annotator."""
     n_accepted = sum(label == "yes" for label in labels.values())
     if n_accepted >= MIN_ACCEPTED:
         return "accepted"
-    return "partial" if n_accepted or "partial" in labels.values() else "refused"
+    return "partial" if n_accepted or "partial" in labels.values() else "rejected"
 
 
 def _evidence(page: PageKey, highlights: list[str], text: str) -> Evidence:

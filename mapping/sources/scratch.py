@@ -96,7 +96,7 @@ class Scratch(ScratchFile):
         return [row for (row,) in found]
 
 
-class Joined(ScratchFile):
+class QuestionFiles(ScratchFile):
     """The contents of files about questions, by kind of file and question, on disk, to be read in the order of the gold
     file."""
 

@@ -19,8 +19,8 @@ import msgspec
 import orjson
 
 from kbsource.release.counts import Sum, TableCount
+from kbsource.release.invariants import Invariant
 from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Law
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import Count, FileEntry, ListingManifest, shape
 from kbsource.release.pages.kind import PAGES_RELEASE
@@ -83,7 +83,7 @@ _ALIGNMENT_REPORT = shape(
     dropped_by_threshold=float | None,
     dropped_in_the_paper=_Dropped | None,
     shares_in_the_paper=shape("shares_in_the_paper", **dict.fromkeys(_SEVERAL, float | None)) | None,
-    verification=shape("verification", refusals=_BY_REASON | None, rescued=Count) | None,
+    verification=shape("verification", unjudged_reasons=_BY_REASON | None, chosen_by_model=Count) | None,
     accept=shape("accept", rule=str, dropped=Count) | None,
 )
 _ALIGNMENTS_REPORT = shape(
@@ -99,8 +99,8 @@ _ALIGNMENTS_REPORT = shape(
     | None,
 )
 
-LAWS = (
-    Law(
+INVARIANTS = (
+    Invariant(
         "record_order",
         "the examples among the records are not numbered in order",
         """select _file, 'from number ' || number from (
@@ -108,7 +108,7 @@ LAWS = (
             from records where ordinal is not null
         ) where ordinal <> number""",
     ),
-    Law(
+    Invariant(
         "record_differs",
         "the records, their evidence and the files do not agree",
         f"""select concat_ws('/', nullif(_part, ''), '{MANIFEST}'),
@@ -120,7 +120,7 @@ LAWS = (
         ) as own using (_part) where coalesce(own.n, 0) <> coalesce(told.n, 0)""",
         needs=(*TABLES,),
     ),
-    Law(
+    Invariant(
         "record_differs",
         "",
         f"""select concat_ws('/', nullif(_part, ''), '{MANIFEST}'),
@@ -130,7 +130,7 @@ LAWS = (
         where coalesce(own.n, 0) <> coalesce(told.n, 0)""",
         needs=(*TABLES,),
     ),
-    Law(
+    Invariant(
         "record_differs",
         "",
         f"""select concat_ws('/', nullif(_part, ''), '{MANIFEST}'),
@@ -218,7 +218,7 @@ wide, and 1 has a separate bin."""
 
 ALIGNMENT = ListingKind(
     name="alignment",
-    format="kbsource-alignment-3",
+    format="kbsource-alignment-4",
     facts=shape("facts", records=shape("records", read=Count), options=shape("options", threshold=float)),
     made_by="kbsource map",
     queries=(
@@ -247,7 +247,7 @@ ALIGNMENT = ListingKind(
         Sum("records.read", ("records.examples", "records.merged", "records.excluded", "records.rejected")),
         Sum("records.examples", ("counts.written", "counts.dropped")),
     ),
-    laws=LAWS,
+    invariants=INVARIANTS,
     settings=_settings,
     measures=MEASURES,
 )
@@ -262,7 +262,7 @@ ALIGNMENTS = ListingKind(
     files=(REPORT, TEXT_REPORT),
     documents={REPORT: _ALIGNMENTS_REPORT},
     parts=ALIGNMENT,
-    laws=LAWS,
+    invariants=INVARIANTS,
 )
 FROM_PAGES = {"kb": MadeFrom(PAGES_RELEASE, "release")}
 """The release of pages that a kind of release is made from; its pages are read one by one for comparison."""

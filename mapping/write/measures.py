@@ -29,9 +29,9 @@ _DRIFT = f"""
     from {_MOVES} left join (select {_MOVED} as moved, score from crosswalk) on moved = place
     where exists (from crosswalk) group by place, name order by place"""
 _SPANS = """(from alignments union all by name
-    select null::double as entailment, null::double as contradiction, null::varchar as expects where false)"""
+    select null::double as entailment, null::double as contradiction, null::varchar as expected_verdict where false)"""
 """Spans with the columns that a model fills in; null in alignments that were not verified."""
-_SUPPORT = "case when coalesce(expects = 'contradiction', false) then contradiction else entailment end"
+_SUPPORT = "case when coalesce(expected_verdict = 'contradiction', false) then contradiction else entailment end"
 _BINS = literals("bins", ("place", "name"), ((place, f"{place / _N_BINS:.2f}") for place in range(_N_BINS + 1)))
 ALIGNMENTS_MEASURES = (
     Measure(

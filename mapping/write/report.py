@@ -175,7 +175,7 @@ PAPER_PAGES, PAPER_PAGES_SHARE = 1_642_311, 0.28
 """Pages that are evidence in at least one dataset, and their share of all pages. Source: the KILT paper, figure 2."""
 
 
-class Aligned(NamedTuple):
+class FinishedAlignment(NamedTuple):
     """A finished alignment."""
 
     name: str  # name of the dataset in the configuration
@@ -202,7 +202,7 @@ def _ratio(part: int, whole: int) -> float | None:
     return round(part / whole, 4) if whole else None
 
 
-def page_values(aligned: Sequence[Aligned], *, output: str, n_pages: int) -> dict[str, Any]:
+def page_values(aligned: Sequence[FinishedAlignment], *, output: str, n_pages: int) -> dict[str, Any]:
     """Returns the number of pages with written evidence, per dataset and by number of datasets, as JSON values.
 
     Alignments with the same name count as one dataset.
@@ -228,12 +228,12 @@ def page_values(aligned: Sequence[Aligned], *, output: str, n_pages: int) -> dic
     }
 
 
-def overview_values(aligned: Iterable[Aligned], pages: Mapping[str, Any]) -> dict[str, Any]:
+def overview_values(aligned: Iterable[FinishedAlignment], pages: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the report of all alignments as JSON values."""
     return {"datasets": [_dataset_values(dataset) for dataset in aligned], "pages": dict(pages)}
 
 
-def _dataset_values(aligned: Aligned) -> dict[str, Any]:
+def _dataset_values(aligned: FinishedAlignment) -> dict[str, Any]:
     report = aligned.report
     counts = report["counts"]
     source, split = all_sources()[report["dataset"]], report["split"]

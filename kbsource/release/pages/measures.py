@@ -107,7 +107,8 @@ _OVERVIEW = (
         f"""select name, n as value from (
             select key as name, value::bigint as n, 0 as place from {_FINDINGS} where not starts_with(key, 'loss_')
             union all
-            select 'Wikidata items refused', coalesce(json_array_length(json($manifest)->'qid_conflicts'), 0)::bigint, 1
+            select 'Wikidata items also claimed by another page',
+                coalesce(json_array_length(json($manifest)->'qid_conflicts'), 0)::bigint, 1
         ) order by place, name""",
         is_folded=True,
     ),
