@@ -54,7 +54,7 @@ PRESENT = ("exact", "moved", "near", "page_only")
 _FATE_OF = {"exact": "exact", "near": "near", "page_only": "page_only", "weak": "weak"}
 _FATE_OF |= {"page_missing": "page_gone", "page_ambiguous": "page_gone"}
 LOST = ("weak", "page_gone")
-"""Fates of evidence whose text may be in another page."""
+"""Fates after which the text is searched for in other pages too."""
 SIZES = ("below 1,000 characters", "1,000–5,000 characters", "5,000–20,000 characters", "20,000 characters and more")
 
 
@@ -129,9 +129,9 @@ MEASURES = (
 
 
 class KnownPage(NamedTuple):
-    """Facts about a page of a release that are known without reading it."""
+    """The values of a page that are known without searching it."""
 
-    version: int  #: hash of everything that the search reads; equal for equal pages
+    version: int  #: hash of everything that the search reads; the same for identical pages
     n_chars: int  #: number of characters in the elements after the title
     infobox: str | None  #: name of the first infobox; None without infobox
 
@@ -144,7 +144,7 @@ class EvidenceResult(NamedTuple):
 
     @property
     def fate(self) -> str:
-        """Returns the fate of the evidence in this release, whatever happened to it in earlier releases."""
+        """Returns the fate of the evidence in this release alone, without regard to earlier releases."""
         fate = _FATE_OF.get(self.aligned.outcome, "not_searched")
         return "near_changed" if self.has_other_details and fate in ("exact", "near") else fate
 
@@ -210,8 +210,9 @@ def fates_of(
 
 
 def first_with(pages: Sequence[KnownPage | None], number: int) -> int:
-    """Returns the number of the first release that has the same version of a page as release ``number``. A version of a
-    page is searched only in this release."""
+    """Returns the number of the first release that contains the same version of a page as release ``number``. The
+    search reads this version only there.
+    """
     page = pages[number]
     return next(
         at for at, other in enumerate(pages) if other is not None and page is not None and other.version == page.version

@@ -300,7 +300,7 @@ INVARIANTS = (
                 lag(place) over (order by _file, _row) as before from facts
         ) where place <= before""",
     ),
-    Invariant("records_differ", "the questions of a release do not follow from its table of facts"),
+    Invariant("records_differ", "the questions of a release are not those made from its table of facts"),
     *(
         proof_invariant(
             _FACTS,

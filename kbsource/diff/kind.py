@@ -281,7 +281,7 @@ MEASURES = (
         "section_changes",
         "Sections",
         "Sections and segments",
-        "Of pages that are in both releases and whose text changed.",
+        "Only pages that are in both releases and whose text changed are counted.",
     ),
     _outcomes("span_changes", "Segments of paragraphs, headings and items", "Sections and segments"),
     _outcomes("redirect_changes", "Redirects", "Redirects"),
@@ -325,7 +325,7 @@ def _elements(side: str) -> str:
 INVARIANTS = (
     Invariant(
         "invalid_change",
-        "a row contradicts itself, or is out of order",
+        "the columns of a row contradict each other, or a row is out of order",
         f"""case when outcome not in {(*PAGE_OUTCOMES,)}
             or (old_page_id is not null) = (outcome in ('added', 'split'))
             or (new_page_id is not null) = (outcome = 'gone')
@@ -365,7 +365,7 @@ INVARIANTS = (
     *(
         Invariant(
             "page_row_count",
-            "a page of a release has no row, or several",
+            "a page of a compared release does not have exactly one row",
             f"""select '{_PAGES}', '{side} page ' || {side}_page_id || ' is named twice' from page_changes
             where {side}_page_id is not null and ('{side}' = 'old' or outcome <> 'merged')
             group by {side}_page_id having count(*) > 1""",
@@ -386,7 +386,7 @@ INVARIANTS = (
     ),
     Invariant(
         "change_differs",
-        "a row does not match its pages",
+        "a row does not match the pages that it compares",
         f"""select '{_PAGES}', 'page ' || old_page_id from page_changes
         join {_texts("old")} as old on old.page_id = old_page_id
         join {_texts("new")} as new on new.page_id = new_page_id
@@ -434,7 +434,7 @@ INVARIANTS = (
     ),
     Invariant(
         "segment_differs",
-        "a segment is not at its stated position",
+        "the text of a segment is not at its stated position",
         f"""select _file, {_SEGMENT} || case when new.text is null then ': there is no such place' else
             ': ' || substring(old.text, old_start + 1, least(old_end - old_start, 80)) || ' is not there' end
         from (from span_changes where new_page_id is not null) as span

@@ -155,7 +155,7 @@ INVARIANTS = (
     *(
         Invariant(
             "duplicate_entity",
-            "two rows have one entity",
+            "two rows describe the same entity",
             f"select min(_file), {key} from {table} group by {key} having count(*) > 1",
         )
         for table, key in (("items", "item_id"), ("properties", "property_id"))
@@ -177,7 +177,7 @@ INVARIANTS = (
         "where exists (from settings where name = 'every site' and n > 0)",
         ("items", "sitelinks"),
     ),
-    Invariant("classes_disagree", "the class closure does not follow from the statements"),
+    Invariant("classes_disagree", "the table of classes is not the one recomputed from the statements"),
 )
 _IS_LINK = f"value_type = 'entity' and rank <> 'deprecated' and regexp_full_match(value, '{_ITEM}')"
 _EDGES = f"""

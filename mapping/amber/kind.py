@@ -38,9 +38,9 @@ from mapping.write.kind import FROM_PAGES, REPORT
 
 INVARIANTS = (
     Invariant("invalid_set", "a set is malformed, or out of order"),
-    Invariant("queries_differ", "the queries of a set do not follow from its tuples"),
+    Invariant("queries_differ", "the queries of a set are not those made from its tuples"),
     Invariant("rows_differ", "the rows of a table differ from the files"),
-    Invariant("page_differs", "a tuple contradicts its page in the knowledge source"),
+    Invariant("page_differs", "a tuple contradicts its page in the release of pages"),
 )
 
 

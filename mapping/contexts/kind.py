@@ -17,7 +17,7 @@ from mapping.write.kind import REPORT
 
 INVARIANTS = (
     Invariant("invalid_context", "a question with passages is malformed"),
-    Invariant("context_differs", "a line differs from the line that its question, passages and ranking determine"),
+    Invariant("context_differs", "a line differs from the one recomputed from its question, passages and ranking"),
     Invariant("proof_unplaced", "a proof must have either a passage or a line with the reason why it has none"),
     Invariant("unknown_passage", "a ranked passage is not in the corpus"),
 )

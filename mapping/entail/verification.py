@@ -1,8 +1,9 @@
-"""The second signal of an alignment: the pairs that a model judges for a span, its verdicts, and their agreement with
+"""Verifies an alignment with an NLI model: the pairs to judge for a span, the model's verdicts, and how they agree with
 BLEU.
 
-Evidence should entail the claim, the answered question, the triple, or its own old text. The premises are the span with
-the surrounding sentences, and other sentences of the page that may state it better.
+A text that was found should entail the hypothesis: the claim, the question with its answer, the triple, or the old text
+of the evidence. The premises are the span with its surrounding sentences, and other sentences of the page that may
+support the hypothesis better.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _OPEN = frozenset(("not enough info", "not_enough_info", "nei"))
 
 
 class Hypothesis(NamedTuple):
-    """A sentence to be judged."""
+    """A sentence that a model judges against a text of the page."""
 
     text: str  # text of the sentence
     kind: HypothesisKind  # source of the sentence; "evidence" if the requested source is not available
@@ -69,7 +70,7 @@ def _hypothesis_of(given: str | None, answer: str | None, kind: HypothesisKind) 
 
 
 CONTEXT_SENTENCES = 2
-"""Number of sentences on either side of a span."""
+"""Number of sentences before and after the span that belong to the premise."""
 # Scripts without spaces between words: each letter counts as a word.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -150,8 +151,9 @@ BANDS = ("1.00", "0.75", "0.50", "0.25", "0.00", "no span")
 
 
 def support(aligned: Alignment) -> float | None:
-    """Returns the probability of the dataset's verdict on the hypothesis; None if nothing was judged, or if the model
-    does not report it."""
+    """Returns the probability that the model gives to the verdict of the dataset; None if nothing was judged, or if the
+    model does not report this probability.
+    """
     return aligned.contradiction if aligned.expected_verdict == "contradiction" else aligned.entailment
 
 
@@ -168,7 +170,7 @@ def verdict_kind(aligned: Alignment) -> str:
 
 
 def signals(aligned: Alignment) -> dict[str, float | None]:
-    """Returns the signals that a rule of ``mapping.acceptance`` compares.
+    """Returns the values that a rule such as ``bleu>=0.7 or entailment>=0.9`` compares, by name.
 
     For a claim that the dataset calls refuted, entailment and contradiction are swapped: ``entailment`` is always the
     probability of the dataset's verdict.
@@ -182,8 +184,7 @@ def signals(aligned: Alignment) -> dict[str, float | None]:
 
 
 def entailment_questions(aligned: Alignment, search: PageSearch, *, n_sentences: int) -> Iterator[EntailmentQuestion]:
-    """Makes the premises to be judged for a piece of evidence: its span first, then the sentences that may replace
-    it."""
+    """Returns the premises to judge for a piece of evidence: its span first, then the sentences that may replace it."""
     if aligned.span is not None:
         premise = span_premise(search.page, aligned.span)
         yield EntailmentQuestion(premise.text, *premise.core)
@@ -199,13 +200,12 @@ def entailment_questions(aligned: Alignment, search: PageSearch, *, n_sentences:
 def with_verdict(
     aligned: Alignment, answers: Sequence[tuple[EntailmentQuestion, Verdict | UnjudgedPair]], rule: Rule | None = None
 ) -> Alignment:
-    """Returns a piece of evidence with the verdict on its text: on a better sentence if the page has one, else on the
-    span.
+    """Returns a piece of evidence with the model's verdict. If another sentence of the page supports the hypothesis
+    better than the span, it replaces the span.
 
-    A sentence replaces the span on two conditions. Given the sentence, the model assigns the dataset's verdict a
-    probability of at least ``MODEL_FLOOR``. Given the span, that probability is lower. If there are several such
-    sentences, the one with the highest probability is chosen; of equally probable ones, the first. Otherwise the span,
-    if any, is kept. A text that the rule of --accept accepts is preferred to a text that it rejects.
+    A sentence replaces the span if its probability of the dataset's verdict is at least ``MODEL_FLOOR`` and higher than
+    the span's. Of several such sentences, the most probable is chosen; if some are equally probable, the first of them.
+    If there is none, the span is kept. A text that the rule of --accept accepts is preferred to a text that it rejects.
 
     The first of the model's answers must be the answer about the span.
     """
@@ -231,8 +231,8 @@ def _with_answer(aligned: Alignment, question: EntailmentQuestion, answer: Verdi
 
 
 def verification_values(judged: Iterable[Alignment], *, threshold: float) -> dict[str, Any]:
-    """Returns how the two signals of a dataset's evidence agree, as JSON values. BLEU supports a span at or above the
-    threshold.
+    """Returns how far BLEU and the model agree on the evidence of a dataset, as JSON values. BLEU supports a span if
+    its score reaches the threshold.
 
     The result contains at most ``LISTED`` disagreements, the strongest ones; contradictions come first.
     """
@@ -287,7 +287,7 @@ def _strength(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def band(score: float | None) -> str:
-    """Returns the band of a score.
+    """Returns the band of BLEU in which a score is.
 
     >>> band(1.0), band(0.99), band(0.1), band(None)
     ('1.00', '0.75', '0.00', 'no span')

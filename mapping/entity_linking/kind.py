@@ -20,7 +20,7 @@ from kbsource.release.manifest import Count, ListingManifest, counts_shape, shap
 from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.entity_linking.records import ALL_TABLES, SKIPPED, SPLITS, lines_path
 
-_ALIAS = "a mention is out of order, or its probabilities do not match its counts"
+_ALIAS = "a row of mentions is out of order, or its probabilities do not follow from its counts"
 INVARIANTS = (
     Invariant(
         "invalid_alias",
@@ -38,9 +38,9 @@ INVARIANTS = (
         ) where prior <> "count"::double / total::double or least <> most or least <= 0 or most > 1""",
         needs=("aliases",),
     ),
-    Invariant("invalid_record", "a line is not the record of its link"),
-    Invariant("record_differs", "a record does not match its page"),
-    Invariant("duplicate_record", "two records are the same"),
+    Invariant("invalid_record", "a line of a file is not the record made from its link"),
+    Invariant("record_differs", "the text of a record does not match its page"),
+    Invariant("duplicate_record", "two records have the same content"),
     Invariant(
         "split_overlap",
         "a page has records in train and in dev",

@@ -74,7 +74,7 @@ INVARIANTS = (
         ) where page_id is distinct from before group by page_id having count(*) > 1""",
     ),
     Invariant("passage_differs", "a passage does not match its page"),
-    Invariant("line_differs", "a line does not match the table"),
+    Invariant("line_differs", "a line of a file does not match its row in the table"),
     Invariant(
         "counts",
         "",

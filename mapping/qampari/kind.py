@@ -71,7 +71,7 @@ INVARIANTS = (
     Invariant("invalid_record", "a released question is malformed"),
     Invariant(
         "invalid_question",
-        "a row of questions is malformed",
+        "a row of the table questions contradicts itself",
         f"""[subset || ', ' || key || ': ' || fault for fault in [
             case when subset not in {(*SUBSETS,)} then 'the subset is unknown'
                 when (qid is null) <> (split is null) then 'either the qid or the split is missing'
@@ -100,14 +100,14 @@ INVARIANTS = (
     *(
         Invariant(
             "duplicate_question",
-            "two questions have one id, one number or one query",
+            "two questions have the same id, number or query",
             f"select min(_file), subset || ', ' || key from {table} group by subset, key having count(*) > 1",
         )
         for table in ("questions", "queries")
     ),
     Invariant("not_released", "a sampled question is not in the file of its split"),
     Invariant("not_sampled", "a released question was not sampled"),
-    Invariant("released_differs", "a released question differs from the table"),
+    Invariant("released_differs", "a released question differs from its row in the table"),
     proof_invariant(
         _QUESTIONS,
         "select key, unnest(flatten([answer.proofs for answer in answers])) as proof from questions",

@@ -97,7 +97,7 @@ MEASURES = (
         needs=("queries",),
     ),
     Measure(
-        "Answers a question",
+        "Mean answers per question",
         f"""with {_DRAWN} select name as questions, avg(n_answers) as here, mean as "QAMPARI paper"
         from {_PUBLISHED} left join drawn using (name) group by place, name, mean order by place""",
         section=QUESTIONS,

@@ -153,7 +153,7 @@ BENCHMARK = ListingKind(
     invariants=(
         Invariant(
             "invalid_score",
-            "a score is not the mean of its values, its interval is invalid, or values have no score",
+            "a score is not the mean of its values or has an invalid interval, or values have no score",
             f"""select coalesce(_file, 'scores'), concat_ws(', ', dataset, system, metric)
                 from scores full join (
                     select dataset, system, metric, avg(value) as mean, count(*) as n from {EVERY_VALUE} group by all
@@ -164,7 +164,7 @@ BENCHMARK = ListingKind(
         ),
         Invariant(
             "missing_cost",
-            "a run has no cost",
+            "a run has no row in the table costs",
             """select _file, concat_ws(', ', dataset, system) from (
                 select distinct _file, dataset, system from "values" anti join costs using (dataset, system))""",
             needs=("values", "costs"),

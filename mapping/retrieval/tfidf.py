@@ -114,14 +114,14 @@ TFIDF_INDEX = ListingKind(
     invariants=(
         Invariant(
             "invalid_posting",
-            "a posting has no such bucket, document or count",
+            "a posting has an impossible bucket, document or number of occurrences",
             f"""case when bucket not between 0 and {N_BUCKETS - 1} or n_occurrences < 1
                 or document not between 0 and (select n from settings where name = 'documents') - 1
                 then [format('bucket {{}}, document {{}}: {{}}', bucket, document, n_occurrences)] end""",
             table=POSTINGS,
         ),
         Invariant(
-            "posting_order",
+            "postings_out_of_order",
             "postings are not ordered by bucket and document, or a pair of both appears twice",
             """select _file, format('bucket {}, document {}', bucket, document) from (
                 select _file, bucket, document,
@@ -130,8 +130,8 @@ TFIDF_INDEX = ListingKind(
             needs=(POSTINGS,),
         ),
         Invariant(
-            "document_order",
-            "documents are not numbered from 0 in their order",
+            "documents_out_of_order",
+            "documents are not numbered consecutively from 0",
             """select _file, 'document ' || document from (
                 select _file, document, row_number() over (order by _file_number, _row) - 1 as place from documents
             ) where document <> place""",
@@ -139,7 +139,7 @@ TFIDF_INDEX = ListingKind(
         ),
         Invariant(
             "passages_disagree",
-            "the documents do not match the passages, in their order",
+            "the documents are not those of the passages, in their order",
             f"""select own._file, 'document ' || place from documents as own full join (
                 select *, row_number() over (order by _file_number, _row) - 1 as place from (
                     select * from ({_CORPUS["passage"]}) where 0 = (select n from settings where name = 'by page')

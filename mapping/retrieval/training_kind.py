@@ -158,7 +158,7 @@ TRAINING_DATA = ListingKind(
     invariants=(
         Invariant(
             "invalid_example",
-            "an example is not numbered in order, or has a passage without a role",
+            "examples are not numbered consecutively, or a passage has no valid role",
             f"""case when len([passage for passage in passages if passage.role not in ({_ROLES})]) > 0
                 then [dataset || ', ' || query_id] end""",
             table=EXAMPLES,
@@ -181,8 +181,8 @@ TRAINING_DATA = ListingKind(
             where one.title is distinct from corpus.title or one.text is distinct from corpus.text""",
             needs=(EXAMPLES, "passages"),
         ),
-        Invariant("line_differs", "a line does not follow from its example"),
-        Invariant("batch_differs", "a batch differs from the batch that datasets and options determine"),
+        Invariant("line_differs", "a line of a file is not the one made from its example"),
+        Invariant("batch_differs", "a batch differs from the one recomputed from the datasets and options"),
         Invariant(
             "counts",
             "",

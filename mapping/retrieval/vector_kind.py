@@ -81,7 +81,7 @@ PASSAGE_VECTORS = ListingKind(
         ),
         Invariant(
             "passages_disagree",
-            "the vectors do not match the passages, one for each, in their order",
+            "there is not exactly one vector for each passage, in the order of the passages",
             """select own._file, coalesce(own.id, 'none') || ' where the passage is ' || coalesce(corpus.id, 'none')
             from (
                 select _file, page_id || '__' || number as id,

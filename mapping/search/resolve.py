@@ -38,15 +38,16 @@ class ResolvedPage(NamedTuple):
     found."""
     hops: int  # number of redirects that were followed
     requested: str | None
-    """Title, in normal form, to look up similar titles for when the page is missing; None if the key contains no
-    title."""
+    """The requested title in normal form, for which similar titles are suggested if the page is missing; None if the
+    key contains no title.
+    """
 
 
 class Resolver:
     """Looks pages up in the memory-mapped index of a release, without reading any page.
 
-    A title is tried in this order: the table of known moves; its normal form, following redirects to the end; the same
-    with character references decoded (``AT&amp;T``); the same without a trailing ``#section``. A title counts as
+    A title is looked up in this order, until it is found: in the table of known moves; in normal form, following
+    redirects; with character references decoded (``AT&amp;T``); without a trailing ``#section``. A title counts as
     missing if it resolves to an article that the build rejected.
     """
 
@@ -89,7 +90,7 @@ class Resolver:
         return found
 
     def resolve_similar(self, title: str) -> ResolvedPage:
-        """Resolves a title that was chosen for its similarity."""
+        """Resolves a title that replaces a missing one because it is similar."""
         found = self._by_title(title)
         return found if found.page_id is None else found._replace(found_by="fuzzy")
 
@@ -189,9 +190,9 @@ N_SUGGESTIONS = 5
 MIN_SCORE = 60.0
 """Minimum score, on a scale of 0 to 100. Titles that score lower are unrelated."""
 QUERIES_AT_ONCE = 1_000
-"""Missing titles served by one pass."""
+"""Maximum number of missing titles that one pass over the index compares."""
 BLOCK = (64, 1 << 14)
-"""Number of missing titles and of titles that are compared at a time: 8 MB of scores."""
+"""Numbers of missing titles and of titles of the release that are compared at a time; their scores need 8 MB."""
 
 
 def suggest_titles(
@@ -235,7 +236,7 @@ def _suggest(
 
 
 def _forms(titles: list[str]) -> tuple[list[str], list[str]]:
-    """Returns the forms of titles that are compared: their characters, and their words in alphabetical order."""
+    """Returns two forms of each title for the comparison: the title itself, and its words in alphabetical order."""
     from rapidfuzz import utils
 
     plain = [utils.default_process(title) for title in titles]

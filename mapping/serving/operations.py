@@ -1,8 +1,8 @@
-"""Operations on a served release. Each operation is the class of its requests.
+"""The operations that ``kbsource serve`` offers, such as ``search`` and ``check``: one class per operation.
 
-The fields of a class are the parameters of the operation, with their bounds. Its docstring is shown to people and
-models, and in documents. ``answer`` computes the answer. HTTP routes, MCP tools and docs/operations.md are generated
-from ``OPERATIONS``.
+An instance of a class is a request. Its fields are the parameters of the operation, with their bounds, and ``answer``
+computes the answer. The docstring of a class is shown to people and models. HTTP routes, MCP tools and
+docs/operations.md are generated from ``OPERATIONS``.
 
 Every answer names the release by the hash of its manifest, and pages with their revisions. A location is an element of
 a page and a half-open range ``[start_char, end_char)`` in code points of its text.
@@ -37,10 +37,11 @@ from mapping.search.tokenised_page import TokenisedPage
 from mapping.search.tokens import Tokeniser
 
 MOST, LONGEST_QUERY, LONGEST_QUOTE, MOST_QUERIES, MOST_FOUND = 100, 2_000, 10_000, 512, 10_240
+"""Bounds of a request: results, characters of a query, characters of a quote, queries, and results of all queries."""
 PAGE_CHARS = 50_000
-"""Characters of the elements in one answer. A longer element is returned on its own."""
+"""Maximum number of characters in one answer about a page. An element that is longer is returned on its own."""
 SIMILAR = 0.5
-"""Minimum BLEU of a location that is returned for a different quote, as in ``kbsource locate``."""
+"""Minimum BLEU between a quote and a similar text that is returned instead, as in ``kbsource locate``."""
 MOST_SIMILAR = 5
 """Number of similar titles that are suggested for an unknown title."""
 ACROSS = 3
@@ -66,7 +67,7 @@ _PASSAGE = re.compile(r"(\d{1,18})__(\d{1,9})", re.ASCII)
 
 
 class ServedRelease:
-    """A served release of pages, with a search system for its passages if there is one."""
+    """The release of pages that a server answers requests about, and a search system if passages were given too."""
 
     def __init__(self, source: KnowledgeSource, finder: PageFinder) -> None:
         self.source, self.finder, self.sha256 = source, finder, source.manifest.sha256
@@ -115,7 +116,7 @@ class ServedRelease:
         return int(self._revisions[at]) if at < len(self._ids) and self._ids[at] == page_id else None
 
     def resolve(self, page: str | int) -> LookupResult:
-        """Returns how a page is found."""
+        """Resolves a title, URL, page id or Wikidata item to a page, and reports how the page was found."""
         found = self.source.resolve(page)
         item = _ITEM.fullmatch(page) if found.page_id is None and isinstance(page, str) else None
         if item is None or (named := self.source.by_qid(qid := item[1].upper())) is None:
@@ -147,7 +148,7 @@ class ServedRelease:
         return [{"rank": rank, "score": hit.score, **self.passage(hit)} for rank, hit in enumerate(found, start=1)]
 
     def passage(self, hit: Hit) -> Json:
-        """Returns a passage in the form of answers."""
+        """Returns a search hit as JSON values: the id, page, revision, text and spans of the passage."""
         page_id = int(hit.page_id)
         page = {"page_id": page_id, "title": hit.title, "revision_id": self.revision(page_id)}
         return {"passage_id": hit.passage_id, **page, "text": hit.text, "spans": hit.spans}
@@ -172,9 +173,10 @@ class ServedRelease:
 
 
 class Request(Struct, frozen=True, forbid_unknown_fields=True):
-    """A request; its fields are the parameters."""
+    """Base class of the operations. An instance is one request; its fields are the parameters."""
 
     of_passages: ClassVar[bool] = False
+    """True if the operation can be used only if the server was started with passages."""
 
     @classmethod
     def description(cls) -> str:
@@ -191,13 +193,14 @@ class Request(Struct, frozen=True, forbid_unknown_fields=True):
         """Returns the answer as JSON values.
 
         Raises:
-            RecordError: a key of ``STATUS``.
+            RecordError: the request cannot be answered. The reason is a key of ``STATUS``.
         """
         raise NotImplementedError
 
     def steps(self, served: ServedRelease) -> Iterator[Json | None]:
-        """Does the work in steps. Between steps, other requests are answered and the work may be cancelled. The last
-        step yields the answer; the steps before it yield None."""
+        """Yields None after each step of the work, and the answer after the last step. Between two steps, the server
+        answers other requests, and may cancel this one.
+        """
         yield self.answer(served)
 
 
@@ -213,7 +216,7 @@ class Search(Request, frozen=True):
 
 
 class Passage(Request, frozen=True):
-    """Read a passage by its id, with the spans of the page that it consists of."""
+    """Read a passage by its id. `spans` contains the locations of its text in the page."""
 
     of_passages: ClassVar[bool] = True
     passage_id: Annotated[str, Meta(max_length=40, description="id from a search result, such as 12__0")]
@@ -222,7 +225,7 @@ class Passage(Request, frozen=True):
         index, parts = served.searched.index, _PASSAGE.fullmatch(self.passage_id)
         hit = None if parts is None else index.find(int(parts[1]), int(parts[2]))
         if hit is None:
-            raise RecordError("unknown_passage", self.passage_id)
+            raise RecordError("unknown_passage", f"{self.passage_id!r} is not the id of a passage")
         return {"release": served.sha256, **served.passage(hit)}
 
 
@@ -239,8 +242,8 @@ class ReadPage(Request, frozen=True):
 
 
 class ReadSection(Request, frozen=True):
-    """Read a section of a page, including its subsections, by its heading. The lead section has no heading; an empty
-    text selects it."""
+    """Read a section of a page, including its subsections, by its heading. The lead section has no heading; pass an
+    empty text to read it."""
 
     page: PageName
     section: Annotated[
@@ -253,12 +256,16 @@ class ReadSection(Request, frozen=True):
         own = [pair for pair in enumerate(page.elements) if _is_in(pair[1], self.section)]
         if not own:
             headings = "; ".join(element.text for element in page.elements if element.kind == "heading")
-            raise RecordError("unknown_section", f"{self.section!r}; its headings: {headings[:LONGEST_QUERY]}")
+            raise RecordError(
+                "unknown_section", f"the page has no section {self.section!r}; its headings: {headings[:LONGEST_QUERY]}"
+            )
         return {**served.head(page), **_part(own, self.element)}
 
 
 class Resolve(Request, frozen=True):
-    """Find the page that a title, a redirect, a URL, a page id or a Wikidata item resolves to, and how it is found."""
+    """Find the page that a title, a redirect, a URL, a page id or a Wikidata item resolves to. `by` and `hops` report
+    how the page was found.
+    """
 
     page: PageName
 
@@ -268,8 +275,9 @@ class Resolve(Request, frozen=True):
 
 
 class Links(Request, frozen=True):
-    """List the links of a page: outgoing links in the order of the text, or the pages that link to it by page id, each
-    with the location of the link."""
+    """List the links of a page, with their locations. With `direction` `out`, these are the links in the page, in the
+    order of the text. With `in`, they are the pages that link to the page, ordered by page id, each with its first
+    link."""
 
     page: PageName
     direction: Literal["out", "in"] = "out"
@@ -288,7 +296,9 @@ class Links(Request, frozen=True):
         else:
             backlinks, counted = served.finder.backlinks, served.finder.n_linking(page.page_id)
             if counted is None:
-                raise RecordError("not_ready", backlinks.fault or f"links are being counted: {backlinks.percent} %")
+                raise RecordError(
+                    "not_ready", backlinks.fault or f"links are being counted: {backlinks.percent} %; try again later"
+                )
             n_links = counted
             for found in served.finder.linking(page.page_id, self.start, end):
                 other = served.page(found.page_id)
@@ -298,7 +308,7 @@ class Links(Request, frozen=True):
 
 
 class Cite(Request, frozen=True):
-    """Return a piece of an element verbatim, with the data needed to cite it."""
+    """Return a part of an element verbatim, with the data needed to cite it."""
 
     page: PageName
     element: ElementNumber
@@ -308,13 +318,14 @@ class Cite(Request, frozen=True):
     def answer(self, served: ServedRelease) -> Json:
         page = served.page(self.page)
         if self.element >= len(page.elements):
-            raise RecordError("unknown_element", f"{page.title} has {len(page.elements)} elements, from 0")
+            raise RecordError("unknown_element", f"{page.title} has {len(page.elements)} elements, numbered from 0")
         element = page.elements[self.element]
         end = len(element.text) if self.end_char is None else self.end_char
         if not self.start_char <= end <= len(element.text):
             raise RecordError(
                 "bad_span",
-                f"element {self.element} has {len(element.text)} characters, none from {self.start_char} to {end}",
+                f"element {self.element} has {len(element.text)} characters, so {self.start_char} to {end} is not a "
+                "part of it",
             )
         place = f"element {self.element}, characters {self.start_char} to {end}"
         return {
@@ -328,10 +339,11 @@ class Cite(Request, frozen=True):
 
 
 class Check(Request, frozen=True):
-    """Check whether a quote is at the given location: in a page, in an element of it, or at a position in that
-    element. `verified` is true if it is there verbatim, and in the given revision if one was given. `match` is
-    `there`, `elsewhere` (it is in the page, at the returned location), `same_words` (except for case and punctuation),
-    `similar` (BLEU of 0.5 or more) or `absent`."""
+    """Check whether a quote is in a page, in an element of the page, or between two characters of the element.
+    `verified` is true if the quote is there verbatim, and the page has the revision `revision_id`, if given. `match` is
+    `there`; `elsewhere` (verbatim in the page, but at another location, which is returned); `same_words` (only case and
+    punctuation differ); `similar` (BLEU of 0.5 or more); or `absent`.
+    """
 
     quote: Annotated[str, Meta(min_length=1, max_length=LONGEST_QUOTE, description="the verbatim quote")]
     page: PageName
@@ -395,7 +407,7 @@ class Retrieve(Request, frozen=True):
         """Searches for one question per step."""
         k = self.topk or 3
         if k * len(self.queries) > MOST_FOUND:
-            raise RecordError("too_much", f"{len(self.queries)} queries of {k}; request {MOST_FOUND} results at most")
+            raise RecordError("too_much", f"{len(self.queries)} queries of {k}; request at most {MOST_FOUND} results")
         result: list[list[Json]] = []
         for query in self.queries:
             documents = [_document(hit) for hit in served.hits(query, k)]
@@ -420,7 +432,7 @@ OPERATIONS: Mapping[str, type[Request]] = {
 }
 """Operations by name. Each is a route and a tool."""
 SHAPES: Mapping[str, type[Request]] = {"api/search": ColbertSearch, "retrieve": Retrieve}
-"""Routes in the formats of existing clients."""
+"""Routes in the formats of other servers, so that their clients can be used."""
 STATUS: Mapping[str, int] = {
     **dict.fromkeys(("bad_request", "bad_span", "too_much", "wrong_host"), 400),
     "other_site": 403,

@@ -1,4 +1,4 @@
-"""The kinds of release for alignments, and the common parts of kinds that are made from pages.
+"""The kinds of release ``alignment`` (one dataset) and ``folder of alignments`` (several datasets).
 
 ::
 
@@ -101,8 +101,8 @@ _ALIGNMENTS_REPORT = shape(
 
 INVARIANTS = (
     Invariant(
-        "record_order",
-        "the examples among the records are not numbered in order",
+        "records_out_of_order",
+        "the examples are not numbered consecutively in the order of the records",
         """select _file, 'from number ' || number from (
             select _file, ordinal, row_number() over (partition by _part order by _file, _row) - 1 as number
             from records where ordinal is not null
@@ -110,7 +110,7 @@ INVARIANTS = (
     ),
     Invariant(
         "record_differs",
-        "the records, their evidence and the files do not agree",
+        "the table records contradicts the evidence or the files",
         f"""select concat_ws('/', nullif(_part, ''), '{MANIFEST}'),
             format('pieces of evidence: {{}} in records, not {{}}', coalesce(told.n, 0), coalesce(own.n, 0))
         from (select _part, sum(n_evidences) as n from records group by all) as told
@@ -212,8 +212,9 @@ COUNTS = (
         "score is not null",
     ),
 )
-"""Outcomes of records and pieces of evidence. ``scores`` counts spans by the lower bound of their bin; bins are 0.05
-wide, and 1 has a separate bin."""
+"""The counts of the manifest: records and pieces of evidence by outcome, and spans by score. The bins of the scores are
+0.05 wide and named by their lower bound; 1 has a separate bin.
+"""
 
 
 ALIGNMENT = ListingKind(
@@ -265,10 +266,10 @@ ALIGNMENTS = ListingKind(
     invariants=INVARIANTS,
 )
 FROM_PAGES = {"kb": MadeFrom(PAGES_RELEASE, "release")}
-"""The release of pages that a kind of release is made from; its pages are read one by one for comparison."""
+"""The release of pages that an alignment is made from. ``verify`` reads its pages one by one to compare them."""
 
 
 def write_report(report: Mapping[str, Any], *, output: str) -> FileEntry:
-    """Writes the counts to the report, and returns the entry of the file."""
+    """Writes ``report.json``, and returns its entry for the manifest."""
     content = orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
     return write_lines([content], REPORT, output=output)

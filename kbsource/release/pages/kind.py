@@ -190,12 +190,14 @@ def _outside(cells: str) -> str:
 _TITLES, _ARTICLES = index_path(TITLES_FILE), index_path(ARTICLES_FILE)
 _SPAN = "a span does not match its text"
 _DISAGREES, _REDIRECTS = (
-    "the index and the tables disagree",
-    "pages, redirects table and index disagree about redirects",
+    "the index does not match the tables",
+    "the tables pages and redirects and the index have different redirects",
 )
-_ITEMS = "pages and page_items disagree about Wikidata items"
-_TEMPLATES = "pages and templates disagree about uses, or a template that shows nothing has visible characters"
-_REFS = "references, their uses and the pages disagree"
+_ITEMS = "the tables pages and page_items have different Wikidata items"
+_TEMPLATES = (
+    "the uses in pages do not add up to the table templates, or a template that shows nothing has visible characters"
+)
+_REFS = "the tables refs and ref_uses contradict each other, or their pages"
 _USE = "'page ' || page_id || ': a use of reference ' || coalesce(ref::text, cleanup_tag)"
 _ELEMENT = "elements[element + 1].text"
 _REFERENCE_LAWS = (
@@ -309,13 +311,13 @@ INVARIANTS = (
             ) where n > 1""",
         )
         for slug, meaning, what, column in (
-            ("duplicate_page_id", "two pages have one page id", "page id ", "page_id"),
-            ("duplicate_qid", "two pages have one Wikidata item", "Wikidata item ", "qid"),
+            ("duplicate_page_id", "two pages have the same page id", "page id ", "page_id"),
+            ("duplicate_qid", "two pages have the same Wikidata item", "Wikidata item ", "qid"),
         )
     ),
     Invariant(
-        "page_order",
-        "page ids do not ascend, although the manifest says that they do",
+        "pages_out_of_order",
+        "page ids do not ascend, although page_order in the manifest is by_page_id",
         """select _file, 'page ' || page_id from (
             select _file, page_id, lag(page_id) over (partition by _file order by _row) as before from pages
         ) where page_id <= before and exists (from settings where name = 'ordered' and n = 1)""",
@@ -327,8 +329,8 @@ INVARIANTS = (
         needs=("links",),
     ),
     Invariant(
-        "target_title",
-        "a link names its page by another title",
+        "wrong_target_title",
+        "the title in a link is not the title of the page with its id",
         "select _file, 'page ' || page_id || ' is linked to as ' || title from astray where own is not null",
         needs=("links",),
     ),

@@ -48,7 +48,7 @@ _ALIGNMENT = (
         drop(1),
         also=((MANIFEST, "record_differs"),),
     ),
-    Tampered("the records are in another order", rows(RECORDS, reverse), "record_order", "from number 0"),
+    Tampered("the records are in another order", rows(RECORDS, reverse), "records_out_of_order", "from number 0"),
     _record(
         "a written record is excluded",
         "records.excluded.negative: 1 counted, 0 written",

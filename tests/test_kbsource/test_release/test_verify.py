@@ -219,12 +219,12 @@ def cell_link(link: CellLink) -> Callable[[list[Page]], list[Page]]:
         ("duplicate_qid", change_page(2, qid=lambda page: "Q1001")),
         ("dangling_target", change_anchor(target_page_id=77)),
         ("dangling_target", cell_link(CellLink(0, 1, "T", None, 77))),
-        ("target_title", change_anchor(target_title="Another")),
-        ("target_title", cell_link(CellLink(0, 1, "Another", None, 1))),
+        ("wrong_target_title", change_anchor(target_title="Another")),
+        ("wrong_target_title", cell_link(CellLink(0, 1, "Another", None, 1))),
         ("redirects_disagree", change_page(0, redirects=lambda page: ("First",))),
         ("redirects_disagree", change_page(1, redirects=lambda page: ("Begun",))),
         ("index_disagrees", change_page(2, title=lambda page: "Another")),
-        ("page_order", lambda pages: [pages[1], pages[0], *pages[2:]]),
+        ("pages_out_of_order", lambda pages: [pages[1], pages[0], *pages[2:]]),
     ],
 )
 def test_a_broken_law_is_found_behind_sound_hashes(

@@ -159,7 +159,7 @@ def test_the_report_counts_references_addresses_and_paragraphs_without_one(
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
     for said in (
-        "- references a page: 2",
+        "- references per page: 2",
         "- paragraphs without a reference: 1",
         "| book | 1 | 16.7 % |",
         "| plans.example | 1 | 100.0 % |",
