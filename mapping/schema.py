@@ -45,7 +45,16 @@ _EVIDENCE = (
 )
 _SPAN = ("section", *Span.__struct_fields__, "text", *Place.__struct_fields__, "is_written")
 _VERIFICATION = (
-    *("hypothesis", "hypothesis_kind", "expects", "entailment", "neutral", "contradiction", "refusal", "is_rescued"),
+    *(
+        "hypothesis",
+        "hypothesis_kind",
+        "expected_verdict",
+        "entailment",
+        "neutral",
+        "contradiction",
+        "unjudged_reason",
+        "is_chosen_by_model",
+    ),
 )
 
 

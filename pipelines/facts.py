@@ -47,7 +47,7 @@ from mapping.facts import (
     with_common,
 )
 from mapping.qampari.classes import ItemSet, Numbers, item_numbers
-from mapping.qampari.evidence import CandidateSentence, PageSentences, Sought
+from mapping.qampari.evidence import CandidateSentence, PageSentences, SearchTarget
 from mapping.qampari.names import (
     NAMES,
     TERMS,
@@ -480,7 +480,7 @@ def _look(
             sentences = PageSentences(page, n_before=plan.options.sentences_before)
             places = kilt_texts(page)[1]
             for _, fact, names, page_id, said in rows:
-                sought = Sought(tuple(names), page_id)
+                sought = SearchTarget(tuple(names), page_id)
                 named = [candidate for candidate in sentences.find(sought) if candidate.element in places]
                 named.sort(key=lambda candidate: _score(said, candidate, tokeniser), reverse=True)
                 tried.extend((fact, 0, number, *candidate, said) for number, candidate in enumerate(named))

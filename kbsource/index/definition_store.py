@@ -30,7 +30,7 @@ from kbsource.identity import title_hash
 from kbsource.index.mapped_files import MappedFile, MappedStrings, title_keys, write_index_file
 from kbsource.site import Site
 from kbsource.titles import clean_title, upper_first
-from kbsource.wikitext.asked import module_name, template_name
+from kbsource.wikitext.dependencies import module_name, template_name
 
 FORMAT = "kbsource-definitions-3"
 TEXTS_FILE = "definitions.arrow"

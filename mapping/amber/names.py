@@ -39,7 +39,7 @@ NAMES = pa.schema(
         *required("collection"),
         *required("name", of=pa.string()),
         pa.field("outcome", pa.string()),
-        *required("n_bearers", "n_members"),
+        *required("n_entities", "n_members"),
     ]
 )
 """Names that several entities share, at least one of them in the collection; the outcome is null for a set."""
@@ -101,7 +101,7 @@ select name, item, views from named semi join shared using (name) join viewed us
 _NAMES = f"""
 create table names as
 with
-    of_all as (select name, count(*) as n_bearers, max(views) as most_views from bearers group by name),
+    of_all as (select name, count(*) as n_entities, max(views) as most_views from bearers group by name),
     of_collections as (
         select collection, name, count(*) as n_members, max(views, 2) as most
         from bearers join members using (item) group by collection, name
@@ -111,7 +111,7 @@ with
             case $gap_on when 'log10' then log10(most[2]) else most[2]::double end as low
         from of_collections join of_all using (name)
     )
-select collection, name, n_bearers, n_members,
+select collection, name, n_entities, n_members,
     case $head_scope when 'all' then most_views else most[1] end as top_views,
     case
         when n_members = 1 then 'too_few_members'

@@ -1,4 +1,4 @@
-"""QAMPARI's ExtendedSet: annotators search for additional answers to drawn test questions.
+"""QAMPARI's ExtendedSet: annotators search for additional answers to sampled test questions.
 
 ::
 
@@ -54,7 +54,7 @@ class ExtendedOptions(Checked):
     """Options of the ExtendedSet."""
 
     questions: AtLeast1 = 200
-    """Number of test questions that are drawn."""
+    """Number of test questions to sample."""
     minutes: AtLeast1 = 12
     """Time per question, in minutes."""
     seed: Name = "qampari"
@@ -75,7 +75,7 @@ def instructions(minutes: int) -> str:
 
 
 def export_extended(release: str, output: str, options: ExtendedOptions) -> dict[str, int]:
-    """Writes the tasks for drawn test questions into an empty folder; returns their number.
+    """Writes the tasks for sampled test questions into an empty folder; returns their number.
 
     Raises:
         SetupError: ``release`` is not a finished QAMPARI release, or was changed after it was written; or ``output`` is

@@ -80,7 +80,7 @@ class StudyOptions(Checked):
     """Options of the study."""
 
     queries: AtLeast1 = 100
-    """Number of queries that are drawn."""
+    """Number of queries to sample."""
     words: AtLeast1 = N_TOKENS
     """Number of words shown of each page, from its beginning."""
     seed: Name = "amber"
@@ -146,7 +146,7 @@ def write_study(
     check_shape(
         sets, iter_records(sets), lambda record: record.keys() >= {"name", "qids"}, expected="AmbER sets (name, qids)"
     )
-    counts = Counter[str](queries=0, too_few_pages=0, page_not_in_release=0, drawn=0)
+    counts = Counter[str](queries=0, too_few_pages=0, page_not_in_release=0, sampled=0)
 
     def every() -> Iterator[StudyQuery]:
         for raw in iter_records(sets):
@@ -168,7 +168,7 @@ def write_study(
             f"a "
             "page that the release lacks."
         )
-    counts["drawn"] = len(drawn)
+    counts["sampled"] = len(drawn)
     texts: dict[str, tuple[str, str]] = {}
     for page_id in (page_id for asked in drawn for page_id in asked.page_ids):
         found = _shown_page(source, page_id, options.words)

@@ -19,7 +19,7 @@ from kbsource.errors import RecordError
 from mapping.document import Chart, TableSection
 from mapping.metrics.answers import answer_form
 from mapping.metrics.evaluation import AmberEvaluation, AmberFiles
-from mapping.metrics.evaluator import GOLD, Evaluated, Metrics, Reject, Scores, SystemOutput, evaluated
+from mapping.metrics.evaluator import GOLD, EvaluationResult, Metrics, Reject, Scores, SystemOutput, evaluated
 from mapping.sources.raw_records import Json, digits_or_text, object_at, objects_at, text_at
 
 PARTS = ("head", "tail")
@@ -162,7 +162,7 @@ def _rounded(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float) else value
 
 
-def evaluate_amber(files: AmberFiles, options: AmberEvaluation, *, reject: Reject) -> Evaluated[AmberScores]:
+def evaluate_amber(files: AmberFiles, options: AmberEvaluation, *, reject: Reject) -> EvaluationResult[AmberScores]:
     """Returns the scores of a file of predictions, or of two compared with each other.
 
     Raises:

@@ -19,7 +19,7 @@ from mapping.entail.signal import (
     MAX_PAIR_TOKENS,
     ModelOptions,
     Pair,
-    Refused,
+    UnjudgedPair,
     Verdict,
     model_folder,
     model_sha256,
@@ -59,7 +59,7 @@ class FactChecker:
         max_tokens = own.max_tokens if options.max_tokens >= limit else options.max_tokens
         self._model = open_model(_model_options(options, max_tokens))
 
-    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | UnjudgedPair]:
         """Returns the probabilities of the classes of each pair of passage and claim, or why it was not judged."""
         return self._model.judge(pairs)
 
@@ -117,7 +117,11 @@ def check_claims(
             continue
         verdicts = [next(judged) for _ in hits]
         refused = next(
-            (verdict for verdict in verdicts if isinstance(verdict, Refused) and verdict.reason != "empty_premise"),
+            (
+                verdict
+                for verdict in verdicts
+                if isinstance(verdict, UnjudgedPair) and verdict.reason != "empty_premise"
+            ),
             None,
         )
         if refused is None:

@@ -30,7 +30,7 @@ from mapping.entail.signal import (
     model_sha256,
     opening,
 )
-from mapping.retrieval.reader import WeightedTexts, Written
+from mapping.retrieval.reader import ModelOutput, WeightedTexts
 from mapping.retrieval.reader_models import check_head
 from mapping.retrieval.system_options import ReaderOptions
 
@@ -138,11 +138,13 @@ class Generator:
                     written[place] = self._fused(texts)
         return [written[place] for place in range(len(prompts))]
 
-    def write_scored(self, prompts: Sequence[str]) -> list[Written]:
+    def write_scored(self, prompts: Sequence[str]) -> list[ModelOutput]:
         """Returns the output for each prompt with the mean log-probability of its tokens, including the end token;
         tokens forced by the model's settings count 0."""
         found = self._generated(dict(enumerate(prompts)), is_scored=True)
-        return [Written(self._decoded(ids), score) for ids, score in (found[place] for place in range(len(prompts)))]
+        return [
+            ModelOutput(self._decoded(ids), score) for ids, score in (found[place] for place in range(len(prompts)))
+        ]
 
     def write_marginal(self, prompts: Sequence[WeightedTexts], *, by_token: bool) -> list[str]:
         """Returns the most probable output over all texts of each prompt; its probability is the sum over the texts.

@@ -32,7 +32,7 @@ _ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{"
 _ESCAPE = re.compile("|".join(_ESCAPES))
 _LABELS = ("SUPPORTS", "REFUTES")
 _NOT_ENOUGH_INFO = "NOT ENOUGH INFO"
-# Keys that only claims of FEVER 2.0 have: how they were made.
+# Keys that only claims of FEVER 2.0 have.
 _FEVER2_KEYS = ("attack", "transformation", "original_id")
 _WIKI_FILE = re.compile(r"wiki-([0-9]+)\.jsonl")
 
@@ -46,7 +46,7 @@ class FeverOptions(SourceOptions):
 
 
 class Fever(RecordSource[FeverOptions]):
-    """Claims and the sentences of FEVER's own wiki-pages that support or refute them.
+    """Reads claims, and the sentences of FEVER's own wiki-pages that support or refute them.
 
     Pass all inputs of a split together: ``shared_task_dev.jsonl`` and ``fever2-fixers-dev.jsonl``. Ids are kept. If
     FEVER 1.0 and 2.0 have a claim with the same id, the claim of FEVER 2.0 gets the prefix ``fever2-``.
@@ -149,7 +149,7 @@ class Fever(RecordSource[FeverOptions]):
 
 
 def _evidence_sets(written_sets: list[Any], origin: Origin) -> Iterator[list[tuple[str, int]]]:
-    """Reads each distinct evidence set: the page and sentence of each piece of evidence."""
+    """Reads the distinct evidence sets of a claim, with the page and the sentence number of each piece of evidence."""
     seen: set[frozenset[tuple[str, int]]] = set()
     for written in written_sets:
         places = _places(written)
@@ -159,7 +159,7 @@ def _evidence_sets(written_sets: list[Any], origin: Origin) -> Iterator[list[tup
         distinct = dict.fromkeys((_key(page), sentence) for page, sentence in places)
         if distinct and frozenset(distinct) not in seen:
             seen.add(frozenset(distinct))
-            # A page is named as the claim first writes it.
+            # If a claim writes the name of a page in several ways, the first one is used.
             pages = {_key(page): page for page, _ in reversed(places)}
             yield [(pages[key], sentence) for key, sentence in distinct]
 

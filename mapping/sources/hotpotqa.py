@@ -46,8 +46,8 @@ class HotpotQa(RecordSource[HotpotOptions]):
 
     References are the unpacked folder ``enwiki-20171001-pages-meta-current-withlinks-abstracts``. If they are not given
     or do not have the page, the sentence is taken from ``context``, which in the full-wiki files contains only search
-    results. A fact whose page is found nowhere has empty text, so that its evidence set is not written without it. A
-    fact whose sentence does not exist or has no text is left out as annotation noise.
+    results. If neither has the page, the text of the evidence is empty, so the evidence set counts as incomplete. A
+    supporting fact whose sentence does not exist or is empty is annotation noise, and is skipped.
     """
 
     name = "hotpotqa"

@@ -57,7 +57,7 @@ class OwnOptions(SourceOptions):
 
 
 class Own(RecordSource[OwnOptions]):
-    """The format described above. The split only selects the rules for filtering and writing records."""
+    """Reads the format described above. The split only selects the rules for filtering and writing records."""
 
     name = "jsonl"
     summary = "data of your own, in the project's format"

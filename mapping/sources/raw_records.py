@@ -1,5 +1,6 @@
-"""Reads records from files: lines and JSON arrays, plain or compressed, each with its position; typed access to their
-JSON."""
+"""Reads records from files of JSON lines or JSON arrays, plain or compressed, with their positions, and typed values
+from records.
+"""
 
 from __future__ import annotations
 
@@ -333,7 +334,7 @@ def _length(pattern: re.Pattern[bytes], buffer: bytearray) -> int:
 
 
 def _element_end(buffer: bytearray, file: BinaryIO) -> int:
-    """Returns the end of the element at the beginning of the buffer, reading as much as needed."""
+    """Returns the position in the buffer where its first element ends. Reads as much of the file as needed."""
     if buffer[0] not in b"{[":
         return _find(_AFTER_SCALAR, buffer, file)
     end = _balanced_end(buffer, file)
@@ -401,14 +402,14 @@ def iter_records(path: str, *, key: str | None = None) -> Iterator[RawRecord]:
 
 
 def readable_records(path: str) -> Iterator[Json]:
-    """Reads the records of a file; records that are not JSON objects are skipped. Raises as ``open_decompressed``."""
+    """Reads the records of a file that are JSON objects; others are skipped. Raises as ``open_decompressed``."""
     for raw in iter_records(path):
         with suppress(RecordError):
             yield raw.parse()
 
 
 def check_shape(path: str, raws: Iterable[RawRecord], fits: Callable[[Json], bool], *, expected: str) -> None:
-    """Checks the first records of a file. Raises SetupError if none of them has the expected form."""
+    """Raises SetupError if none of the first records of a file has the expected form."""
     first = b""
     for raw in islice(raws, _N_PEEKED):
         first = first or raw.data

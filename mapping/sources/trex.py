@@ -1,4 +1,4 @@
-"""T-REx: facts of Wikidata with the sentences of Wikipedia abstracts that state them.
+"""Reads T-REx: facts of Wikidata, with the sentences of Wikipedia abstracts that state them.
 
 Source: https://hadyelsahar.github.io/t-rex/ (file format; the annotators that aligned the triples), section 4.2 of the
 KILT paper (facts with more than 20 provenances and relations with fewer than 1,000 facts are removed, in this order;
@@ -59,7 +59,9 @@ _LITERAL = "^^"
 _NO_ALIGNER = "No-Aligner"
 
 _LANGUAGES = ("en", "mul")
-"""English, then "mul", Wikidata's default for all languages, which English readers see if there is no English term."""
+"""Languages of the labels: English, then "mul", Wikidata's default for all languages, which is shown to English readers
+if there is no English label.
+"""
 _HEAD = re.compile(rb'\{\s*(?:"type"\s*:\s*"[a-z]+"\s*,\s*)?"id"\s*:\s*"([A-Z][0-9]+)"')
 
 MAX_PROVENANCES = 20
@@ -253,7 +255,7 @@ def _id_and_labels(raw: RawRecord) -> tuple[str, Callable[[], bytes]]:
 
 
 class Triples(NamedTuple):
-    """All mentions with one subject and one relation, in the order they were read."""
+    """All mentions of facts with the same subject and relation, in the order in which they were read."""
 
     subject: str
     relation: str
@@ -265,7 +267,9 @@ class Triples(NamedTuple):
         return stable_uuid("trex", self.subject, self.relation)
 
     def well_founded(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Returns the objects whose facts have few enough provenances, and those whose facts have too many."""
+        """Divides the objects into those whose facts have at most ``MAX_PROVENANCES`` provenances and those whose facts
+        have more.
+        """
         places: dict[str, set[tuple[str, int]]] = {}
         for mention in self.mentions:
             seen = places.setdefault(mention.object, set())

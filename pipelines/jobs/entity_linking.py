@@ -62,7 +62,7 @@ from mapping.entity_linking.links import (
     KEYS_OF_BUCKETS,
     Exclusion,
     Sampling,
-    Scanned,
+    ScannedLinks,
     Targets,
     chosen_lines,
     dev_buckets,
@@ -200,7 +200,7 @@ class ScanLinks(WorkerDoFn):
         yield beam.pvalue.TaggedOutput(OF_MENTIONS, (key, mentions))
         yield beam.pvalue.TaggedOutput(COUNTS, (key, dict(counts)))
 
-    def _scan(self, place: int, targets: str) -> Scanned:
+    def _scan(self, place: int, targets: str) -> ScannedLinks:
         plan = self._plan
         if self._targets is None:
             folder = local_copy(Folder.of(targets), [_TARGETS], version=plan.pages.sha256)

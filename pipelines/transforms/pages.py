@@ -30,7 +30,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     Outputs:
         ``chunks``: (key, pages of ``kbsource.records.Page``), one chunk per input chunk, with the same key.
         ``rejected``: ``BadRecord`` of articles that cannot be extracted at all: ``page_timeout``, ``page_crash``,
-            ``page_error``, ``offset_law``, ``page_law``, ``bad_text``.
+            ``page_error``, ``span_mismatch``, ``invalid_page``, ``bad_text``.
         ``counts``: (key, dict): ``articles`` written, including ``taken_over``; ``skipped``, because a newer row has
             their page id.
 
@@ -44,7 +44,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             templates are rendered only by the rules.
         has_lua: run the Lua modules that definitions call.
         has_items: the index maps pages to items.
-        has_references: output pages are ``kbsource.wikitext.reference_rows.NotedPage``, with their references.
+        has_references: output pages are ``kbsource.wikitext.reference_rows.PageWithReferences``, with their references.
         has_dependencies: output pages also have a column ``dependencies`` of ``kbsource.records.PageDependencies``.
         base: folder of a release with dependencies. Pages that would be parsed to the same result are copied from it;
             ``index`` must then come from ``FindChanges``.

@@ -130,7 +130,7 @@ def test_what_people_say_comes_back_from_every_form(
     assert main(["campaign", "report", str(output), "--questions", str(fates), "--json"]) == 0
     value = json.loads(capsys.readouterr().out)
     assert value["questions"] == {"asked": 2, "kept": 1, "dropped": 1, "unjudged": 0}
-    assert value["passages"] == {"asked": 4, "accepted": 1, "partial": 2, "refused": 1, "unjudged": 0}
+    assert value["passages"] == {"asked": 4, "accepted": 1, "partial": 2, "rejected": 1, "unjudged": 0}
     assert [pair["n_common"] for pair in value["kappa"]["pairs"]] == [3, 3, 3]
     assert {row["question_id"]: row["fate"] for row in read(fates)} == {"q1": "kept", "q2": "dropped"}
 
