@@ -17,7 +17,7 @@ from apache_beam.runners.portability.fn_api_runner import worker_handlers
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import BeamFnControlServicer, ControlConnection
 
 from kbsource.runtime import fork_server
-from pipelines.runners import local_processes
+from pipelines.runners import local_processes, local_worker
 from pipelines.runners.local_worker import run_worker, worker_server
 from pipelines.runners.presets import beam_flags
 from pipelines.runners.running import new_pipeline, run_pipeline
@@ -95,6 +95,7 @@ def test_the_end_of_a_worker_is_reported_and_a_server_that_is_gone_is_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fork_server, "_server", None)
+    monkeypatch.setattr(local_worker, "PREPARE", f"{local_worker.__name__}:prepare")  # not that of the tests
     server = worker_server()
 
     assert run_worker({}) == 1  # it is not told where its driver is
