@@ -67,10 +67,10 @@ def _common(
     """Options of every command.
 
     Args:
-        json: print the result as one JSON object.
-        storage: storage option, such as aws_endpoint_url=http://store:9000; may be repeated.
-        force: overwrite existing files; for commands that write a file.
-        download: download models that are named OWNER/NAME and are not in this machine's cache; for commands that use a
+        json: Print the result as one JSON object.
+        storage: Storage option, such as aws_endpoint_url=http://store:9000; may be repeated.
+        force: Overwrite existing files; for commands that write a file.
+        download: Download models that are named OWNER/NAME and are not in this machine's cache; for commands that use a
             model. No other option opens a connection to a model hub.
     """
     return _Common(tokens, json, storage, force, download)
@@ -275,7 +275,7 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> Summary:
     to add to your shell's profile.
 
     Args:
-        shell: shell that runs the script.
+        shell: Shell that runs the script.
 
     Examples:
         eval "$(kbsource completion bash)"

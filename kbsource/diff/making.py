@@ -31,7 +31,7 @@ from kbsource.diff.kind import (
 )
 from kbsource.diff.matching import MovedSegment, gone_elements, match_elements, match_sections
 from kbsource.diff.page_texts import ComparedPages
-from kbsource.errors import SetupError
+from kbsource.errors import SetupError, counted
 from kbsource.files import is_local
 from kbsource.release.manifest import canonical_json, code_facts
 from kbsource.release.output import ReleaseFolder, commit
@@ -471,8 +471,8 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     text, flags = report["text"], report["flags"]
     kept = f"{text['kept_chars']:,} of {text['old_chars']:,} characters"
     yield f"\n{100 * text['kept_share']:.2f} % of the old text is kept: {kept}."
-    yield f"Text changed on {flags['text_changed']:,} pages, title on {flags['title_changed']:,};"
-    yield f"{flags['qid_moved']:,} items now belong to other pages."
+    yield f"Text changed on {counted(flags['text_changed'], 'pages')}, title on {flags['title_changed']:,};"
+    yield f"items that now belong to other pages: {flags['qid_moved']:,}."
     for table, (_, head, meanings) in _QUERIES.items():
         yield f"\n## {head}\n\n| outcome | number | meaning |\n| --- | ---: | --- |"
         yield from (f"| {name} | {n:,} | {meanings[name]} |" for name, n in report["counts"][table].items())

@@ -93,9 +93,10 @@ class TaskOptions(Checked):
     """Folders of earlier tasks. Their questions are left out. Use it to draw new questions, for example
     replacements.
     """
-    form: TaskForm = "jsonl"
-    """Form of the answers to be judged: jsonl: one JSON object per line; csv: one row per task, with empty columns for
-    the verdict; label-studio: tasks to import into Label Studio, and its labelling interface."""
+    form: Annotated[TaskForm, Parameter("--format")] = "jsonl"
+    """Format of the tasks. jsonl: one JSON object per line; csv: one row per task, with empty columns for the verdict;
+    label-studio: tasks to import into Label Studio, and its labelling interface.
+    """
 
 
 class ValidationTask(NamedTuple):

@@ -19,7 +19,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from heapq import nsmallest
 from statistics import fmean, median
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
 
 from kbsource.errors import RecordError
 from kbsource.release.layout import check_output
@@ -59,8 +61,9 @@ class ExtendedOptions(Checked):
     """Time per question, in minutes."""
     seed: Name = "qampari"
     """Seed of the draw."""
-    form: ExtendedForm = "jsonl"
-    """Form of the tasks: jsonl: one JSON object per line; csv: one row per task, with empty columns for the answers."""
+    form: Annotated[ExtendedForm, Parameter("--format")] = "jsonl"
+    """Format of the tasks. jsonl: one JSON object per line; csv: one row per task, with empty columns for the answers.
+    """
 
 
 def instructions(minutes: int) -> str:

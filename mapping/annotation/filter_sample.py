@@ -73,8 +73,8 @@ class FilterSampleOptions(Checked):
     """Number of proofs to sample."""
     seed: Name = "qampari"
     """Seed of the draw."""
-    form: TaskForm = "jsonl"
-    """Form of the tasks: jsonl, csv or label-studio, as for kbsource qampari-tasks export."""
+    form: Annotated[TaskForm, Parameter("--format")] = "jsonl"
+    """Format of the tasks: jsonl, csv or label-studio, as for kbsource qampari-tasks export."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from heapq import nsmallest
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from kbsource.errors import DataError
 from kbsource.identity import stable_sha256
@@ -43,8 +45,8 @@ class LookOptions(Checked):
     """Share of each annotator's paraphrases that is drawn to be checked."""
     seed: Name = "qampari"
     """Seed of every draw."""
-    form: TaskForm = "jsonl"
-    """Form of the answers to be judged: jsonl, csv or label-studio, as for kbsource qampari-tasks export."""
+    form: Annotated[TaskForm, Parameter("--format")] = "jsonl"
+    """Format of the tasks: jsonl, csv or label-studio, as for kbsource qampari-tasks export."""
 
 
 def second_look(

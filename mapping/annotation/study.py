@@ -23,7 +23,7 @@ from heapq import nsmallest
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from kbsource.errors import RecordError, SetupError
+from kbsource.errors import RecordError, SetupError, counted
 from kbsource.files import base_name
 from kbsource.identity import stable_sha256
 from kbsource.kilt import kilt_texts
@@ -163,9 +163,8 @@ def write_study(
     drawn = nsmallest(options.queries, every(), key=lambda asked: stable_sha256(options.seed, "query", asked.query_id))
     if not drawn:
         raise SetupError(
-            f"{sets}: no query can be shown with {N_PAGES} pages: {counts['queries']:,} queries, of which "
-            f"{counts['too_few_pages']:,} belong to sets with fewer pages, and {counts['page_not_in_release']:,} have "
-            f"a "
+            f"{sets}: no query can be shown with {N_PAGES} pages: {counted(counts['queries'], 'queries')}, of which "
+            f"{counts['too_few_pages']:,} with fewer pages in their sets, and {counts['page_not_in_release']:,} with a "
             "page that the release lacks."
         )
     counts["sampled"] = len(drawn)

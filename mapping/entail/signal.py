@@ -115,7 +115,7 @@ class PlacedModel(Checked):
     model: Model
     _: KW_ONLY
     device: Device = "auto"
-    """auto (a GPU if there is one), cpu, cuda or cuda:N."""
+    """Device that runs the model: auto (a GPU if there is one), cpu, cuda or cuda:N."""
     accelerator: Accelerator | None = None
     """Accelerator of the machines that run the model, as a Beam resource hint; Dataflow honours it."""
     ram: Ram | None = None

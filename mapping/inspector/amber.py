@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kbsource.errors import DataError
+from kbsource.errors import DataError, counted
 from mapping.amber.measures import RANKS_TEXT
 from mapping.amber.records import OUTCOMES, TASKS
 from mapping.document import Block, Chart, Charts, Section, TableSection, bars, flat_values
@@ -187,7 +187,7 @@ def _add_roles(_: OpenRelease, rows: list[Row]) -> None:
             own = [entity for entity in _by_popularity(row) if entity["is_head"] == is_head]
             said = [
                 f"{entity['wikipedia'][0]['title'] if entity['wikipedia'] else entity['qid']} "
-                f"({_views(entity):,} views)"
+                f"({counted(_views(entity), 'views')})"
                 for entity in own[:3]
             ]
             row[name] = "; ".join([*said, *([f"and {len(own) - 3} more"] if len(own) > 3 else [])])

@@ -151,7 +151,8 @@ class PageDocument(HtmlPage):
         rest = ""
         if (more := len(table.rows) - TABLE_ROWS) > 0:
             url = self._opened.url(f"page/{self.page.page_id}/table/{number}", **{"from": TABLE_ROWS})
-            rest = f'<p class="more"><a href="{escape(url)}">{more:,} more rows of this table</a></p>'
+            rows = "row" if more == 1 else "rows"
+            rest = f'<p class="more"><a href="{escape(url)}">{more:,} more {rows} of this table</a></p>'
         return self.rows_html(number, table, 0, TABLE_ROWS) + Markup(rest)
 
     def rows_html(self, number: int, table: Table, start: int, end: int) -> Markup:

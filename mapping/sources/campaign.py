@@ -145,8 +145,8 @@ class CampaignSource(RecordSource[Options]):
     train_has: ClassVar[str]  # beginning of the message that a campaign is not for train
     references = references_option(
         "--campaign",
-        "what annotators found: judgements and their passages, or a KILT file with evidence_span; without it eli5 has "
-        "every question of dev and test with its answers alone",
+        "Judgements and their passages, or a KILT file with evidence_span. Without it, eli5 writes every question of "
+        "dev and test with its answers only.",
         "FILE",
     )
 

@@ -408,7 +408,9 @@ class Wned(EntityLinking):
     summary = "WNED-WIKI: mentions in Wikipedia, with their pages"
     splits = ("dev", "test")
     options_type = WnedOptions
-    references = references_option("--raw-text", f"folder {RAW_TEXT} (default: beside the XML file)", "DIR")
+    references = references_option(
+        "--raw-text", f"Folder {RAW_TEXT} of the data; by default the one next to the XML file.", "DIR"
+    )
     published = PublishedFigures({"dev": 3_396, "test": 3_376}, Averages(1, 1, 1, 1))
     ownership = Ownership(
         "WNED-WIKI",

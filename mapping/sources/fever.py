@@ -57,7 +57,7 @@ class Fever(RecordSource[FeverOptions]):
     form = "claims of FEVER, one JSON object a line with id, claim, label and evidence"
     keys, answer_keys = frozenset({"id", "claim"}), frozenset({"evidence"})
     options_type = FeverOptions
-    references = references_option("--wiki-pages", "folder or files of FEVER's own wiki-pages")
+    references = references_option("--wiki-pages", "Folder or files of FEVER's own wiki-pages.")
     labels = LabelForm("FEVER's test claims", "id", ("label", "evidence"))
     hypothesis = "claim"
     metric = "accuracy"

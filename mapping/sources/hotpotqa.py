@@ -55,7 +55,7 @@ class HotpotQa(RecordSource[HotpotOptions]):
     form = "questions of HotpotQA, one JSON array of objects with {keys}"
     keys, answer_keys = frozenset({"_id", "question"}), frozenset({"answer", "supporting_facts"})
     options_type = HotpotOptions
-    references = references_option("--abstracts", "folder or files of the abstracts it was made from")
+    references = references_option("--abstracts", "Folder or files of the abstracts that HotpotQA was made from.")
     labels = LabelForm("HotpotQA's test questions", "_id", ("answer", "supporting_facts"))
     # There is one set, so a missing page drops the question.
     policies = by_split(Policy(lost="drop_record"))

@@ -81,11 +81,11 @@ class Kilt(RecordSource[KiltOptions]):
     """
 
     name = "kilt"
-    summary = "any KILT file, aligned from the knowledge source that it was made for to your release"
+    summary = "Any KILT file, moved from the knowledge source that it was made for to your release"
     form = "a KILT file, one JSON object a line with id, input and output, a list of objects with answer and provenance"
     keys = frozenset({"id"})
     options_type = KiltOptions
-    references = references_option("--from-kb", "release or kilt_knowledgesource.json it was made for")
+    references = references_option("--from-kb", "Release or kilt_knowledgesource.json that the KILT file was made for.")
     hypothesis = "answer"
     ownership = Ownership(
         "KILT",

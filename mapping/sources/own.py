@@ -60,7 +60,7 @@ class Own(RecordSource[OwnOptions]):
     """Reads the format described above. The split only selects the rules for filtering and writing records."""
 
     name = "jsonl"
-    summary = "data of your own, in the project's format"
+    summary = "Your own data, in the project's format"
     form = "one JSON object a line with id, input and output, a list of objects with answer and evidence"
     keys = frozenset({"id"})
     hypothesis = "answer"

@@ -390,7 +390,7 @@ class Trex(Source[TrexOptions]):
     name = "trex"
     summary = "T-REx: facts of Wikidata, with sentences that state them"
     options_type = TrexOptions
-    references = references_option("--wikidata", "Wikidata's JSON dump, for labels and aliases", "FILE")
+    references = references_option("--wikidata", "JSON dump of Wikidata, for labels and aliases.", "FILE")
     policies = by_split(Policy(input_meta=("subj_aliases", "sub_surface"), has_section_third=True))
     hypothesis = "triple"
     metric = "accuracy"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from kbsource.errors import counted
 from kbsource.files import join
 from kbsource.release.manifest import Manifest
 from kbsource.release.sql import add_release, connected, identifier
@@ -140,7 +141,8 @@ def report_rows(report: Mapping[str, Any]) -> Iterator[ReportRow]:
     yield from (ReportRow(1, name, n, total, OUTCOMES[name]) for name in OUTCOMES if (n := evidences.get(name)))
     for name, n in counts["found_by"].items():
         yield ReportRow(1, f"found by {name}", n, total, _FOUND_BY.get(name, ""))
-    yield from (ReportRow(1, f"over {name} redirects", n, total) for name, n in counts.get("hops", {}).items())
+    for name, n in counts.get("hops", {}).items():
+        yield ReportRow(1, f"over {counted(int(name), 'redirects')}", n, total)
     yield from (ReportRow(0, f"lost evidence: {name}", n) for name, n in report.get("lost_evidences", {}).items())
 
 
@@ -153,7 +155,7 @@ def report_text(report: Mapping[str, Any]) -> str:
     ]
     if (share := report["dropped_by_threshold"]) is not None:
         paper = report["dropped_in_the_paper"]
-        beside = f"; in the KILT paper {paper['share']:.2%} ({paper['records']:,} records)" if paper else ""
+        beside = f"; in the KILT paper {paper['share']:.2%} ({counted(paper['records'], 'records')})" if paper else ""
         lines.append(
             f"{'dropped by the threshold':<44}{counts['dropped'].get('below_threshold', 0):>10,}{share:>9.2%}{beside}"
         )

@@ -201,10 +201,10 @@ def align_all(
     docs/manual.md for an example.
 
     Args:
-        kb: folder of the release.
+        kb: Folder of the release.
         config: YAML file with datasets, their files and options.
-        output: folder for all alignments, each in its own folder.
-        scratch: folder for temporary indexes; by default the system's.
+        output: Folder for all alignments, each in its own folder.
+        scratch: Folder for temporary indexes; by default the system's.
 
     Examples:
         kbsource map all releases/enwiki-20261001 --config datasets.yaml --output aligned

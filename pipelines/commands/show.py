@@ -59,12 +59,12 @@ def show(
     (12__0). kbsource info lists what a release contains.
 
     Args:
-        release: folder of a release of any kind.
-        page: title (redirects are followed), page id, URL or Wikidata item. For an alignment: the id of a record. For a
+        release: Folder of a release of any kind.
+        page: Title (redirects are followed), page id, URL or Wikidata item. For an alignment: the id of a record. For a
             diff: an old or new title or page id. For other kinds: an id or a name in a table.
-        full: print the whole text instead of its beginning; for a diff, also print unchanged text.
-        old: folder of the older release of a diff. With --new, the words that changed are printed.
-        new: folder of the newer release of a diff. With --old, the words that changed are printed.
+        full: Print the whole text instead of its beginning; for a diff, also print unchanged text.
+        old: Folder of the older release of a diff. With --new, the words that changed are printed.
+        new: Folder of the newer release of a diff. With --old, the words that changed are printed.
 
     Examples:
         kbsource show releases/enwiki-20261001 "Alan Turing"
@@ -193,7 +193,7 @@ def _row_facts(row: Mapping[str, Any]) -> Iterator[Row]:
     """Shortens the values of a row to fit a terminal; null and empty values are skipped."""
     for name, value in row.items():
         if isinstance(value, bytes):
-            yield name, f"{len(value):,} bytes"
+            yield name, counted(len(value), "bytes")
         elif isinstance(value, list | dict):
             if value:
                 said = json.dumps(value, ensure_ascii=False, default=str)

@@ -107,7 +107,7 @@ def test_what_people_say_comes_back_from_every_form(
     form: str, candidates: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tasks, output = tmp_path / "tasks", tmp_path / "campaign"
-    assert main(["campaign", "tasks", str(candidates), "--form", form, "--output", str(tasks)]) == 0
+    assert main(["campaign", "tasks", str(candidates), "--format", form, "--output", str(tasks)]) == 0
     if form == "label-studio":
         assert ElementTree.parse(tasks / "tasks.xml").getroot().tag == "View"
     assert "is_gold" not in next(tasks.glob("tasks.*")).read_text()
@@ -159,7 +159,7 @@ def test_a_task_of_label_studio_that_is_not_to_be_understood_is_named(
     candidates: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tasks, output = tmp_path / "tasks", tmp_path / "campaign"
-    main(["campaign", "tasks", str(candidates), "--form", "label-studio", "--output", str(tasks)])
+    main(["campaign", "tasks", str(candidates), "--format", "label-studio", "--output", str(tasks)])
     said = judged(tasks, "label-studio", {"": "no"}, "w")
     del said[1]["annotations"][0]["completed_by"]
     said[2]["annotations"] = [7]
