@@ -18,7 +18,7 @@ from kbsource.dump.rejects import DAMAGED_BYTES
 from kbsource.files import Files, Folder, base_name
 from kbsource.records import BadRecord
 from kbsource.release.counts import TableCount
-from kbsource.release.kind import Kind
+from kbsource.release.kind import CardText, Kind
 from kbsource.release.laws import Law
 from kbsource.release.manifest import Count, Counted, TypedManifest, row_faults, sum_faults
 from kbsource.rows import SCHEMA_VERSION, Row
@@ -107,6 +107,14 @@ PAGEVIEWS_RELEASE: Kind[PageviewsManifest] = Kind(
     name="release of page views",
     format=FORMAT,
     made_by="kbsource pageviews",
+    card=CardText(
+        title="Page views of a wiki",
+        summary="How often each page of the main namespace of a wiki was viewed, by title and page.",
+        main="pageviews",
+        holds=("pageviews",),
+        tags=("wikipedia", "pageviews"),
+        limits=("Views are counted by the requested title, so the views of a redirect are not added to its target.",),
+    ),
     queries=(("most viewed pages", "select title, views from pageviews order by views desc, title limit 10"),),
     manifest=PageviewsManifest,
     tables={"pageviews": schema_of(TitleViews), "rejected": schema_of(BadRecord)},

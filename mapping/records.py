@@ -166,6 +166,9 @@ class EntailmentQuestion(Row):
 class Alignment(Row):
     """One piece of evidence on its way from its dataset to its outcome; each step fills in its columns.
 
+    Columns with a meaning are columns of the table ``alignments``, in this order, unless ``mapping.schema`` lists them
+    otherwise.
+
     The reader fills in the columns up to ``expects``, the resolver the columns of the page, the search the span with
     its score, and the model its verdict. The last step decides whether the evidence is
     written, and sets ``outcome`` and ``is_written``.

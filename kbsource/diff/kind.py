@@ -21,7 +21,7 @@ import pyarrow as pa
 from kbsource.columns import schema_of
 from kbsource.dump.rejects import TRUNCATED
 from kbsource.release.counts import TableCount
-from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.laws import Law
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import Count, SourceFacts, shape
@@ -453,6 +453,19 @@ RELEASE_DIFF = ListingKind(
     name="diff of releases",
     format="kbsource-diff-1",
     made_by="kbsource diff",
+    card=CardText(
+        title="What changed between two snapshots of Wikipedia",
+        summary="The outcome of every page, section and piece of text of an older release of pages in a newer one.",
+        main="page_changes",
+        holds=("wikipedia",),
+        tags=("wikipedia", "revision-history"),
+        limits=(
+            (
+                "Pages are matched by id, item, title and redirects; text is compared element by element, without "
+                "tables and links."
+            ),
+        ),
+    ),
     queries=(
         (
             "outcomes of pages",
