@@ -19,7 +19,7 @@ from kbsource.files import Files, Folder, base_name
 from kbsource.records import BadRecord
 from kbsource.release.counts import TableCount
 from kbsource.release.invariants import Invariant
-from kbsource.release.kind import Kind
+from kbsource.release.kind import CardText, Kind
 from kbsource.release.manifest import Count, InputCounts, TypedManifest, row_faults, sum_faults
 from kbsource.rows import SCHEMA_VERSION, Row
 from kbsource.runtime.chunks import Report
@@ -107,6 +107,14 @@ PAGEVIEWS_RELEASE: Kind[PageviewsManifest] = Kind(
     name="release of page views",
     format=FORMAT,
     made_by="kbsource pageviews",
+    card=CardText(
+        title="Page views of a wiki",
+        summary="How often each page of the main namespace of a wiki was viewed, by title and page.",
+        main="pageviews",
+        holds=("pageviews",),
+        tags=("wikipedia", "pageviews"),
+        limits=("Views are counted by the requested title, so the views of a redirect are not added to its target.",),
+    ),
     queries=(("most viewed pages", "select title, views from pageviews order by views desc, title limit 10"),),
     manifest=PageviewsManifest,
     tables={"pageviews": schema_of(TitleViews), "rejected": schema_of(BadRecord)},

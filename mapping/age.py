@@ -26,7 +26,7 @@ from kbsource.columns import rebatched, schema_of
 from kbsource.records import BadRecord
 from kbsource.release.counts import TableCount
 from kbsource.release.invariants import Invariant
-from kbsource.release.kind import ListingKind
+from kbsource.release.kind import CardText, ListingKind
 from kbsource.release.manifest import Count, SourceFacts, shape
 from kbsource.release.measures import Measure, ToRows, meanings_table
 from kbsource.release.output import commit
@@ -458,6 +458,14 @@ AGE = ListingKind(
     format="kbsource-age-2",
     facts=shape("facts", releases=list[SourceFacts], counts=dict[str, Count]),
     made_by="kbsource age",
+    card=CardText(
+        title="Age of a benchmark",
+        summary="The outcome of every piece of evidence of a benchmark in several releases of Wikipedia.",
+        main="fates",
+        holds=("wikipedia", "dataset"),
+        tags=("wikipedia", "provenance"),
+        limits=("Evidence is found by its text, so evidence that was reworded counts as changed.",),
+    ),
     queries=(
         (
             "fates of the evidence by release",

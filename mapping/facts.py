@@ -26,7 +26,7 @@ from kbsource.documents import read_toml
 from kbsource.errors import SetupError, shown_name
 from kbsource.release.counts import TableCount
 from kbsource.release.invariants import Checking, Invariant
-from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import Count, ListingManifest, SourceFacts, shape
 from kbsource.release.measures import Measure, ToRows, literals, meanings_table
@@ -379,6 +379,27 @@ FACTS = ListingKind(
     format="kbsource-facts-2",
     facts=shape("facts", old=SourceFacts, new=SourceFacts, counts=dict[str, dict[str, Count]]),
     made_by="kbsource facts",
+    card=CardText(
+        title="Moved facts",
+        summary=(
+            "Questions whose answers changed, stayed the same, appeared or disappeared between two snapshots of "
+            "Wikidata and Wikipedia, with the old and the new proof of each."
+        ),
+        main="facts",
+        holds=("wikipedia", "wikidata"),
+        tasks=("question-answering", "text-retrieval"),
+        tags=("wikipedia", "wikidata", "KILT", "temporal"),
+        limits=(
+            (
+                "Answers are the statements of Wikidata on the two dates. Wikidata may record a change later than it "
+                "happened."
+            ),
+            (
+                "Questions are made from templates. A proof is a sentence that names an answer. `entailment` is null "
+                "if no model judged whether the sentence states the fact."
+            ),
+        ),
+    ),
     queries=(
         (
             "facts by outcome",

@@ -166,6 +166,9 @@ class EntailmentQuestion(Row):
 class Alignment(Row):
     """One piece of evidence, with its page, span and outcome in the release. Each step of alignment fills in columns.
 
+    Columns with a meaning are columns of the table ``alignments``, in this order, unless ``mapping.schema`` lists them
+    otherwise.
+
     The reader of the dataset fills in the columns up to ``expected_verdict``, the resolver the columns of the page, the
     search the span with its score, and the model its verdict. The last step decides whether the evidence is written,
     and sets ``outcome`` and ``is_written``.

@@ -314,7 +314,7 @@ def make_changed_facts(
     def make(path: str) -> None:
         values = {"old_values": stored_table(OWN_VALUES, old), "new_values": stored_table(OWN_VALUES, new)}
         named = {"old_named": stored_table(NAMED, old_named), "new_named": stored_table(NAMED, new_named)}
-        with warehouse({**values, **named}) as db:
+        with warehouse({**values, **named}, memory_mb=plan.options.memory) as db:
             write_chunk(_fact_batches(db, plan), schema_of(Fact), Report(), path=facts_path)
             for side in SIDES:  # the last chunk shows that the step is done
                 write_by_pages(_ordered_wanted(db, f"{side}_wanted"), WANTED, plan.of(side).pages, path=wanted[side])
@@ -512,7 +512,7 @@ def settle_facts(
             "proofs": stored_table(PROOFS, old_proofs, new_proofs),
             "placed": stored_table(PLACED, old_placed, new_placed),
         }
-        with warehouse(given) as db:
+        with warehouse(given, memory_mb=plan.options.memory) as db:
             write_chunk(_settled(db, facts), schema_of(Fact), Report(), path=path)
 
     yield ONLY, keep_chunk(plan.folder("settled"), ONLY, make)

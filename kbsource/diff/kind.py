@@ -22,7 +22,7 @@ from kbsource.columns import schema_of
 from kbsource.dump.rejects import TRUNCATED
 from kbsource.release.counts import TableCount
 from kbsource.release.invariants import Invariant
-from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import Count, SourceFacts, shape
 from kbsource.release.measures import Measure, ToRow, ToRows, binned, literals, meanings_table
@@ -459,6 +459,19 @@ RELEASE_DIFF = ListingKind(
     name="diff of releases",
     format="kbsource-diff-2",
     made_by="kbsource diff",
+    card=CardText(
+        title="What changed between two snapshots of Wikipedia",
+        summary="The outcome of every page, section and piece of text of an older release of pages in a newer one.",
+        main="page_changes",
+        holds=("wikipedia",),
+        tags=("wikipedia", "revision-history"),
+        limits=(
+            (
+                "Pages are matched by id, item, title and redirects; text is compared element by element, without "
+                "tables and links."
+            ),
+        ),
+    ),
     queries=(
         (
             "outcomes of pages",

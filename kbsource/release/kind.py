@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -46,6 +46,24 @@ class MadeFrom(NamedTuple):
     ] = ()  #: tables of the source that are read completely, so that their files must be unchanged
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardText:
+    """Text about a kind of release for its dataset card."""
+
+    title: str
+    summary: str  #: description of the release
+    main: str = ""  #: table or group of files that is loaded by default; empty for none
+    holds: Sequence[Literal["wikipedia", "wikidata", "pageviews", "dataset"]]
+    """Sources of the content. --licence sets the licence of the first one."""
+    tasks: Sequence[str] = ()  #: task categories of the hub
+    tags: Sequence[str] = ()
+    limits: Sequence[str] = ()  #: limitations that users should know
+    template_limits: Mapping[str, str] = field(default_factory=dict)
+    """Further limitations, of which one applies, by the way in which templates were rendered: ``html``, ``rules``,
+    ``definitions`` or ``lua``.
+    """
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Kind(Generic[M]):
     """The definition of a kind of release."""
@@ -53,6 +71,7 @@ class Kind(Generic[M]):
     name: str  #: name of such a release in messages
     format: str  #: format of its manifests, with the version after the last hyphen
     made_by: str  #: command that makes such a release
+    card: CardText | None = None  #: text for its dataset card; None if it is never published
     manifest: type[M]
     tables: Mapping[str, pa.Schema]
     required: Sequence[str] = ()  #: tables that its manifest must list

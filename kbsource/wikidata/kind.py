@@ -11,7 +11,7 @@ from kbsource.columns import rebatched
 from kbsource.files import join
 from kbsource.release.counts import TableCount
 from kbsource.release.invariants import Checking, Invariant
-from kbsource.release.kind import Kind
+from kbsource.release.kind import CardText, Kind
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import Count, TypedManifest, row_faults, sum_faults
 from kbsource.release.reader import row_groups
@@ -209,6 +209,20 @@ WIKIDATA_RELEASE: Kind[WikidataManifest] = Kind(
     name="release of Wikidata",
     format=FORMAT,
     made_by="kbsource wikidata",
+    card=CardText(
+        title="Items and statements of Wikidata",
+        summary=(
+            "Items, properties, statements with their qualifiers, sitelinks and the hierarchy of classes of a dump "
+            "of Wikidata."
+        ),
+        main="statements",
+        holds=("wikidata",),
+        tags=("wikidata", "knowledge-graph"),
+        limits=(
+            "References of statements and lexemes are left out.",
+            "Labels, descriptions and aliases are in the languages that the options name.",
+        ),
+    ),
     queries=(
         (
             "items in the most wikis",

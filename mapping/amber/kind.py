@@ -15,7 +15,7 @@ from kbsource.errors import DataError
 from kbsource.kilt import kilt_texts
 from kbsource.lookup import KnowledgeSource
 from kbsource.release.invariants import Checking, Invariant
-from kbsource.release.kind import ListingKind
+from kbsource.release.kind import CardText, ListingKind
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import Count, ListingManifest, shape
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
@@ -264,6 +264,18 @@ AMBER_SETS = ListingKind(
     format="kbsource-amber-2",
     facts=shape("facts", collections=list[str], options=shape("options", rules=AmberOptions)),
     made_by="kbsource amber",
+    card=CardText(
+        title="AmbER sets",
+        summary=(
+            "Entities that share a name, with queries that each fit only one of them. In each set, the most popular "
+            "entity is the head; the others are the tail."
+        ),
+        main="sets",
+        holds=("wikipedia", "wikidata"),
+        tasks=("text-retrieval", "question-answering"),
+        tags=("wikipedia", "wikidata", "AmbER", "entity-ambiguity"),
+        limits=("Queries are made from templates, and answers are taken from Wikidata.",),
+    ),
     queries=(
         (
             "names with their heads and tails",

@@ -8,7 +8,7 @@ from typing import Any
 from kbsource.columns import schema_of
 from kbsource.records import BadRecord
 from kbsource.release.invariants import Checking, Invariant
-from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.manifest import Count, ListingManifest, SourceFacts, counts_shape, shape
 from mapping.contexts.records import FID, OF_RETRIEVERS, UNPLACED
 from mapping.passages.kind import PASSAGES_CORPUS
@@ -40,6 +40,18 @@ CONTEXTS = ListingKind(
     name="folder of questions with passages",
     format="kbsource-qampari-contexts-1",
     made_by="kbsource qampari-contexts",
+    card=CardText(
+        title="QAMPARI questions with passages",
+        summary=(
+            "Questions of a QAMPARI release with passages that contain their proofs and passages that do not, for "
+            "training retrievers and readers."
+        ),
+        main="qampari_contexts-data_with_contexts",
+        holds=("wikipedia", "wikidata"),
+        tasks=("question-answering", "text-retrieval"),
+        tags=("wikipedia", "QAMPARI", "retrieval"),
+        limits=("Proofs that no passage contains are listed in `unplaced.jsonl`.",),
+    ),
     shown_by=(("rejected", "key"),),
     tables={"rejected": schema_of(BadRecord)},
     files=(OF_RETRIEVERS, FID, UNPLACED, REPORT),

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from kbsource.release.counts import Sum, TableCount
 from kbsource.release.invariants import Checking, Invariant
-from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.manifest import Count, ListingManifest, counts_shape, shape
 from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.entity_linking.records import ALL_TABLES, SKIPPED, SPLITS, lines_path
@@ -88,6 +88,17 @@ ENTITY_LINKING = ListingKind(
         ),
     ),
     made_by="kbsource entity-linking",
+    card=CardText(
+        title="Mentions of Wikipedia with their pages",
+        summary=(
+            "Links of Wikipedia as records for entity linking, and the number of links from each text to each page."
+        ),
+        main="blink-kilt",
+        holds=("wikipedia",),
+        tasks=("token-classification",),
+        tags=("wikipedia", "entity-linking"),
+        limits=("Mentions are links that editors wrote. Editors usually link only the first mention of a page.",),
+    ),
     queries=(
         (
             "mentions that mean several pages",

@@ -16,7 +16,7 @@ from kbsource.columns import schema_of
 from kbsource.files import join
 from kbsource.release.counts import TableCount
 from kbsource.release.invariants import Checking, Invariant, Remade
-from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import Count, ListingManifest, SourceFacts, counts_shape, shape
 from kbsource.release.pages.kind import PAGES_RELEASE
@@ -178,6 +178,15 @@ PASSAGES_CORPUS = ListingKind(
         counts=counts_shape("pages"),
     ),
     made_by="kbsource passages",
+    card=CardText(
+        title="Passages of Wikipedia",
+        summary="Pages of a release cut into passages, each with its position in the page.",
+        main="passages",
+        holds=("wikipedia",),
+        tasks=("text-retrieval",),
+        tags=("wikipedia", "retrieval"),
+        limits=("Tables and infoboxes are not cut into passages.",),
+    ),
     queries=(
         (
             "passages of a page",
@@ -215,6 +224,14 @@ PASSAGES_INDEX = ListingKind(
     format="kbsource-index-3",
     facts=shape("facts", passages=SourceFacts, counts=counts_shape("passages")),
     made_by="kbsource search",
+    card=CardText(
+        title="Index of passages",
+        summary="A BM25 index of passages for kbsource search, which also needs the passages.",
+        holds=("wikipedia",),
+        tasks=("text-retrieval",),
+        tags=("wikipedia", "retrieval"),
+        limits=("Only the version of the search engine that wrote the index can read it.",),
+    ),
     tables={},
     files=(ENGINE,),
 )
@@ -225,6 +242,15 @@ BEIR_DATASET = ListingKind(
     format="kbsource-beir-1",
     facts=shape("facts", passages=SourceFacts, alignment=SourceFacts),
     made_by="kbsource beir",
+    card=CardText(
+        title="Data set for BEIR",
+        summary="Queries of an aligned benchmark, passages of Wikipedia, and which of these are relevant.",
+        main="corpus",
+        holds=("wikipedia", "dataset"),
+        tasks=("text-retrieval",),
+        tags=("wikipedia", "BEIR", "retrieval"),
+        limits=("Passages without a judgement count as not relevant.",),
+    ),
     tables={},
     files=(CORPUS, QUERIES, QRELS),
 )

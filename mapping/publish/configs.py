@@ -206,7 +206,7 @@ def configs_of(subject: Subject, path: str) -> list[Config]:
             name = config.name if found.get(config.name, config).schema == config.schema else f"{config.name}-{split}"
             own = found.setdefault(name, replace(config, name=name))
             own.splits.setdefault(split, []).extend(entries)
-    main = subject.about.main
+    main = subject.card.main
     return sorted(
         found.values(),
         key=lambda config: (not (main and f"-{config.name}".endswith(f"-{main}")), config.total == 0),

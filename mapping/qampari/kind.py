@@ -13,7 +13,7 @@ from kbsource.files import join
 from kbsource.records import BadRecord
 from kbsource.release.counts import TableCount
 from kbsource.release.invariants import Checking, Invariant
-from kbsource.release.kind import ListingKind
+from kbsource.release.kind import CardText, ListingKind
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import ListingManifest, SourceFacts, shape
 from mapping.qampari.measures import MEASURES
@@ -211,6 +211,24 @@ QAMPARI_RELEASE = ListingKind(
     format="kbsource-qampari-2",
     facts=shape("facts", qampari=SourceFacts, tasks=SourceFacts, form=_FORM),
     made_by="kbsource qampari",
+    card=CardText(
+        title="QAMPARI questions",
+        summary=(
+            "Questions with many answers made by QAMPARI's method from Wikidata, with sentences of Wikipedia that "
+            "prove each answer."
+        ),
+        main="questions",
+        holds=("wikipedia", "wikidata"),
+        tasks=("question-answering", "text-retrieval"),
+        tags=("wikipedia", "wikidata", "QAMPARI"),
+        limits=(
+            (
+                "An answer is included only if Wikidata states it and a sentence supports it, so lists of answers "
+                "may be incomplete."
+            ),
+            "Questions are made from templates.",
+        ),
+    ),
     queries=(
         (
             "questions with most answers",

@@ -19,7 +19,7 @@ from kbsource.columns import schema_of
 from kbsource.records import BadRecord
 from kbsource.release.counts import TableCount
 from kbsource.release.invariants import Invariant
-from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.manifest import SourceFacts, shape
 from kbsource.release.measures import Measure
 from kbsource.rows import Row
@@ -135,6 +135,20 @@ BENCHMARK = ListingKind(
     format="kbsource-benchmark-1",
     facts=shape("facts", passages=SourceFacts, datasets=list[_DatasetFacts], systems=list[_SystemFacts]),
     made_by="kbsource benchmark",
+    card=CardText(
+        title="Retrieval systems on datasets",
+        summary=(
+            "Predictions of systems for the questions of datasets, the values of every metric, and their means with "
+            "intervals."
+        ),
+        main="scores",
+        holds=("wikipedia", "dataset"),
+        tasks=("text-retrieval",),
+        tags=("wikipedia", "KILT", "retrieval", "evaluation"),
+        limits=(
+            "Seconds and memory were measured on one machine. Other programs may have run on it at the same time.",
+        ),
+    ),
     queries=(
         (
             "systems by dataset and metric",

@@ -40,7 +40,7 @@ from kbsource.errors import SetupError
 from kbsource.files import Folder, join
 from kbsource.release.counts import TableCount
 from kbsource.release.invariants import Invariant
-from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import code_facts
 from kbsource.release.output import ReleaseFolder, commit
@@ -109,6 +109,14 @@ TFIDF_INDEX = ListingKind(
     name="Tf-idf index of passages",
     format="kbsource-tfidf-1",
     made_by="kbsource search",
+    card=CardText(
+        title="Tf-idf index of passages",
+        summary="Counts of hashed unigrams and bigrams in passages or pages, for kbsource search.",
+        main="postings",
+        holds=("wikipedia",),
+        tasks=("text-retrieval",),
+        tags=("wikipedia", "retrieval"),
+    ),
     tables=_SCHEMAS,
     required=tuple(_SCHEMAS),
     invariants=(

@@ -23,7 +23,7 @@ from kbsource.errors import SetupError
 from kbsource.records import BadRecord
 from kbsource.release.counts import TableCount
 from kbsource.release.invariants import Checking, Invariant
-from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import Count, ListingManifest, SourceFacts, counts_shape, shape
 from mapping.passages.kind import PASSAGES_CORPUS
@@ -145,6 +145,14 @@ TRAINING_DATA = ListingKind(
         counts=counts_shape("queries"),
     ),
     made_by="kbsource training-data",
+    card=CardText(
+        title="Training data of retrievers and readers",
+        summary="Questions with passages that contain evidence, passages that do not, and targets.",
+        main="examples",
+        holds=("wikipedia", "dataset"),
+        tasks=("text-retrieval", "question-answering"),
+        tags=("wikipedia", "KILT", "retrieval"),
+    ),
     queries=(
         (
             "examples by dataset",

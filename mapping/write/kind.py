@@ -20,7 +20,7 @@ import orjson
 
 from kbsource.release.counts import Sum, TableCount
 from kbsource.release.invariants import Invariant
-from kbsource.release.kind import ListingKind, MadeFrom
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import Count, FileEntry, ListingManifest, shape
 from kbsource.release.pages.kind import PAGES_RELEASE
@@ -222,6 +222,24 @@ ALIGNMENT = ListingKind(
     format="kbsource-alignment-4",
     facts=shape("facts", records=shape("records", read=Count), options=shape("options", threshold=float)),
     made_by="kbsource map",
+    card=CardText(
+        title="Alignment to Wikipedia",
+        summary=(
+            "Records of a benchmark in KILT's format whose evidence was found in a newer Wikipedia, with the outcome "
+            "of each record and of each piece of evidence."
+        ),
+        main="kilt",
+        holds=("wikipedia", "dataset"),
+        tasks=("question-answering", "text-retrieval"),
+        tags=("wikipedia", "KILT", "provenance"),
+        limits=(
+            (
+                "Evidence is found by its text. If a page was rewritten, the best span may have another meaning. "
+                "`score` is the similarity of the two texts."
+            ),
+            ("Records without evidence in this snapshot are dropped. The table `records` lists them with the reason."),
+        ),
+    ),
     queries=(
         (
             "evidence by outcome",
@@ -256,6 +274,24 @@ ALIGNMENTS = ListingKind(
     name="folder of alignments",
     format="kbsource-alignments-1",
     made_by="kbsource map all",
+    card=CardText(
+        title="Alignments to Wikipedia",
+        summary=(
+            "Records of several benchmarks in KILT's format whose evidence was found in a newer Wikipedia, with the "
+            "outcome of each record and of each piece of evidence."
+        ),
+        main="kilt",
+        holds=("wikipedia", "dataset"),
+        tasks=("question-answering", "text-retrieval"),
+        tags=("wikipedia", "KILT", "provenance"),
+        limits=(
+            (
+                "Evidence is found by its text. If a page was rewritten, the best span may have another meaning. "
+                "`score` is the similarity of the two texts."
+            ),
+            ("Records without evidence in this snapshot are dropped. The tables `records` list them with the reason."),
+        ),
+    ),
     shown_by=ALIGNMENT.shown_by,
     queries=ALIGNMENT.queries,
     measures=ALIGNMENTS_MEASURES,

@@ -117,7 +117,7 @@ def choose_sets(terms: Chunks, facts: Chunks, viewed: Chunks, *, plan: AmberPlan
             "terms": stored_table(TERMS, terms),
             "facts": stored_table(FACTS, facts),
         }
-        with warehouse(tables) as db:
+        with warehouse(tables, memory_mb=plan.options.memory) as db:
             find_names(db, plan.collections, rules)
             insert(db, "outcomes", [], _OUTCOMES)
             rejected: list[tuple[int, str, str]] = []
@@ -301,7 +301,8 @@ def settle_sets(searched: Chunks, signals: Chunks, answers: Chunks = (), *, plan
     def make(path: str) -> None:
         given = {"searched": (WANTED, searched), "signals": (_OWN_SIGNALS, signals), "answers": (ANSWERS, answers)}
         report = Report()
-        with warehouse({name: stored_table(*table) for name, table in given.items()}) as db:
+        tables = {name: stored_table(*table) for name, table in given.items()}
+        with warehouse(tables, memory_mb=plan.options.memory) as db:
             write_chunk(
                 row_batches(_settled(db, report, plan), SETTLED, n_rows=_SETS_AT_ONCE), SETTLED, report, path=path
             )

@@ -120,6 +120,7 @@ class LinkingPlan(PagesPlan):
     files: tuple[FileEntry, ...]  # files of the table of pages
     sampling: Sampling  # decides which links become records
     excluded: tuple[int, ...]  # ids of pages whose links are not used
+    memory_mb: int  # memory limit of joins, in MB
 
     def path(self, file: int) -> str:
         """Returns the path of a file of pages."""
@@ -213,7 +214,7 @@ def draw_links(keys: _Chunks, *, plan: LinkingPlan) -> Iterator[Any]:
     """All KEYS -> (number of a range, ``BatchRef`` of its CHOSEN) and, by name, the counts of the draw."""
 
     def make(path: str) -> None:
-        with warehouse({"keys": _stored(KEYS, keys)}) as db:
+        with warehouse({"keys": _stored(KEYS, keys)}, memory_mb=plan.memory_mb) as db:
             db.execute(DISTINCT_KEYS)
             of_buckets = dict(db.execute(KEYS_OF_BUCKETS).fetchall())
             n_dev_buckets, n_distinct = dev_buckets(of_buckets, plan.sampling), sum(of_buckets.values())
@@ -254,7 +255,7 @@ def write_aliases(mentions: _Chunks, *, plan: LinkingPlan) -> Iterator[FileEntry
 
     def make() -> list[dict[str, Any]]:
         with (
-            warehouse({"mentions": _stored(MENTIONS, mentions)}) as db,
+            warehouse({"mentions": _stored(MENTIONS, mentions)}, memory_mb=plan.memory_mb) as db,
             RollingFiles(
                 plan.output, "aliases", schema=ALIASES, names="{:05d}.unnamed", rows_per_file=ROWS_PER_FILE
             ) as files,
@@ -318,6 +319,7 @@ def make_entity_linking(
             files=files,
             sampling=sampling,
             excluded=exclusion.page_ids,
+            memory_mb=options.memory,
             output=output,
             staging=out.staging,
         )

@@ -37,7 +37,7 @@ from kbsource.records import (
 )
 from kbsource.release.counts import Sum, TableCount
 from kbsource.release.invariants import Checking, Findings, Invariant, check, invariants
-from kbsource.release.kind import Kind
+from kbsource.release.kind import CardText, Kind
 from kbsource.release.layout import INDEX, MANIFEST, index_path
 from kbsource.release.manifest import DAMAGED, Count, InputCounts, TypedManifest, row_faults, sum_faults
 from kbsource.release.pages.locations import PAGES_FILE, PAGES_SCHEMA, QIDS_FILE, QIDS_SCHEMA, Locations, index_folder
@@ -597,6 +597,46 @@ PAGES_RELEASE: Kind[PagesManifest] = Kind(
     name="release of pages",
     format=FORMAT,
     made_by="kbsource build",
+    card=CardText(
+        title="Pages of Wikipedia",
+        summary=(
+            "Every article of a Wikipedia as a person reads it: elements of text with their sections, links with "
+            "their positions and resolved targets, tables, infoboxes and categories, and counts of the parts that "
+            "were left out."
+        ),
+        main="pages",
+        holds=("wikipedia",),
+        tasks=("text-generation", "text-retrieval"),
+        tags=("wikipedia", "knowledge-source"),
+        limits=(
+            (
+                "Images and the output of scripts are left out. References are left out of the text; if the release "
+                "has them, they are in the tables `refs` and `ref_uses`."
+            ),
+            "A page that could not be parsed in full has a `parse_status` other than `ok`.",
+            ("Wikipedia covers people and topics unevenly. This release does not correct its gaps, biases and errors."),
+        ),
+        template_limits={
+            "html": (
+                "The pages were rendered by MediaWiki, so templates have their output of the day of the snapshot. "
+                "Boxes beside the text are left out. Of infoboxes, only rows with a label and a value are included."
+            ),
+            "rules": (
+                "Templates without a rule are left out, and Lua modules are not run. The columns `templates` and "
+                "`losses` count both for each page."
+            ),
+            "definitions": (
+                "Templates without a rule are expanded from their definitions in the dump, without Lua modules. "
+                "Templates with neither a rule nor a definition are left out. The columns `templates` and `losses` "
+                "count both for each page."
+            ),
+            "lua": (
+                "Templates without a rule are expanded from their definitions and Lua modules in the dump. Templates "
+                "with neither a rule nor a definition are left out. The columns `templates` and `losses` count both "
+                "for each page."
+            ),
+        },
+    ),
     queries=(
         ("text of a page", "from kb_text() where title = (select min(title) from pages)"),
         (
