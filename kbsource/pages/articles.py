@@ -29,7 +29,7 @@ from kbsource.index.title_index_build import DROPPED_FILE, dropped_sources
 from kbsource.pages.base import BaseRelease, RecordedPage
 from kbsource.pages.shards import FALLBACKS_NAMED, TemplateCounts
 from kbsource.pages.spread_tables import spread
-from kbsource.pages.staging import raw_pages, text_bytes
+from kbsource.pages.staging import raw_pages, text_sizes
 from kbsource.records import (
     Anchor,
     BadRecord,
@@ -438,7 +438,8 @@ class PageChunks:
         name = ""
         for first, batch in rows:
             name = batch.schema.metadata[b"file"].decode()
-            report.n_bytes += text_bytes(batch)
+            sizes = text_sizes(batch)
+            report.n_bytes += sum(sizes)
             raws = list(raw_pages(batch))
             hashes: list[bytes] = []
             if self._has_dependencies or self._base is not None:
@@ -446,7 +447,7 @@ class PageChunks:
             known = {} if self._base is None else self._base.find([raw.page_id for _, raw in raws], hashes)
             for place, (source, raw) in enumerate(raws):
                 number = first + place
-                work.beat.done(pages=1, amount=len(raw.text.encode()))
+                work.beat.done(pages=1, amount=sizes[place])
                 if source in self._skipped:
                     report.counts["skipped"] += 1
                     continue

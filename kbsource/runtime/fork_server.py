@@ -33,6 +33,8 @@ from functools import partial
 from types import TracebackType
 from typing import Any, NoReturn
 
+from kbsource.runtime.imports import hold_collector, release_collector
+
 _COMMAND = "from kbsource.runtime.fork_server import main; main({}, {!r})"
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # prctl(2)
 _BYTE = b"\0"
@@ -173,7 +175,6 @@ def forked_server() -> ForkServer | None:
             stream.flush()  # otherwise each fork might write it again
     _open_standard_files()
     (ours, theirs), (alive, watched) = socket.socketpair(), socket.socketpair()
-    gc.collect()
     gc.freeze()  # the garbage collector of a fork would write to shared memory
     if (pid := os.fork()) == 0:
         alive.close()
@@ -224,11 +225,11 @@ def import_path() -> str:
 
 def main(files: Sequence[int], prepare: str) -> None:
     """Becomes the server of ``new_server``."""
+    hold_collector()
     for file in files:
         os.set_inheritable(file, False)
     _named(prepare)()
-    gc.collect()
-    gc.freeze()
+    release_collector()
     with _Leaving():
         _Server(*(socket.socket(fileno=file) for file in files)).serve()
 
