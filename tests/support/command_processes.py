@@ -116,6 +116,7 @@ def prepare() -> None:
     jobs = {f"pipelines.jobs.{command.job}" for command in COMMANDS.values() if command.job is not None}
     commands = {f"pipelines.{command.place.partition(':')[0]}" for command in COMMANDS.values()}
     import_local_beam("pipelines.runners.running", *IMPORTS, *sorted(jobs), *sorted(commands), *_IMPORTED_LATE)
+    tempfile.tempdir = None  # a fork has the one of its environment
     assert n_threads() == 1
 
 
@@ -127,7 +128,7 @@ def run_given(values: dict[str, Any]) -> None:
     os.chdir(ROOT)
     os.environ["PYTHONPATH"] = str(ROOT)
     if values["temporary"] is not None:
-        os.environ["TMPDIR"], tempfile.tempdir = values["temporary"], None
+        os.environ["TMPDIR"] = values["temporary"]
     if values["file_bytes"] is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (values["file_bytes"], values["file_bytes"]))
     sys.argv[1:] = values["arguments"]

@@ -206,6 +206,7 @@ _ROW = re.compile(
 """A row of the table in docs/limitations.md: wiki, articles, words found, words not on the page, links found."""
 
 
+@pytest.mark.slow  # a whole snapshot
 def test_the_figures_in_the_documentation_are_those_of_the_command() -> None:
     rows = _ROW.findall((ROOT / "docs/limitations.md").read_text("utf-8"))
     assert len(rows) == 6

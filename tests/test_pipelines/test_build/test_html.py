@@ -105,6 +105,7 @@ def test_templates_are_listed_with_what_they_show_and_lose(release: Path) -> Non
     assert (row["example_title"], row["example"]) == ("Lantern (ferry)", "{{Infobox ship|length=31 m}}")
 
 
+@pytest.mark.slow  # worker processes
 def test_the_bytes_do_not_depend_on_workers_and_forms(release: Path, tmp_path: Path) -> None:
     path = write_tar(tmp_path / "enwiki_namespace_0.tar.gz", [RECORDS[:1], RECORDS[1:]])
     make(tmp_path / "r", path, workers=2)

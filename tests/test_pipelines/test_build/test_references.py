@@ -171,6 +171,7 @@ def test_the_report_counts_references_addresses_and_paragraphs_without_one(
     assert "without a reference" not in capsys.readouterr().out
 
 
+@pytest.mark.slow  # imports every tool
 def test_what_is_published_documents_both_tables_and_is_read_by_every_tool(built: Path, tmp_path: Path) -> None:
     folder = tmp_path / "published"
     assert main(["publish", str(built / "with"), "--output", str(folder), "--licence", "CC-BY-SA-4.0"]) == 0

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pipelines.runners.presets import KnownSignatures
 from tests.support.mini_wiki import MAX_REJECTS, MULTISTREAM
 
@@ -27,6 +29,7 @@ print(json.dumps([code, sorted(sys.modules), "IPython" in sys.modules and sys.mo
 """
 
 
+@pytest.mark.slow  # a build in a new interpreter
 def test_a_local_build_imports_neither_clouds_nor_pandas_nor_a_notebook(tmp_path: Path) -> None:
     command = ["build", str(MULTISTREAM), "--output", str(tmp_path / "release"), "--max-rejects", str(MAX_REJECTS)]
     given = [sys.executable, "-c", _BUILD, *command, "--runner", "local"]

@@ -77,6 +77,7 @@ def test_a_worker_that_connects_when_all_is_over_is_told_so(monkeypatch: pytest.
     assert told == [BeamFnControlServicer._DONE_MARKER]
 
 
+@pytest.mark.slow  # worker processes
 def test_a_worker_takes_what_is_left_while_the_other_one_is_long_at_its_first(tmp_path: Path) -> None:
     n_elements = 9
     pipeline = new_pipeline(beam_flags("local", workers=2, beam_args=()))
@@ -91,6 +92,7 @@ def test_a_worker_takes_what_is_left_while_the_other_one_is_long_at_its_first(tm
     assert list(processes.values()).count(processes["0"]) == 1
 
 
+@pytest.mark.slow  # worker processes
 def test_the_end_of_a_worker_is_reported_and_a_server_that_is_gone_is_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
