@@ -157,7 +157,7 @@ def read_archive_address(url: str) -> ArchiveAddress | None:
     """Returns the information in the URL of a copy in a web archive; None for other URLs.
 
     >>> read_archive_address("https://web.archive.org/web/20200102030405/http://example.org/")
-    Archived(url='http://example.org/', date='2020-01-02')
+    ArchiveAddress(url='http://example.org/', date='2020-01-02')
     """
     match = _addresses()[1].match(url)
     if match is None:
