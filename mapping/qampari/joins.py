@@ -94,10 +94,8 @@ class JoinRules(NamedTuple):
 
     def macros(self) -> str:
         """Returns the macros that the texts use: parts of a query's number, and the rule that keeps a question."""
-        most, share = (
-            self.keep.most,
-            f"{self.keep.share:.17e}",
-        )  # written with all digits, because a rounded decimal would be another number
+        # The share is written with all digits, because a rounded decimal would be another number.
+        most, share = self.keep.most, f"{self.keep.share:.17e}"
         return f"""
 create macro query_number(property, value) as (property << {ENTITY_BITS} | value) << {FAMILY_BITS};
 create macro family(query) as query >> {FAMILY_BITS};
