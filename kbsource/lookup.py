@@ -1,4 +1,4 @@
-"""Looks up pages of a finished release by id, title and address."""
+"""Looks up pages of a finished release by id, title, URL and Wikidata item."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class KnowledgeSource:
         return page
 
     def __contains__(self, wanted: object) -> bool:
-        """Returns whether ``get`` returns a page for an id, a title or an address."""
+        """Returns whether ``get`` returns a page for an id, a title or a URL."""
         return isinstance(wanted, int | str) and self.resolve(wanted).page_id is not None
 
     def by_id(self, page_id: int) -> Page | None:
@@ -278,9 +278,9 @@ class KnowledgeSource:
         return None if page_id is None else self.by_id(page_id)
 
     def resolve(self, wanted: int | str) -> LookupResult:
-        """Returns how a page is found by id, title or address, without reading it.
+        """Finds a page by id, title or URL without reading it. The result reports how it was found.
 
-        A string that contains ``://`` is an address. A string of digits is a title if such a title exists (``1984``),
+        A string that contains ``://`` is a URL. A string of digits is a title if such a title exists (``1984``),
         otherwise an id.
         """
         with self._turn:

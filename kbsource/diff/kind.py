@@ -6,7 +6,7 @@
     section_changes/    the outcome of the sections of pages whose text changed
     span_changes/       new positions of the elements of pages that changed
     redirect_changes/   redirects that have another target, are new or gone
-    title_map.tsv       old titles that no longer lead to their page, for ``kbsource map --title-map``
+    title_map.tsv       old titles that no longer resolve to their page, for ``kbsource map --title-map``
     report.json, report.md
     manifest.json       written last
 """
@@ -208,7 +208,7 @@ _OLD_TEXT = """count(*) as pages, count_if(outcome = 'gone') as gone, count_if(t
 
 
 def _became(table: str) -> str:
-    """Returns a query for all outcomes of a table, each with its number of rows."""
+    """Returns a query for the number of rows with each outcome in a table."""
     counts = f"(select outcome as name, count(*) as n from {table} group by all)"
     return f"""select name as outcome, coalesce(n, 0) as number, number / nullif(sum(number) over (), 0) as share,
             meaning, place as _place

@@ -250,7 +250,7 @@ long enough), new elements to which no segment points, the number of code points
 
 
 class PagePair(Row):
-    """A row of ``COMPARED``."""
+    """A pair of an old and a new page to compare: a row of ``COMPARED``."""
 
     old_page_id: int | None
     new_page_id: int | None

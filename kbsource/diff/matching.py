@@ -117,7 +117,7 @@ class MovedSegment(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """The outcome of all old elements."""
+    """The outcomes of the elements of an old page, and the new elements that no outcome covers."""
 
     segments: list[MovedSegment]  #: in order; the segments of an element cover it
     unclaimed: list[int]  #: new elements that no segment points to
@@ -142,7 +142,7 @@ def match_elements(old: Sequence[str], new: Sequence[str]) -> Matches:
 
 
 def gone_elements(texts: Sequence[str]) -> list[MovedSegment]:
-    """Returns the segments of a page that is gone."""
+    """Returns a segment with the outcome ``gone`` for each element of a page."""
     return [_gone_segment(number, 0, len(text)) for number, text in enumerate(texts)]
 
 
@@ -151,7 +151,7 @@ def _gone_segment(element: int, start: int, end: int) -> MovedSegment:
 
 
 class _Matcher:
-    """Collects the matches of two pages."""
+    """Matches the elements of two versions of a page."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
         self._old, self._new = old, new

@@ -24,7 +24,7 @@ from kbsource.titles import split_namespace
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 
 TEXT = "text"
-"""Kind of a missing word that is in the page's own wikitext, and not from a template."""
+"""Kind of a missing word that is in the page's own wikitext, not in the output of a template."""
 NOT_SEEN = "not_seen"
 """Kind of a missing word from a use of a template that the wikitext parser did not find."""
 UNDEFINED = frozenset({"unknown", NOT_SEEN})

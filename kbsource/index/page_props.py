@@ -102,7 +102,7 @@ class PagePropsReport:
 
     n_invalid_qids: int  #: number of values of ``wikibase_item`` that are not item ids
     n_not_articles: int  #: number of rows left out because their page is not an article
-    conflicts: tuple[Conflict, ...]  #: sorted by item, then by refused page
+    conflicts: tuple[Conflict, ...]  #: sorted by item, then by the page that does not get it
     claims_path: str  #: file of the item that every page got, and its sources (``CLAIMS``)
 
 

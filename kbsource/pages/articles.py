@@ -68,7 +68,7 @@ HTML_PARSER = "kbsource.pages.articles:HtmlPageParser"
 FALLBACK = "fallback_"
 """Prefix of the parse statuses other than ``ok``."""
 LINKS_AT_ONCE = 1024
-"""Number of links that are looked up together. Their pages are in memory meanwhile."""
+"""Number of links that are looked up together. The pages that contain them stay in memory until then."""
 _DETAIL_CHARS = 1000
 
 

@@ -1,4 +1,4 @@
-"""The invariants of releases. Each has a slug, a meaning, and an SQL query that finds violations.
+"""The invariants of releases. Each has a slug, a meaning, and SQL that finds its violations.
 
 >>> sold = Invariant("negative_price", "a price is below 0", "case when price < 0 then [name] end", table="goods")
 >>> known = Invariant(
@@ -37,7 +37,8 @@ _SHOWN = 160
 
 @dataclass(frozen=True)
 class Invariant:
-    """An invariant of the releases of a kind. Several may have the same slug; only the first of them needs a meaning.
+    """A rule that every release of a kind must satisfy. Several invariants may have the same slug, such as
+    ``invalid_page``; only the first of them needs a meaning.
 
     Its query reads the views of ``kbsource.release.sql``, which have the columns of ``places``. The views of a source
     to compare with are in a schema named after the source. The view ``settings`` (_part, name, n) contains the results
@@ -61,7 +62,7 @@ class Invariant:
 def invariants(
     slug: str, meaning: str, *violations: str, table: str = "", needs: tuple[str, ...] = ()
 ) -> tuple[Invariant, ...]:
-    """Returns invariants that share a slug and the same needs, one for each query."""
+    """Returns one invariant for each query. All of them have the same slug, meaning and needs."""
     return tuple(Invariant(slug, meaning, query, table, needs) for query in violations)
 
 
@@ -81,7 +82,7 @@ COMMON = (
 
 
 def meanings(invariants: Iterable[Invariant]) -> dict[str, str]:
-    """Returns what a violation of each invariant means, by slug."""
+    """Returns the meaning of a violation of each invariant, by slug."""
     return {invariant.slug: invariant.meaning for invariant in reversed([*invariants]) if invariant.meaning}
 
 
@@ -120,11 +121,11 @@ class Findings:
 
 
 def check(db: DuckDBPyConnection, invariants: Iterable[Invariant], given: Collection[str], found: Findings) -> None:
-    """Finds violations of invariants.
+    """Finds the violations of invariants, and adds them to ``found``.
 
     Args:
         db: connection with the views that the invariants read.
-        invariants: the invariants. Those that need something not in ``given`` are skipped.
+        invariants: the invariants. An invariant is skipped if ``given`` lacks a name in its ``needs``.
         given: names of the complete tables, and of the sources to compare with.
     """
     import duckdb
@@ -198,7 +199,7 @@ class Checking(Generic[M]):
         reported.
 
         Args:
-            exactly: report every other file in the manifest too.
+            exactly: also report every file of the manifest that is not in ``needed``.
         """
         wanted = set(needed)
         for file in sorted(wanted - set(self.listed)):
@@ -255,7 +256,7 @@ class Remade:
         return self
 
     def write(self, piece: bytes, name: str = "") -> None:
-        """Compares the next segment of the file. ``name`` says in a message what the segment belongs to."""
+        """Compares the next part of the file. ``name`` names it in messages."""
         if self._is_same and (stored := self._stored.read(len(piece))) != piece:
             pairs = enumerate(zip(stored, piece, strict=False))
             at = next((n for n, (byte, other) in pairs if byte != other), min(len(stored), len(piece)))

@@ -114,8 +114,9 @@ def _entity_faults(key: str, form: str) -> Iterator[tuple[str, str]]:
 
 
 def _claim_invariant(name: str, claiming: str, present: str, needs: tuple[str, ...]) -> Invariant:
-    """Returns the invariant that a table has as many rows of each entity as the entity claims. It compares the number
-    of rows, and a sum weighted by the entities' numbers, which detects rows of wrong entities.
+    """Returns the invariant that a table has as many rows for each entity as the entity's own row states, such as
+    ``n_statements``. It compares the total number of rows, and a sum weighted by the numbers of the entities, which
+    detects rows of a wrong entity.
     """
     return Invariant(
         "counts",

@@ -68,7 +68,7 @@ class Dependencies:
         return noted
 
     def apart(self, make: Callable[[], T]) -> tuple[T, frozenset[str]]:
-        """Returns the result of a function together with the dependencies that it records. These are also added to
+        """Returns the result of a function, and the dependencies that were recorded while it ran. These are also in
         ``names``.
         """
         before, self.names = self.names, set()

@@ -98,14 +98,14 @@ Parts = tuple[tuple["Text | None", Text], ...]
 
 
 INFOBOX = '<table class="infobox"></table>'
-"""Placeholder that an infobox in a definition leaves, so that the enclosing box is recognised as one."""
+"""Placeholder for an infobox in a definition, so that a box around it is recognised as an infobox."""
 _NOTHING = f"{CUT}{LINE} \n"
 BLOCK_STARTS = ("*", "#", ":", ";", "{|")
-"""What begins a line of its own where a template or a parser function begins with it."""
+"""Beginnings of the output of a template or parser function that make it begin on a new line."""
 
 
 class WatchedPage:
-    """PageFacts that record whether a fact was requested that differs between pages."""
+    """Facts about a page, like ``PageFacts``. They record whether a fact was requested that differs between pages."""
 
     __slots__ = ("_facts", "is_asked", "lang", "site")
     lang: str
@@ -195,7 +195,7 @@ class Frame:
         return self.use(Use((f"{name.rstrip(':')}:", *first), (*unnamed, *named), True))
 
     def spend(self, work: int) -> None:
-        """Charges units of work to the page; a BoundError must propagate."""
+        """Charges units of work to the page. Let a BoundError propagate."""
         self.engine.spend(work)
 
     def read(self, text: Text) -> str:
@@ -379,8 +379,8 @@ class Expansion(NamedTuple):
     is_infobox: bool = False  #: its box is an infobox
     n_modules: int = 0  #: number of calls of Lua modules that were not run, or failed
     n_refs: int = 0  #: number of references in the definitions used
-    #: something was left out that a rule may show: an unknown template, a module that was not run, or a box beside the
-    #: text if the expansion has nothing else
+    #: true if something was left out that a rule may show: an unknown template, a module that was not run, or a box
+    #: beside the text if the expansion has nothing else
     is_incomplete: bool = False
 
 
@@ -550,7 +550,7 @@ class PageExpander:
         return text
 
     def look_up(self) -> bool:
-        """Counts a looked-up page; returns whether the limit allows it."""
+        """Counts a page that ``#ifexist`` looks up; returns whether the limit allows it."""
         self.n_look_ups += 1
         return self.n_look_ups <= MAX_LOOK_UPS
 
@@ -570,7 +570,7 @@ class PageExpander:
         return CUT
 
     def if_complete(self, expand: Callable[[], str]) -> str | None:
-        """Returns an expansion; None, with nothing recorded of it but its cost, if something unknown was left out."""
+        """Returns an expansion; None if something unknown was left out, in which case only its cost is recorded."""
         before = self.is_partial, self.n_modules, self.n_refs
         self.is_partial = False
         text = expand()
@@ -637,7 +637,8 @@ class PageExpander:
 
 
 def _on_own_line(text: str, node: Use) -> str:
-    """Returns what a template or a parser function gives; a list, an indented line or a table begins a line.
+    """Returns the output of a template or parser function. If it begins with a list, an indented line or a table, it
+    begins on a new line.
 
     Source: braceSubstitution of MediaWiki's Parser.
     """
@@ -645,7 +646,7 @@ def _on_own_line(text: str, node: Use) -> str:
 
 
 class _NoDefinitions:
-    """Stands in for the definitions if a dump has none: nothing is defined."""
+    """Takes the place of the definitions if a dump has none."""
 
     def source(self, name: str) -> None:
         return None
@@ -687,7 +688,7 @@ def run_rule(rule: TemplateRule, template: Template, page: PageFacts | WatchedPa
     except BoundError:
         return template.shown()
     n_chars = sum(map(len, arguments.values()))
-    if len(text) > 2 * n_chars + _MOST_CHARS_ADDED:  # arguments that are no words of a sentence
+    if len(text) > 2 * n_chars + _MOST_CHARS_ADDED:  # the arguments are not words of a sentence
         return template.shown()
     return text.replace(CUT, "").replace("&#32;", " ").replace("&nbsp;", NBSP) or None
 

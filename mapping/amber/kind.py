@@ -116,7 +116,7 @@ def _check_collection(
                 continue
             stored = {} if record is None else record["qids"]
             counts["set_queries"] += sum(len(stored_set["queries"]) for stored_set in stored.values())
-            # The objects of false claims chosen from all of Wikidata are not in the release.
+            # If the objects of false claims were chosen from all of Wikidata, the release does not contain them.
             is_known = task != "fc" or options.false_objects == "code"
             wanted = None if amber_set is None else amber_line(set_record(amber_set.name, queries))
             if amber_set is None or line is None or (is_known and line != wanted):
@@ -132,7 +132,7 @@ def _sets(checking: Checking[ListingManifest], file: str) -> Iterator[AmberSet]:
 
 
 class _LineError(DataError):
-    """A line that is not a valid record of its file."""
+    """A line of a file is not a valid record."""
 
     def __init__(self, file: str, message: str) -> None:
         super().__init__(message)

@@ -28,7 +28,7 @@ KEYED_LINKS = pa.schema([*required("key", of=pa.string()), *required("item", "pa
 VIEWED = pa.schema(required("item", "page_id", "views"))
 """Items with a sitelink and views; page is -1 without a page."""
 TERMS = pa.schema([*required("item", "place"), *required("text", of=pa.string())])
-"""Names of items. Place 0 is the label, or the first alias if the item has no label."""
+"""Names of items. The name with place 0 is the label, or the first alias if the item has no label."""
 ITEM_KIND, QUANTITY_KIND = 1, 2
 FACTS = pa.schema(
     [*required("item", "place", "property", "kind"), pa.field("value", pa.string()), pa.field("unit", pa.string())]
@@ -74,7 +74,7 @@ select
     count(*) filter (has_item is null) as pages_without_item
 from of_pages left join (select distinct key, true as has_item from links) using (key)
 """
-"""Counts of all views by outcome, from the same tables."""
+"""Numbers of views by outcome, from the tables ``views`` and ``links``."""
 
 
 class _TypeRow(Row):

@@ -422,7 +422,7 @@ def _judgement(
     if passage_id not in texts:
         raise RecordError("unknown_passage", f"there is no passage {passage_id!r}")
     if label not in LABELS:
-        raise RecordError("unknown_label", f"{label!r}; known are {', '.join(LABELS)}")
+        raise RecordError("unknown_label", f"unknown label {label!r}; known labels are {', '.join(LABELS)}")
     if labels_given.setdefault((passage_id, worker_id), label) != label:
         raise RecordError(
             "conflicting_label", f"worker {worker_id!r} contradicts an earlier judgement of passage {passage_id!r}"

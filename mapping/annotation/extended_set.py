@@ -147,7 +147,7 @@ def import_extended(tasks: str, files: Sequence[str], output: str, *, reject: Re
         if _form(text) in known[qid]:
             raise RecordError("known_answer", f"{qid!r} has {text!r} already")
         if not (optional_text(record, "proof_text") or "").strip():
-            raise RecordError("no_proof", f"{qid!r}: {text!r} has no text that says it")
+            raise RecordError("no_proof", f"{qid!r}: {text!r} has no text that proves it")
         return qid, record
 
     for qid, record in read_annotations(

@@ -68,7 +68,9 @@ def find_replacements(release: str, manifest: ListingManifest, *, dropped: Dropp
 
 
 def _hand(question: Question) -> tuple[str, str]:
-    """Returns the group within which a question is drawn, as in ``selection.draw_pool``."""
+    """Returns the group within which a question is sampled, as in ``selection.draw_pool``: its subset and, for simple
+    questions, its relation.
+    """
     return question.subset, question.property_ids[0] if question.subset == SIMPLE else ""
 
 
@@ -122,9 +124,9 @@ def apply_crowd(
 ) -> dict[str, Any]:
     """Writes a release without the answers judged wrong, and with paraphrases; returns the report.
 
-    A development or test question that is left with fewer than ``least`` answers of different text returns to the
-    questions that were not drawn. It is replaced, in the same split, by the next question of the test side in the order
-    of the draw, with the same subset and, for simple questions, the same relation. If no such question is left, the
+    A development or test question that is left with fewer than ``least`` answers of different text is removed from its
+    split. It is replaced by the next question in the order of sampling that is eligible for test and has the same
+    subset and, for simple questions, the same relation. If no such question is left, the
     split becomes smaller. Memory: development and test set.
 
     Args:

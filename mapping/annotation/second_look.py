@@ -60,8 +60,8 @@ def second_look(
     workers: WorkerOptions | None = None,
     reject: Reject,
 ) -> dict[str, Any]:
-    """Writes tasks again into an empty folder: all answers judged incorrect, some of those judged correct, those
-    without a valid judgement, and some paraphrases of each annotator; returns counts.
+    """Writes tasks for a second judgement into an empty folder: all answers judged incorrect, some of those judged
+    correct, those without a valid judgement, and some paraphrases of each annotator; returns counts.
 
     Tasks keep their ids, and do not reveal why they are included. Pass the results to ``apply_crowd`` after the first
     verdicts. Memory: development and test set.

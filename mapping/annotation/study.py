@@ -243,7 +243,7 @@ def _choice(
     if query_id not in shown:
         raise RecordError("unknown_question", f"there is no query {query_id!r}")
     if label not in LABELS:
-        raise RecordError("unknown_label", f"{label!r}; known are {', '.join(LABELS)}")
+        raise RecordError("unknown_label", f"unknown label {label!r}; known labels are {', '.join(LABELS)}")
     if said.setdefault((query_id, worker_id), label) != label:
         raise RecordError("conflicting_label", f"worker {worker_id!r} contradicts an earlier choice for {query_id!r}")
     page_id = None if label == NONE else shown[query_id][int(label) - 1]

@@ -55,7 +55,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class Task(NamedTuple):
-    """The subject of a task: an answer, or an answer from another question."""
+    """The subject of a task: an answer to the question, or a wrong answer that was taken from another question."""
 
     aid: str
     is_wrong: bool
@@ -63,7 +63,7 @@ class Task(NamedTuple):
 
 @dataclass(slots=True)
 class JudgedTasks:
-    """The results of the verdicts."""
+    """The results of the verdicts on all tasks."""
 
     #: last verdict of each judged task: whether the answer is correct
     final: dict[str, bool] = field(default_factory=dict)

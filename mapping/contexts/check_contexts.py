@@ -40,7 +40,7 @@ from mapping.write.kilt import kilt_line
 from mapping.write.kind import REPORT
 
 Sources = tuple[ReleaseQuestions, list[str]]
-"""Inputs of questions with passages: the questions of the QAMPARI release, and the paths of the corpus table."""
+"""The releases to compare with: the questions of the QAMPARI release, and the paths of the table of passages."""
 
 
 def check_contexts(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:

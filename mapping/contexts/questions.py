@@ -119,7 +119,8 @@ PUBLISHED_REASONS: dict[str, str] = {
 
 
 class PublishedQuestions:
-    """The same interface for published files. Memory: about 60 bytes per question.
+    """The questions of the files that QAMPARI published, with the interface of ``ReleaseQuestions``. Memory: about 60
+    bytes per question.
 
     Args:
         reject: called with the position and reason of every question that cannot be used.

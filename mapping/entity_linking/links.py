@@ -126,7 +126,7 @@ class Targets:
         return page_ids * 2 + is_disambiguation
 
     def find(self, page_ids: Numbers) -> tuple[Numbers, Numbers]:
-        """Returns whether the release has each page, and whether the page is a disambiguation page."""
+        """Returns two masks over pages: whether the release has the page, and whether it is a disambiguation page."""
         if not len(self._codes):
             return (none := np.zeros(len(page_ids), np.bool_)), none
         found = self._codes[np.minimum(np.searchsorted(self._codes, page_ids * 2), len(self._codes) - 1)]

@@ -97,7 +97,7 @@ def measured_alignment(opened: OpenRelease) -> Iterator[Section]:
 
 
 def changed_texts(old: str, new: str) -> tuple[Marked, Marked]:
-    """Returns two texts, with the words marked that the other text does not have at the same place."""
+    """Returns two texts, in which the words are marked that the other text does not have at the same position."""
     old_pieces, new_pieces = changed_words(old, new)
     return Marked(tuple(old_pieces)), Marked(tuple(new_pieces))
 
@@ -383,7 +383,9 @@ def show_record(request: Request, opened: OpenRelease, card: Card) -> Response:
 
 
 def _evidence_data(evidence: _Evidence) -> dict[str, Any]:
-    """Returns a piece of evidence as JSON values: its row, and for each place in the record the output and number."""
+    """Returns a piece of evidence as JSON values: its row, and its output and number for each of its occurrences in the
+    record.
+    """
     return {
         **row_values(evidence.rows[0]),
         "places": [_PLACE(own) for own in evidence.rows],

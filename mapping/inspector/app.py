@@ -235,7 +235,7 @@ def remarks_of(opened: OpenRelease) -> list[str]:
 
 
 def measures(opened: OpenRelease) -> tuple[Section, ...]:
-    """Returns sections with the measures of a release's rows. They are kept, so the rows are read only once."""
+    """Returns sections with the measures of a release's rows. They are cached, so the rows are read only once."""
     found: tuple[Section, ...] = opened.cached("measures", lambda: tuple(_measures(opened)))
     return found
 

@@ -84,7 +84,7 @@ def _page_url(opened: OpenRelease, side: str, page_id: int | None, spans: Any = 
 
 
 def _moved_to(opened: OpenRelease, span: Mapping[str, Any]) -> str | None:
-    """Returns the URL of the new location of a piece, with the piece marked."""
+    """Returns the URL of the new location of a segment, with the segment marked."""
     place = MarkedRange(span["new_element"], span["new_start"], span["new_element"], span["new_end"], span["outcome"])
     return _page_url(opened, "new", span["new_page_id"], [place])
 

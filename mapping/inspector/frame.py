@@ -211,7 +211,9 @@ def render_view(
 
 
 class RequestError(NamedTuple):
-    """Why a request is rejected: a reason for programs, and a message for people with the problem and its solution."""
+    """The error with which a request is rejected: HTTP status, a reason for programs, and a message for people that
+    names the problem and the remedy.
+    """
 
     status: int
     reason: str

@@ -253,7 +253,8 @@ def _open(
     if kind is None:
         kind = kind_of(read_content(path), path, KINDS)
     manifest = kind.read(path)
-    for table, entries in manifest.tables.items() if is_local(path) else ():  # in a store: at the first query
+    # The tables of a release in a store are checked at the first query.
+    for table, entries in manifest.tables.items() if is_local(path) else ():
         files = (join(path, entry.file) for entry in entries)
         checked_schemas([file for file in files if Folder.of(file).exists()], kind.schemas(table))
     slug = _slug(name, taken)

@@ -60,9 +60,9 @@ class AmberPrediction(NamedTuple):
 class AmberScores(Scores):
     """Scores of sets with queries; a query without a prediction scores 0.
 
-    Items are queries, and sets by name. Columns are over all queries; those about ``head`` or ``tail`` have the part
-    after the name of the metric: ``accuracy@1``, ``accuracy@1 head``, ``consistency@1``, ``entity_confusion``,
-    ``answer_f1``.
+    Items are queries, and sets by name. A metric over all queries has its own name; a metric over the queries about
+    heads or tails has ``head`` or ``tail`` after its name: ``accuracy@1``, ``accuracy@1 head``, ``consistency@1``,
+    ``entity_confusion``, ``answer_f1``.
     """
 
     ks: tuple[int, ...] = (1,)

@@ -259,10 +259,10 @@ class Metrics(ABC, Generic[Q, S]):
         """Returns the values of a record to store, as JSON values. Raises RecordError."""
 
     def check_stored(self, role: str, stored: Any, reject: Callable[[RecordError], None]) -> None:
-        """Called with the stored values of each record; calls ``reject`` for parts that cannot be used."""
+        """Checks the stored values of a record, and calls ``reject`` for parts that cannot be used."""
 
     def begin(self) -> None:
-        """Called after the other files and before the gold file."""
+        """Prepares for reading the gold file, after all other files were read."""
 
     def questions(self, record: Json) -> Iterable[str]:
         """Returns the ids of the questions in a gold record. Raises RecordError."""

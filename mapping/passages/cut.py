@@ -92,11 +92,11 @@ class Passage(Row):
     ] = ()
 
     def holds(self, element: int, start_char: int, end_char: int) -> bool:
-        """Returns whether the passage contains the whole of a piece of an element."""
+        """Returns whether the passage contains a span of an element completely."""
         return self.piece(element, start_char, end_char) is not None
 
     def piece(self, element: int, start_char: int, end_char: int) -> str | None:
-        """Returns the text of a piece of an element, or None if the passage does not contain the whole of it."""
+        """Returns the text of a span of an element; None if the passage does not contain the span completely."""
         at = 0
         for span in self.spans:
             if span.element == element and span.start_char <= start_char and end_char <= span.end_char:
@@ -245,9 +245,9 @@ def cut_words(page: PageText, *, n_words: int) -> list[Passage]:
 def cut_chunks(page: PageText, *, n_tokens: int, count: Callable[[str], int]) -> list[Passage]:
     """Returns the passages of a page, in order, cut as KILT does: whole sentences of one section.
 
-    A paragraph or list item is filled sentence by sentence up to fewer than ``n_tokens``. Its remainder is added to the
-    passage before it if both are in one section and together have fewer than ``n_tokens``. A longer sentence is a
-    separate passage.
+    A paragraph or list item is filled sentence by sentence up to fewer than ``n_tokens``. The rest of the paragraph is
+    added to the previous passage if both are in one section and together have fewer than ``n_tokens``. A longer
+    sentence is a separate passage.
 
     Args:
         n_tokens: passages have fewer tokens than this.
@@ -452,7 +452,7 @@ def _chunks(page: PageText, n_tokens: int, count: Callable[[str], int]) -> Itera
             held.append(sentence)
             n_held += sentence.n_words
         if held and last and section == last_section and n_held + length < n_tokens:
-            last, length = last + held, length + n_held + 1  # KILT counts the space between two texts
+            last, length = last + held, length + n_held + 1  # 1 for the space between two texts, which KILT counts too
         elif held:
             if last:
                 yield last

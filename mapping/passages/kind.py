@@ -1,5 +1,6 @@
-"""The kinds of release for passages. A corpus has invariants: passages are well-formed, all formats have the same
-content, and cutting the pages again produces the same corpus."""
+"""The kinds of release for passages. The invariants of a corpus: passages are well-formed, all formats have the same
+content, and cutting the pages again produces the same corpus.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +142,7 @@ def check_corpus(checking: Checking[ListingManifest]) -> Mapping[str, int] | Non
 
 
 class _Again:
-    """A file of lines that is recomputed."""
+    """A file of lines whose content is recomputed from the table."""
 
     def __init__(
         self, form: LineForm, checking: Checking[ListingManifest], stack: ExitStack, number: int, n_files: int

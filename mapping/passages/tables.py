@@ -44,7 +44,7 @@ class PassageCell(Row):
 
 
 class RowSentence(NamedTuple):
-    """A row of a table as a sentence. ``at`` of its cells counts from the start of the sentence."""
+    """A row of a table as a sentence. ``passage_start_char`` of its cells is an offset in the sentence."""
 
     text: str
     cells: tuple[PassageCell, ...]

@@ -134,7 +134,7 @@ class PageSentences:
         #: numbers of the elements that are searched
         self.running = [number for number, element in enumerate(page.elements) if element.kind not in _TITLES]
         texts = [page.elements[number].text for number in self.running]
-        # One text for all elements: a separate search of each element costs more than the search itself.
+        # All elements are searched as one text, because starting a search for each element costs more than searching.
         self._text = "\n".join(texts)
         self._folded = fold_case(self._text)
         self._starts = list(accumulate((len(text) + 1 for text in texts), initial=0))[:-1]
@@ -170,7 +170,7 @@ class PageSentences:
         return self._spans[element]
 
     def _mentions(self, sought: SearchTarget) -> Iterator[tuple[int, int, int]]:
-        """Finds each mention: its element and half-open span, in the order of names; links come last."""
+        """Yields the element and the half-open span of each mention, in the order of names; links come last."""
         for name in sought.names:
             if "\n" in name:  # no element contains a newline
                 continue
@@ -249,8 +249,8 @@ def prove_facts(
 
     Args:
         facts: in any order; ``n_at_once`` of them are held in memory.
-        model: judges the candidates; the sentence that names the answer or entity is truncated last. None: the first
-            candidate is accepted.
+        model: judges the candidates; if a candidate is too long, the sentence that names the answer or entity is
+            truncated last. None: the first candidate is accepted.
         least: an accepted candidate has an entailment probability above this.
         n_at_once: number of facts processed together; their candidates are judged in rounds.
     """

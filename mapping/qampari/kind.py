@@ -76,7 +76,7 @@ INVARIANTS = (
             case when subset not in {(*SUBSETS,)} then 'the subset is unknown'
                 when (qid is null) <> (split is null) then 'either the qid or the split is missing'
                 when not regexp_full_match(qid, '(0|[1-9][0-9]*)__({"|".join(SUBSETS)})__({"|".join(SPLITS)})')
-                    then format('''{{}}'' is not <number>__<subset>__<split>', qid)
+                    then format('''{{}}'' does not have the form <number>__<subset>__<split>', qid)
                 when not ends_with(qid, '__' || subset || '__' || split) then qid || ' names another subset or split'
                 when split in ('dev', 'test') and eligible_split is distinct from 'test'
                     then format('a question eligible for {{}} is in split {{}}', eligible_split, split)

@@ -64,7 +64,7 @@ def parse_qid(qid: str) -> QuestionId:
     """
     found = _QID.fullmatch(qid)
     if found is None:
-        raise RecordError("malformed_qid", f"{qid!r} is not <number>__<subset>__<split>")
+        raise RecordError("malformed_qid", f"{qid!r} does not have the form <number>__<subset>__<split>")
     return QuestionId(int(found[1]), found[2], found[3])
 
 

@@ -72,7 +72,9 @@ class Cost(Row):
 EVERY_VALUE = """(
     select dataset, system, metric, value, _row, false as is_pool from "values" union all
     select pool, system, metric, value, _row, true from "values" where pool <> '')"""
-"""SQL for the values, once for their dataset, and once for all questions or all mentions."""
+"""SQL for the values. A value that belongs to a pool occurs twice: once under its dataset, and once under the name of
+the pool, all questions or all mentions.
+"""
 
 
 def _pool(name: str) -> Measure:

@@ -107,7 +107,7 @@ class Generator:
         self._new_tokens, self._batch_tokens = options.new_tokens, options.batch_tokens
         positions = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
         limit = min(length for length in (self._tokenizer.model_max_length, positions, _UNBOUNDED) if length)
-        # Without an encoder, the output follows the prompt and shares its limit.
+        # A model without an encoder appends the output to the prompt, so both share one limit.
         self.max_tokens = min(options.max_tokens, limit - (0 if self.can_fuse else options.new_tokens))
         if self.max_tokens < 1:
             raise SetupError(

@@ -217,7 +217,7 @@ class _Plan(NamedTuple):
     asked: Query
     contexts: tuple[Hit, ...]  # passages that are read
     prompts: list[tuple[str, ...]]
-    refused: RecordError | None = None  # why the question was not answered; None if it was answered
+    refused: RecordError | None = None  # why the question cannot be answered; None if it can
 
 
 def answer_questions(
@@ -292,7 +292,7 @@ def _line(plan: _Plan, written: Sequence[ModelOutput], form: ReadForm, find_page
         forms = [answer_form(own[0]) if own else "" for own in found]
         counts = Counter(filter(None, forms))
         best = max(counts, key=counts.__getitem__, default="")  # of answers with equal counts, the first
-        # Passages for which the model gives the answer come first.
+        # Passages from which the model generated the answer come first.
         order = sorted(range(len(forms)), key=lambda number: forms[number] != best)
         found, contexts = [found[number] for number in order], tuple(contexts[number] for number in order)
     return answer_line(asked, contexts, [answer for own in found for answer in own], find_page)

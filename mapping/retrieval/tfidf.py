@@ -346,7 +346,8 @@ class TfidfIndex:
         counts = self._count(query)
         if not counts:
             return []
-        buckets = ", ".join(map(str, counts))  # as literals, so that row groups without them are not read
+        # Buckets are literals in the query, so that DuckDB skips row groups without them.
+        buckets = ", ".join(map(str, counts))
         found = self._db.execute(
             f"""
             with given as (select unnest(?) as bucket, unnest(?) as n_in_query),

@@ -278,7 +278,8 @@ class Tokeniser:
         """Returns whether the core without its first token, and without its last token, is split the same way in
         isolation.
 
-        Splits accepted there passed the same test, so by induction every run of its tokens is stable.
+        The shorter cores passed the same test before their splits were accepted. So, by induction, every run of tokens
+        of the core is split the same way in isolation.
         """
         if len(parts) > _MAX_PARTS:
             return False

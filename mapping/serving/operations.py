@@ -86,7 +86,7 @@ class ServedRelease:
             SetupError: the folder is not a finished release of pages.
         """
         with KnowledgeSource.open(path) as source, closing(PageFinder(path, source.manifest, source)) as finder:
-            finder.titles.get()  # makes its index in the background, so that similar titles can soon be suggested
+            finder.titles.get()  # builds the index of similar titles in the background
             yield cls(source, finder)
 
     def search_in(self, passages: str, system: SearchSystem) -> None:
@@ -154,12 +154,14 @@ class ServedRelease:
         return {"passage_id": hit.passage_id, **page, "text": hit.text, "spans": hit.spans}
 
     def head(self, page: Page) -> Json:
-        """Returns the values at the start of every answer about a page."""
+        """Returns the values with which every answer about a page begins: the release, the page and its revision."""
         names = ("page_id", "title", "revision_id", "timestamp", "url")
         return {"release": self.sha256, **{name: getattr(page, name) for name in names}}
 
     def align(self, quote: str, page: Page) -> Json | None:
-        """Returns the location in a page most similar to a quote, with the similarity; None if nothing is similar."""
+        """Returns the location of the text in a page that is most similar to a quote, with the similarity; None if
+        nothing is similar.
+        """
         with self._turn:
             found = align_evidence(quote, TokenisedPage(page.elements, self._tokeniser), max_elements=ACROSS)
         if found is None or found.score < SIMILAR:

@@ -100,7 +100,7 @@ class Answering:
     def _end(self, work: asyncio.Future[bytes | None]) -> None:
         self._n_waiting -= 1
         if not work.cancelled():
-            work.exception()  # the caller has given up and does not ask for it
+            work.exception()  # the caller is gone, so its exception is not needed
 
     def _next(self, steps: Iterator[dict[str, Any] | None]) -> bytes | None:
         """Runs the next step and returns the answer as JSON, or None if there is no answer yet."""

@@ -248,7 +248,7 @@ def _keep_judgement(scratch: Scratch, raw: RawRecord) -> None:
         label = text_at(record, "label")
         highlight = text_at(record, "highlight") if record.get("highlight") is not None else ""
         if label not in _LABELS:
-            raise RecordError("unknown_label", f"{label!r}; known are {', '.join(_LABELS)}")
+            raise RecordError("unknown_label", f"unknown label {label!r}; known labels are {', '.join(_LABELS)}")
         if not scratch.rows(_passage_key(passage_id)):
             raise RecordError("unknown_passage", f"there is no passage {passage_id!r}")
         earlier = (orjson.loads(row) for row in scratch.rows(key))

@@ -128,7 +128,9 @@ class Labels(Scratch):
         key = self._id_of(label)
         values = {name: label[name] for name in self._form.fields if name in label}
         if self._form.fields[0] not in values:
-            raise RecordError("missing_field", f"{self._form.fields[0]!r}; there are {', '.join(map(repr, label))}")
+            raise RecordError(
+                "missing_field", f"{self._form.fields[0]!r} is missing; found {', '.join(map(repr, label))}"
+            )
         if self.claim_id(key, file) is not None:
             raise RecordError("duplicate_id", key)
         self.want(key)

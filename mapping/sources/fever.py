@@ -213,17 +213,19 @@ def sentences(lines: str) -> dict[int, str]:
 def _places(written: object) -> list[tuple[str, int]] | None:
     """Returns the page and sentence of each item of an evidence set, or None if an item names no page."""
     if not isinstance(written, list):
-        raise RecordError("wrong_type", f"an evidence set is a list, found {repr(written)[:80]}")
+        raise RecordError("wrong_type", f"an evidence set must be a list, found {repr(written)[:80]}")
     places = []
     names_all = True
     for item in written:
         if not isinstance(item, list) or len(item) != 4:
-            raise RecordError("wrong_type", f"a piece of evidence is a list of four, found {repr(item)[:80]}")
+            raise RecordError(
+                "wrong_type", f"a piece of evidence must be a list of four values, found {repr(item)[:80]}"
+            )
         page, sentence = item[2:]
         if page is None:
             names_all = False
         elif not isinstance(page, str) or not is_integer(sentence):
-            raise RecordError("wrong_type", f"a piece of evidence names page and sentence, found {repr(item)[:80]}")
+            raise RecordError("wrong_type", f"a piece of evidence must name page and sentence, found {repr(item)[:80]}")
         else:
             places.append((page, sentence))
     return places if names_all else None

@@ -199,7 +199,7 @@ class Kilt(RecordSource[KiltOptions]):
     def _output(self, written: Json, origin: Origin) -> Output:
         answer = optional_text(written, "answer")
         if answer is None and "provenance" not in written:
-            raise RecordError("missing_field", "an output has an answer, a provenance, or both")
+            raise RecordError("missing_field", "an output must have an answer, a provenance, or both")
         evidence = tuple(self._evidence(span, origin) for span in optional_objects(written, "provenance"))
         return Output(answer, evidence, optional_object(written, "meta"))
 
@@ -292,7 +292,7 @@ def without_marker(text: str) -> str:
 def _texts(record: Json) -> bytes:
     texts = record.get("text")
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise RecordError("wrong_type", "'text' of a page is a list of strings")
+        raise RecordError("wrong_type", "'text' of a page must be a list of strings")
     return orjson.dumps(texts)
 
 

@@ -140,12 +140,12 @@ def only_known(record: Json, known: frozenset[str]) -> None:
     """Raises RecordError, ``unknown_field``, for an unknown key, such as a misspelt one."""
     for key in record:
         if key not in known:
-            raise RecordError("unknown_field", f"{key!r}; known are {', '.join(sorted(known))}")
+            raise RecordError("unknown_field", f"unknown key {key!r}; known keys are {', '.join(sorted(known))}")
 
 
 def _at(record: Json, key: str) -> Any:
     if key not in record:
-        raise RecordError("missing_field", f"{key!r}; there are {', '.join(map(repr, record)) or 'none'}")
+        raise RecordError("missing_field", f"{key!r} is missing; found {', '.join(map(repr, record)) or 'no keys'}")
     return record[key]
 
 
@@ -186,7 +186,7 @@ class RawRecord(NamedTuple):
         except orjson.JSONDecodeError as error:
             raise RecordError("malformed_json", str(error)) from error
         if not isinstance(value, dict):
-            raise RecordError("wrong_type", f"{what} is an object")
+            raise RecordError("wrong_type", f"{what} must be an object")
         return value
 
     def bad(self, error: RecordError, *, key: str = "", stage: str = "source") -> BadRecord:

@@ -89,7 +89,7 @@ class TrexDocument(NamedTuple):
             )
         bounds = self.sentences[number]
         if not (isinstance(bounds, list) and len(bounds) == 2 and all(map(is_integer, bounds))):
-            raise RecordError("wrong_type", f"a sentence's boundaries are two integers, found {repr(bounds)[:80]}")
+            raise RecordError("wrong_type", f"a sentence's boundaries must be two integers, found {repr(bounds)[:80]}")
         start, end = bounds
         if not 0 <= start <= end <= len(self.text):
             raise RecordError(
@@ -177,7 +177,9 @@ def literal_value(written: str) -> str | None:
 def _part(triple: Json, name: str) -> Json:
     value = triple.get(name)
     if not isinstance(value, dict):
-        raise RecordError("missing_field" if name not in triple else "wrong_type", f"{name!r} of a triple is an object")
+        raise RecordError(
+            "missing_field" if name not in triple else "wrong_type", f"{name!r} of a triple must be an object"
+        )
     return value
 
 
@@ -242,7 +244,7 @@ def _terms(entity: Json, key: str) -> dict[str, Any]:
 
 def _value(term: object) -> str:
     if not isinstance(term, dict):
-        raise RecordError("wrong_type", f"a term is an object, found {repr(term)[:80]}")
+        raise RecordError("wrong_type", f"a term must be an object, found {repr(term)[:80]}")
     return text_at(term, "value")
 
 

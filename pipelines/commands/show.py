@@ -242,7 +242,7 @@ def _change_facts(row: Mapping[str, Any], meaning: str) -> Iterator[Row]:
     if row["matched_by"]:
         yield "matched by", row["matched_by"]
     if row["kept_share"] is not None:
-        yield "text kept", f"{100 * row['kept']:.1f} %"
+        yield "text kept", f"{100 * row['kept_share']:.1f} %"
     if row["qid_moved"]:
         yield "item", f"now the item of page {row['qid_page_id']}"
 

@@ -63,7 +63,11 @@ def _proof(what: str, text: str, *, also: tuple[Place, ...] = (), **values: Any)
 
 _QAMPARI = (
     _line("a line is no JSON", put("{", 0), "line 1"),
-    _line("a qid has no split", put("0__wikidata_simple__development", 0, "qid"), "is not <number>__<subset>__<split>"),
+    _line(
+        "a qid has no split",
+        put("0__wikidata_simple__development", 0, "qid"),
+        "does not have the form <number>__<subset>__<split>",
+    ),
     _line("a qid is of another split", put("0__wikidata_simple__test", 0, "qid"), "in the file of dev"),
     _line(
         "two answers have one aid",
@@ -130,7 +134,7 @@ _QAMPARI = (
     ),
     _question(
         "a qid is a word",
-        "is not <number>__<subset>__<split>",
+        "does not have the form <number>__<subset>__<split>",
         at(0, qid="first"),
         also=(*_NOT_DRAWN, *_NOT_IN_THE_FILE),
     ),

@@ -165,5 +165,8 @@ def test_a_task_of_label_studio_that_is_not_to_be_understood_is_named(
     said[2]["annotations"] = [7]
     file = str(written(said, "label-studio", tmp_path / "said.json"))
     assert main(["campaign", "import", str(tasks), file, "--output", str(output)]) == 1
-    assert "said.json, line 2: 'passage_id'; there are 'data', 'annotations' (missing_field)" in capsys.readouterr().err
+    assert (
+        "said.json, line 2: 'passage_id' is missing; found 'data', 'annotations' (missing_field)"
+        in capsys.readouterr().err
+    )
     assert len(read(output / "judgements.jsonl")) == len(said) - 2
