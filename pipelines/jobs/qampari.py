@@ -115,7 +115,10 @@ def write_files(
 
 
 def _commit(done: tuple[Any, dict[str, Any]], *, output: str, values: dict[str, Any]) -> Iterator[str]:
-    """Facts of ``write_files`` -> the folder of the release. Writes the manifest."""
+    """Writes the manifest.
+
+    Facts of ``write_files`` -> the folder of the release.
+    """
     _, facts = done
     files = [FileEntry(**file) for file in facts["files"]]
     commit(QAMPARI_RELEASE, QAMPARI_RELEASE.listing(files, {**values, "counts": facts["counts"]}), output)

@@ -163,7 +163,9 @@ def _join(
 
 @wired
 def collect_rows(batches: Any, function: Callable[..., pa.RecordBatch], folder: str, *needed: Any) -> Any:
-    """(key, record batch) -> all (key, ``BatchRef``) of the rows that a function selects from each batch.
+    """Calls a function that selects rows of each batch, and collects the files with these rows.
+
+    (key, record batch) -> one list of all (key, ``BatchRef``).
 
     Args:
         folder: a file per chunk is written to it. Use another folder for each job and input.

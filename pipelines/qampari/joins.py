@@ -65,7 +65,7 @@ def insert_types(db: DuckDBPyConnection, plan: QampariPlan, types_path: str) -> 
 
 
 def find_queries(work: TableJoin, types_path: str, *, plan: QampariPlan) -> None:
-    """Makes simple queries. Input: ``facts``. Outputs: ``queries``, ``answers``; ``items``, each once."""
+    """Makes simple queries. Input: ``facts``. Outputs: ``queries``; ``answers``; ``items`` without duplicates."""
     with work.open() as db:
         db.execute(plan.rules.macros())
         _insert_rows(db, "relations", joins.relation_rows(plan.relations), joins.RELATIONS)

@@ -42,8 +42,9 @@ _Chunk = tuple[ChunkKey, BatchRef]
 
 
 def find_list_looks(element: _Chunk, *, plan: QampariPlan) -> Iterator[_Chunk]:
-    """(key, ``BatchRef`` of LISTS) -> (key, ``BatchRef`` of WANTED): the texts to search pages for to prove the facts
-    of tables.
+    """Lists the texts that pages are searched for, to prove the facts of tables.
+
+    (key, ``BatchRef`` of LISTS) -> (key, ``BatchRef`` of WANTED).
     """
     key, lists = ChunkKey(*element[0]), BatchRef(*element[1])
 
@@ -109,8 +110,11 @@ PROVE_ROWS = Join(prove_list_facts, {"proved": PROOFS})
 
 
 def ask_about_lists(element: _Chunk, proved: Sequence[_Chunk], *, plan: QampariPlan) -> Iterator[Any]:
-    """(key, ``BatchRef`` of LISTS) and all proofs -> by name, (key, ``BatchRef``) of the questions of both subsets, and
-    of the rows of the queries."""
+    """Makes the questions about tables, and the rows of their queries.
+
+    (key, ``BatchRef`` of LISTS) and all proofs -> named outputs with (key, ``BatchRef``) of the questions of each of
+    the two subsets, and of the rows of the queries.
+    """
     key, lists = ChunkKey(*element[0]), BatchRef(*element[1])
     paths = {name: chunk_path(plan.folder("tables", name), key) for name in (TABLE_SIMPLE, TABLE_COMPOSITION)}
 
