@@ -343,7 +343,7 @@ def _ordered_wanted(db: DuckDBPyConnection, table: str) -> Iterator[pa.RecordBat
 
 
 def _joined_pairs(db: DuckDBPyConnection) -> Iterator[tuple[tuple[Any, ...], Iterator[tuple[Any, ...]]]]:
-    """Yields rows of _PAIR_ROWS, each with the rows of _ANSWER_ROWS about it, by subject and property."""
+    """Iterates over the rows of _PAIR_ROWS, each with its rows of _ANSWER_ROWS, by subject and property."""
     for first, last in ranges_of(db, [f"{side}_values" for side in SIDES], "subject"):
         db.execute(_ANSWERS.format(first=first, last=last))
         pairs, answers = (
@@ -355,7 +355,7 @@ def _joined_pairs(db: DuckDBPyConnection) -> Iterator[tuple[tuple[Any, ...], Ite
 
 
 def _fact_batches(db: DuckDBPyConnection, plan: FactsPlan) -> Iterator[pa.RecordBatch]:
-    """Yields the facts without proofs, and inserts rows of WANTED into ``old_wanted`` and ``new_wanted``."""
+    """Iterates over the facts without proofs, and inserts rows of WANTED into ``old_wanted`` and ``new_wanted``."""
     plans: dict[Side, FactsPlan] = {side: plan.of(side) for side in SIDES}
     facts: list[Fact] = []
     wanted: dict[Side, list[tuple[Any, ...]]] = {side: [] for side in SIDES}

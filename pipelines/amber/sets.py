@@ -146,8 +146,8 @@ def names_path(plan: AmberPlan) -> str:
 def _wanted(
     named: Iterable[NamedSet], rejected: list[tuple[int, str, str]], plan: AmberPlan
 ) -> Iterator[tuple[Any, ...]]:
-    """Yields the entities that have a page and a property which distinguishes them from the others, as rows of WANTED.
-    Adds the outcomes of the other names to ``rejected``.
+    """Iterates over the entities that have a page and a property that no other entity of the name has, as rows of
+    WANTED. Adds the outcomes of the other names to ``rejected``.
     """
     pages, rules = plan.pages.of_items(), plan.options.rules
     for number, collection, name, members, page_ids, known in named:

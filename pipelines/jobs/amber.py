@@ -180,8 +180,8 @@ def _sets(settled: BatchRef, number: int) -> Iterator[tuple[AmberSet, list[Any]]
 
 
 def _names(names: BatchRef, settled: BatchRef, counts: Counter[tuple[int, str]]) -> Iterator[tuple[Any, ...]]:
-    """Yields every name with its outcome, and counts the outcomes. The rows of SETTLED have the outcomes of the names
-    that have none yet, in the same order.
+    """Iterates over the names with their outcomes, and counts the outcomes. The rows of SETTLED have the outcomes of
+    the names that have none yet, in the same order.
     """
     of_settled = value_rows(read_stored(settled))
     for number, name, outcome, *n_entities in value_rows(read_stored(names)):

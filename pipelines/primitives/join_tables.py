@@ -204,7 +204,7 @@ def write_by_pages(ordered: Iterable[pa.RecordBatch], schema: pa.Schema, pages: 
 
 
 def stored_page_groups(stored: BatchRef, pages: ReleasePages) -> Iterator[tuple[ChunkKey, BatchRef]]:
-    """Yields ((0, group), ``BatchRef``) for each batch that ``write_by_pages`` wrote."""
+    """Iterates over the batches that ``write_by_pages`` wrote, as ((0, group), ``BatchRef``)."""
     for number, batch in enumerate(read_stored(stored, ["position"])):
         only = stored._replace(first_batch=number, n_batches=1, n_rows=batch.num_rows)
         yield ChunkKey(0, int(pages.together(batch)[0])), only

@@ -167,7 +167,7 @@ def count_given_up(work: TableJoin) -> None:
 def by_group(
     batches: Iterable[pa.RecordBatch], group_of: Callable[[pa.RecordBatch], Numbers]
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-    """Yields each group with its batches, given batches whose rows are ordered by group."""
+    """Iterates over the groups, each with its batches, given batches whose rows are ordered by group."""
     for group, own in groupby(_parts(batches, group_of), key=itemgetter(0)):
         yield group, (part for _, part in own)
 

@@ -66,7 +66,7 @@ def _batches(looks: Iterator[tuple[int, int, int, tuple[str, ...]]], pages: Item
 
 
 def _looks(lists: BatchRef, first: int, report: Report) -> Iterator[tuple[int, int, int, tuple[str, ...]]]:
-    """Yields page, fact, direction and names; counts the facts."""
+    """Iterates over the searches, each with page, fact, direction and names, and counts the facts."""
     number = first
     for tables in _tables(lists):
         for fact in table_facts(tables):
@@ -150,7 +150,7 @@ def _questions(
     subset: str,
     rows: list[QueryRow],
 ) -> Iterator[Question]:
-    """Yields the questions of a subset; with the first subset, also adds the rows of all queries."""
+    """Iterates over the questions of a subset. With the first subset, also adds the rows of all queries."""
     options, number = plan.options, file << FACT_BITS
     for tables in _tables(lists):
         found = {}
@@ -174,7 +174,7 @@ def _questions(
 
 
 def _tables(lists: BatchRef) -> Iterator[list[ListTable]]:
-    """Yields the tables of each page."""
+    """Iterates over the pages, each with its tables."""
     decode = msgspec.json.Decoder(list[ListTable]).decode
     for batch in read_stored(lists):
         for line in batch["tables"].to_pylist():

@@ -86,7 +86,7 @@ class ListReading:
         self._keys = {(title, table): column for title, table, column in plan.key_columns}
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
-        """Yields the rows.
+        """Iterates over the rows of LISTS.
 
         Raises:
             SetupError: a key column is not a column of its table.
