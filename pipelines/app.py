@@ -104,7 +104,7 @@ def run_command(given: Sequence[str], *, is_whole_process: bool = False) -> int:
     """Runs a command line, prints its summary, and returns the exit code.
 
     Args:
-        is_whole_process: this process does nothing else, so that it may be forked.
+        is_whole_process: this process does nothing else, so it may be forked.
 
     Raises:
         SetupError: raised by ``parse_command`` or by the command.
@@ -171,7 +171,8 @@ def _with_workers(run: RunOptions, typed: ParsedCommand) -> RunOptions:
 
 
 def _are_large(paths: Iterable[tuple[str, str]]) -> bool:
-    """Returns whether a command's inputs are large: on a web server, or of that size on this machine.
+    """Returns whether a command's inputs are large: files on a web server, or at least ``WORTH_WORKERS_BYTES`` on this
+    machine.
 
     Inputs in buckets are not measured, because that takes a request for each file.
 

@@ -84,7 +84,7 @@ class TaskOptions(Checked):
     """Options of the tasks."""
 
     wrong_share: Annotated[Share, Parameter(validator=Number(gte=0, lt=1))] = 0.1
-    """Share of wrong answers among those to be judged."""
+    """Share of the answers to be judged that are wrong on purpose."""
     n_train_paraphrases: Annotated[AtLeast0, Parameter("--train-paraphrases")] = 3000
     """Number of training questions to be paraphrased, besides all of dev and test."""
     seed: Name = "qampari"

@@ -82,10 +82,10 @@ class WorkerOptions(Checked):
     reject_worker: Annotated[Words, Parameter("--reject-worker")] = ()
     """Annotators whose verdicts and paraphrases are removed."""
     most_wrong: Annotated[Share | None, Parameter("--most-wrong-accepted")] = None
-    """Maximum share of the wrong answers judged by an annotator that they may accept; annotators who accept more are
-    excluded too."""
+    """Exclude annotators who accepted more than this share of the wrong answers that they judged."""
     least_wrong: Annotated[AtLeast1, Parameter("--least-wrong-judged")] = 5
-    """Minimum number of wrong answers that an annotator must have judged to be excluded by --most-wrong-accepted."""
+    """Minimum number of wrong answers that an annotator must have judged before --most-wrong-accepted can exclude them.
+    """
 
 
 class AnnotatorVerdict(NamedTuple):

@@ -119,7 +119,7 @@ class PlacedModel(Checked):
     accelerator: Accelerator | None = None
     """Accelerator of the machines that run the model, as a Beam resource hint; Dataflow honours it."""
     ram: Ram | None = None
-    """Minimum memory of these machines, as a Beam resource hint."""
+    """Minimum memory of the machines that run the model, as a Beam resource hint."""
 
 
 @dataclass(frozen=True, slots=True)

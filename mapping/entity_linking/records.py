@@ -29,7 +29,9 @@ class ContextOptions(Checked):
     context_tokens: AtLeast1 = 128
     """Maximum number of context tokens on either side of a mention."""
     context_chars: AtLeast1 | None = None
-    """Limit the context on either side to N characters too, and keep only whole tokens. The published data have 250."""
+    """Limit the context on either side to N characters too, and keep only whole tokens. In the published data, N is
+    250.
+    """
     max_tokens: Tokens = 256
     """Maximum number of tokens of the input, including the tags [START_ENT] and [END_ENT]."""
 

@@ -74,7 +74,9 @@ class QampariFiles:
     """Paths of the evaluated files; at least one of predictions and retrieved is required."""
 
     gold: File
-    """Questions with answer_list, as released, or with answers, the names of a single answer."""
+    """JSON Lines file of questions: with answer_list, as in the released files, or with answers, the names of a single
+    answer.
+    """
     _: KW_ONLY
     predictions: File | None = None
     """JSON Lines file with qid and predictions, a list of strings, for each question."""

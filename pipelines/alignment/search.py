@@ -36,14 +36,15 @@ MISSING_BYTES = 64 << 20
 all titles of a release."""
 ROW_BYTES = 1_000
 PAGE_BYTES = 16_000
-"""A page, which is read and tokenised once, takes as much time to search as this number of bytes of evidence."""
+"""Cost of a page in bytes of evidence: reading and tokenising a page takes as long as searching it for this many bytes.
+"""
 N_SHARES, LEAST_BYTES = 64, 1 << 20
 """Number of chunks that evidence with pages is divided into, so that many workers can search it, and the minimum bytes
 of such a chunk. Memory may require more chunks."""
 ORDER = ("position", "ordinal", "output", "evidence")
 """Columns that the outcomes of a chunk of records are sorted by."""
 MAX_LOST = 3
-"""Number of failed pieces of evidence after which a page is given up with all its remaining evidence."""
+"""Number of failed pieces of evidence on one page after which its remaining evidence is not searched for."""
 
 
 @lru_cache(maxsize=1)
@@ -85,7 +86,7 @@ def _on_page(wanted: Alignment, found: ResolvedPage, resolver: Resolver, starts:
 
 
 class _StoredPositions(NamedTuple):
-    """The positions of the pages of a file's rows, and the bytes that the rows count for."""
+    """The positions of the pages of a file's rows, and the size in bytes that each row counts for."""
 
     positions: npt.NDArray[np.int64]
     n_bytes: npt.NDArray[np.int64]
@@ -184,14 +185,17 @@ def _page_ends(
 
 
 class Search:
-    """Searches pages for evidence: rows of ``Alignment`` with their pages -> the same rows with the results, by the
-    chunks of their records and sorted by ``ORDER``, each batch of one chunk.
+    """Searches pages for evidence. Receives rows of ``Alignment`` with their pages, and returns them with the results.
 
-    A page of consecutive rows is read and tokenised once. Evidence that crashes the process is searched for again by
-    itself, and is given up if it crashes the process again. The search does not depend on a threshold.
+    The returned rows are grouped by the chunk of their record and sorted by ``ORDER``; a batch has rows of only one
+    chunk.
+
+    A page is read and tokenised once for all consecutive rows that belong to it. Evidence that crashes the process is
+    searched for again by itself, and is given up if it crashes the process again. The search does not depend on a
+    threshold.
 
     Args:
-        by_part: settings by number of the dataset.
+        by_part: settings of each dataset, by its number.
     """
 
     schema = schema_of(Alignment)

@@ -39,8 +39,10 @@ _DEFECT = "This is a bug; please report it."
 
 
 class AlignedChunk(NamedTuple):
-    """The file with a chunk's records, the files with the rows of their evidence in any order, and a model's answers to
-    the questions of ``read_pairs`` in their order; empty without a model."""
+    """The inputs for deciding a chunk: the file with its records, the files with the rows of their evidence in any
+    order, and a model's answers to the questions of ``read_pairs``, in the order of the questions. Without a model,
+    there are no answers.
+    """
 
     examples: BatchRef
     outcomes: tuple[BatchRef, ...]
@@ -59,7 +61,7 @@ class AlignedRecord(NamedTuple):
 
 
 def read_pairs(outcomes: Sequence[BatchRef], threshold: float) -> Iterator[tuple[Pair, ...]]:
-    """Makes the questions about a chunk, as lists for a model, page by page in the order of the release.
+    """Makes the questions about a chunk that a model answers, as lists, page by page in the order of the release.
 
     Each part of the outcomes is sorted by ``ORDER``. If a span scores less than the threshold, there are also questions
     about sentences of the page.
@@ -86,7 +88,7 @@ def _with_questions(
 
 
 def filter_records(chunk: AlignedChunk, options: DatasetOptions, cuts: Cuts | None = None) -> Iterator[AlignedRecord]:
-    """Writes every record of a chunk, in order; ``cuts`` limit the draw of a dataset without splits.
+    """Decides every record of a chunk, in order. ``cuts`` limit the sample if the dataset has no predefined splits.
 
     Raises:
         DataError: a piece of evidence has no outcome, or two, so the job is broken.

@@ -311,7 +311,7 @@ def build_summary(made: BuildSummary) -> Summary:
     rows += [("template definitions", n_definitions)] if n_definitions else []
     rows += [("unknown templates", len(manifest.unknown_templates))] if manifest.unknown_templates else []
     rows += [("calls of Lua modules without a result", n_modules)] if n_modules else []
-    rows += [("disk while it ran", size(made.peak_bytes))] if made.peak_bytes is not None else []
+    rows += [("peak size of the output folder", size(made.peak_bytes))] if made.peak_bytes is not None else []
     remarks = []
     remarks += fallback_remarks(manifest)
     if missing := made.titles_not_found:

@@ -201,7 +201,7 @@ def apply_verdicts(
         ("questions without a paraphrase", texts["missing"]),
         *((("paraphrases rejected", report["paraphrase_checks"]["rejected"]),) if paraphrase_verdicts else ()),
         *(
-            (f"taken out of {name}", counts["verdicts"] + counts["paraphrases"])
+            (f"verdicts and paraphrases of {name} removed", counts["verdicts"] + counts["paraphrases"])
             for name, counts in report["rejected_workers"].items()
         ),
         ("lines rejected", sum(report["rejected"].values())),
@@ -370,8 +370,8 @@ def candidates(
 ) -> Summary:
     """Choose passages to judge from several runs.
 
-    Takes the best passages of each system in turn. A passage is taken once, and only if it shares enough tokens with a
-    gold answer.
+    Selects the best passage of each system in turn, then the second best, and so on. A passage is selected once, and
+    only if it shares enough tokens with a gold answer.
 
     Args:
         gold: KILT file of questions with answers.

@@ -274,7 +274,10 @@ def _is_of(chunk: tuple[ChunkKey, BatchRef], parts: frozenset[int]) -> bool:
 
 
 def _note_fault(element: tuple[int, Mapping[str, str]], *, folder: str) -> Iterable[Any]:
-    """(dataset, fault) -> a file for the driver."""
+    """Writes the fault of a dataset to a file that the driver reads.
+
+    (dataset, fault) -> nothing.
+    """
     part, fault = element
     path = join(folder, f"{part:05d}.json")
     Folder.of(path).write_json({"part": part, **fault})

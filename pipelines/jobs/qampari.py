@@ -115,7 +115,10 @@ def write_files(
 
 
 def _commit(done: tuple[Any, dict[str, Any]], *, output: str, values: dict[str, Any]) -> Iterator[str]:
-    """Facts of ``write_files`` -> the folder of the release. Writes the manifest."""
+    """Writes the manifest.
+
+    Facts of ``write_files`` -> the folder of the release.
+    """
     _, facts = done
     files = [FileEntry(**file) for file in facts["files"]]
     commit(QAMPARI_RELEASE, QAMPARI_RELEASE.listing(files, {**values, "counts": facts["counts"]}), output)
@@ -127,7 +130,7 @@ def _in_order(chunks: Sequence[tuple[ChunkKey, BatchRef]]) -> list[BatchRef]:
 
 
 def _counted(rows: Iterable[QueryRow], funnel: defaultdict[str, Counter[str]]) -> Iterator[QueryRow]:
-    """Yields queries unchanged, and counts them by subset and outcome, with their answers."""
+    """Passes on queries unchanged, and counts them and their answers by subset and outcome."""
     for row in rows:
         counts = funnel[row.subset]
         counts.update(["queries", row.outcome])
@@ -139,7 +142,7 @@ def _counted(rows: Iterable[QueryRow], funnel: defaultdict[str, Counter[str]]) -
 
 
 def _numbered(questions: Iterable[Question], draws: Iterable[QuestionDraw]) -> Iterator[Question]:
-    """Yields questions with eligible split, split and qid; numbers are consecutive in each split's file."""
+    """Adds eligible split, split and qid to questions. The numbers in the qids are consecutive in the file of each split."""
     n_of: Counter[str] = Counter()
     for question, (side, split) in zip(questions, draws, strict=True):
         qid = None

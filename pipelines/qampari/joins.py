@@ -65,7 +65,7 @@ def insert_types(db: DuckDBPyConnection, plan: QampariPlan, types_path: str) -> 
 
 
 def find_queries(work: TableJoin, types_path: str, *, plan: QampariPlan) -> None:
-    """Makes simple queries. Input: ``facts``. Outputs: ``queries``, ``answers``; ``items``, each once."""
+    """Makes simple queries. Input: ``facts``. Outputs: ``queries``; ``answers``; ``items`` without duplicates."""
     with work.open() as db:
         db.execute(plan.rules.macros())
         _insert_rows(db, "relations", joins.relation_rows(plan.relations), joins.RELATIONS)
@@ -167,7 +167,7 @@ def count_timed_out(work: TableJoin) -> None:
 def by_group(
     batches: Iterable[pa.RecordBatch], group_of: Callable[[pa.RecordBatch], Numbers]
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-    """Yields each group with its batches, given batches whose rows are ordered by group."""
+    """Iterates over the groups, each with its batches, given batches whose rows are ordered by group."""
     for group, own in groupby(_parts(batches, group_of), key=itemgetter(0)):
         yield group, (part for _, part in own)
 

@@ -42,8 +42,9 @@ _Chunk = tuple[ChunkKey, BatchRef]
 
 
 def find_list_looks(element: _Chunk, *, plan: QampariPlan) -> Iterator[_Chunk]:
-    """(key, ``BatchRef`` of LISTS) -> (key, ``BatchRef`` of WANTED): the texts to search pages for to prove the facts
-    of tables.
+    """Lists the texts that pages are searched for, to prove the facts of tables.
+
+    (key, ``BatchRef`` of LISTS) -> (key, ``BatchRef`` of WANTED).
     """
     key, lists = ChunkKey(*element[0]), BatchRef(*element[1])
 
@@ -65,7 +66,7 @@ def _batches(looks: Iterator[tuple[int, int, int, tuple[str, ...]]], pages: Item
 
 
 def _looks(lists: BatchRef, first: int, report: Report) -> Iterator[tuple[int, int, int, tuple[str, ...]]]:
-    """Yields page, fact, direction and names; counts the facts."""
+    """Iterates over the searches, each with page, fact, direction and names, and counts the facts."""
     number = first
     for tables in _tables(lists):
         for fact in table_facts(tables):
@@ -109,8 +110,11 @@ PROVE_ROWS = Join(prove_list_facts, {"proved": PROOFS})
 
 
 def ask_about_lists(element: _Chunk, proved: Sequence[_Chunk], *, plan: QampariPlan) -> Iterator[Any]:
-    """(key, ``BatchRef`` of LISTS) and all proofs -> by name, (key, ``BatchRef``) of the questions of both subsets, and
-    of the rows of the queries."""
+    """Makes the questions about tables, and the rows of their queries.
+
+    (key, ``BatchRef`` of LISTS) and all proofs -> named outputs with (key, ``BatchRef``) of the questions of each of
+    the two subsets, and of the rows of the queries.
+    """
     key, lists = ChunkKey(*element[0]), BatchRef(*element[1])
     paths = {name: chunk_path(plan.folder("tables", name), key) for name in (TABLE_SIMPLE, TABLE_COMPOSITION)}
 
@@ -146,7 +150,7 @@ def _questions(
     subset: str,
     rows: list[QueryRow],
 ) -> Iterator[Question]:
-    """Yields the questions of a subset; with the first subset, also adds the rows of all queries."""
+    """Iterates over the questions of a subset. With the first subset, also adds the rows of all queries."""
     options, number = plan.options, file << FACT_BITS
     for tables in _tables(lists):
         found = {}
@@ -170,7 +174,7 @@ def _questions(
 
 
 def _tables(lists: BatchRef) -> Iterator[list[ListTable]]:
-    """Yields the tables of each page."""
+    """Iterates over the pages, each with its tables."""
     decode = msgspec.json.Decoder(list[ListTable]).decode
     for batch in read_stored(lists):
         for line in batch["tables"].to_pylist():

@@ -24,7 +24,8 @@ _ROWS_AT_ONCE = 4096
 
 
 class FactSearch:
-    """Rows of WANTED, by page position -> rows of FOUND. A search that crashes its process finds nothing.
+    """Searches pages for facts: rows of WANTED, by page position -> rows of FOUND. A search that crashes its process
+    finds nothing.
 
     The facts of the report contain ``timed_out``, the number of searches that took too long.
     """
@@ -72,7 +73,8 @@ LISTS = pa.schema([pa.field("tables", pa.binary(), nullable=False)])
 
 
 class ListReading:
-    """The list pages of a file of pages, whose number is the key's chunk -> rows of LISTS.
+    """Reads the tables of the list pages in a file of pages: returns rows of LISTS. The chunk of the key is the number
+    of the file.
 
     The report contains counts, and its facts the reasons for skipping tables.
     """
@@ -84,7 +86,7 @@ class ListReading:
         self._keys = {(title, table): column for title, table, column in plan.key_columns}
 
     def __call__(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[pa.RecordBatch]:
-        """Yields the rows.
+        """Iterates over the rows of LISTS.
 
         Raises:
             SetupError: a key column is not a column of its table.

@@ -51,8 +51,8 @@ _NOT_LOCAL = (
 def beam_flags(runner: str, *, workers: int | None, beam_args: Sequence[str]) -> list[str]:
     """Returns the Beam flags for a preset or for one of Beam's own runners, followed by ``beam_args`` unchanged.
 
-    Locally, that is Beam's own runner, which ``DirectRunner`` selects if Prism is not available. One worker, the
-    default, runs in this process; several run in a process each.
+    The preset ``local`` uses Beam's own runner, which ``DirectRunner`` also selects if Prism is not available. A single
+    worker (the default) runs in this process; of several workers, each has a process.
 
     Raises:
         SetupError: names the error and the choices.
@@ -171,7 +171,7 @@ def _inspect_methods_once() -> None:
 
 
 class KnownSignatures:
-    """Returns the signature of a callable, as a function does; remembers those of methods, without their objects."""
+    """A function that returns the signatures of callables, and caches those of methods by their function."""
 
     def __init__(self, inspect: Callable[[Any], Signature]) -> None:
         self._inspect = inspect

@@ -18,7 +18,9 @@ from pipelines.transforms.tables import ReadTable
 
 
 class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, raw articles) -> (key, pages): text with sections, exact link offsets, tables and infoboxes.
+    """Parses articles into pages: text with sections, exact link offsets, tables and infoboxes.
+
+    (key, raw articles) -> (key, pages).
 
     Each article is parsed in a guarded process, see ``GuardedMap``. An article that exceeds the time limit or crashes
     the process is extracted by a simpler method, which is recorded in ``parse_status``. Other articles are not
@@ -87,7 +89,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 class ReadPages(ReadTable):
-    """Reads the pages of a release -> (key, record batch of ``kbsource.records.Page``). Applied to a pipeline.
+    """Reads the pages of a release, as (key, record batch of ``kbsource.records.Page``). Applied to a pipeline.
 
     A chunk is a row group; its key is the number of the file and the number of the row group in it. All workers read
     files, each with one row group in memory. ``kbsource.columns.rows_of`` returns the pages of a batch as records if

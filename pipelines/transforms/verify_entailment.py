@@ -72,7 +72,9 @@ def _judge(model: Any, pairs: Pairs) -> Answers:
 
 
 class RunModel(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Elements -> outputs of a handler, on machines that meet the model's requirements.
+    """Runs the model of a handler, on machines that meet its requirements.
+
+    Elements -> outputs of the handler.
 
     Raises:
         SetupError: the model is in a local folder, which Dataflow cannot read.
@@ -92,8 +94,9 @@ class RunModel(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 class VerifyEntailment(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, tuple of ``Pair``) -> (key, tuple of answers in the same order): an NLI model's answers about pairs of
-    texts.
+    """Has an NLI model judge pairs of texts.
+
+    (key, tuple of ``Pair``) -> (key, tuple of answers in the same order).
 
     An answer is a ``Verdict``, or ``UnjudgedPair`` for a pair that no model can judge. The same lists get the same
     answers on any runner; a good list has some hundred pairs of similar length. Each process opens the model once.

@@ -107,7 +107,7 @@ def test_a_build_ends_with_the_counts_and_what_to_do_next(mini_build: BuildSumma
     said = f"pages read            {mini_wiki.N_PAGES}\n  articles            {mini_wiki.N_ARTICLES}\n"
     assert summary.to_text().startswith(said)
     assert summary.next == f"kbsource verify {mini_build.output}"
-    assert "disk while it ran" in summary.to_text()
+    assert "peak size of the output folder" in summary.to_text()
 
 
 @pytest.mark.usefixtures("in_this_process")
