@@ -142,7 +142,7 @@ def _counted(rows: Iterable[QueryRow], funnel: defaultdict[str, Counter[str]]) -
 
 
 def _numbered(questions: Iterable[Question], draws: Iterable[QuestionDraw]) -> Iterator[Question]:
-    """Adds eligible split, split and qid to questions. The numbers in the qids are consecutive in the file of each split."""
+    """Adds eligible split, split and qid to questions. The numbers in the qids are consecutive within a split."""
     n_of: Counter[str] = Counter()
     for question, (side, split) in zip(questions, draws, strict=True):
         qid = None

@@ -13,7 +13,9 @@ from pipelines.primitives.guarded_map import GuardedMap
 
 
 class CutPassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, pages) -> passages with exact positions: consecutive whole sentences, or the unit in the options.
+    """Cuts pages into passages with exact positions: consecutive whole sentences, or the unit in the options.
+
+    (key, pages) -> (key, passages).
 
     Pages are a ``BatchRef`` or a record batch with the columns ``page_id``, ``title`` and ``elements`` of the table
     ``pages``. Elements need ``kind``, ``marker``, ``section`` and ``text``. ``mapping.passages.corpus.PAGE_COLUMNS``
