@@ -8,7 +8,6 @@ from typing import get_type_hints
 
 import pyarrow as pa
 
-from kbsource.runtime.database import MEMORY_MB
 from mapping.qampari.classes import required
 from mapping.qampari.evidence import CandidateSentence
 from mapping.qampari.joins import JoinRules
@@ -19,8 +18,9 @@ from pipelines.primitives.page_texts import PagesPlan
 FACT_BITS = 32
 """Bits of a fact's number for its position in its group."""
 ANSWER_PAGE, ENTITY_PAGE, WORDS = 0, 1, 2
-"""Which page is searched, and for what: the first entity's page for the second entity, the second entity's page for the
-first entity, or a page for words."""
+"""The three kinds of search: the first entity's page for the second entity, the second entity's page for the first
+entity, and a page for words.
+"""
 
 
 _query_numbers = lru_cache(maxsize=1)(QueryNumbers)
@@ -39,11 +39,6 @@ class QampariPlan(PagesPlan):
     def numbers(self) -> QueryNumbers:
         """Returns the numbers of simple queries."""
         return _query_numbers(self.relations.wanted_types)
-
-    @property
-    def memory_mb(self) -> int:
-        """Returns the memory limit of joins, in MB."""
-        return min(MEMORY_MB, self.options.worker_memory_bytes // 10**6)
 
     @property
     def rules(self) -> JoinRules:

@@ -78,7 +78,7 @@ def test_what_is_gone_stands_nowhere(diff: ReleaseDiff) -> None:
 def test_a_page_has_its_row(diff: ReleaseDiff) -> None:
     row = diff.page(4)
     assert row is not None
-    assert (row["outcome"], row["new_title"], row["kept"]) == ("renamed", "Same now", 1.0)
+    assert (row["outcome"], row["new_title"], row["kept_share"]) == ("renamed", "Same now", 1.0)
     assert diff.page(7) is None
 
 

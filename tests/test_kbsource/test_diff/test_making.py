@@ -100,7 +100,7 @@ def test_long_texts_are_found_in_other_pages_and_sections_under_other_heads(tmp_
         (1, ["Old head"], ["New head"], "renamed"),
         (2, [], [], "changed"),
     ]
-    assert sections[0]["kept"] == len("Kept.") / (len("Kept.") + len(LONG))
+    assert sections[0]["kept_share"] == len("Kept.") / (len("Kept.") + len(LONG))
     [worst] = report["most_changed"]
     assert (worst["title"], worst["outcome"], worst["old_chars"]) == ("A|B", "changed", 155)
     assert report["flags"] == {"text_changed": 2, "title_changed": 0, "qid_moved": 1}

@@ -225,9 +225,7 @@ def test_pages_have_the_items_that_their_records_name(tmp_path: Path) -> None:
     ]
     made = make(tmp_path / "r", write_lines(tmp_path / "enwiki.ndjson", records))
     assert [row["qid"] for row in rows(tmp_path / "r", "pages")] == ["Q7", None, "Q9", None, "Q3"]
-    assert [(found.qid, found.page_id, found.refused_page_id) for found in made.manifest.qid_conflicts] == [
-        ("Q7", 1, 2)
-    ]
+    assert [(found.qid, found.page_id, found.other_page_id) for found in made.manifest.qid_conflicts] == [("Q7", 1, 2)]
     assert made.manifest.findings["invalid_qids"] == 1
     assert KnowledgeSource.open(str(tmp_path / "r")).by_qid("Q3").title == "Page 5"  # type: ignore[union-attr]
     assert not broken(tmp_path / "r")

@@ -46,7 +46,7 @@ JOBS = {
     f"--page-props @miniwiki-20260101-page_props.sql.gz --max-rejects {mini_wiki.MAX_REJECTS}",
     "pageviews": "pageviews @miniviews-202512-user --site miniwiki",
     "map": "map jsonl %build --input %records.jsonl --max-rejects 0.1 --chunk-records 50 --model %nli --backend onnx "
-    "--rescue 20 --accept 'bleu>=0.5 or entailment>=0.9'",
+    "--candidate-sentences 20 --accept 'bleu>=0.5 or entailment>=0.9'",
     "age": "age %build %later --input %map/jsonl-dev-kilt.jsonl --from-kb %build",
     "cut": "passages %base --format pyserini",
     "passages": "passages %build --format pyserini --base %cut --base-kb %base",
