@@ -20,7 +20,7 @@ MODELS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kbsource/models
 
 help:
 	@echo "make demo        build, verify and show the embedded mini-wiki, align datasets to it, make questions and passages"
-	@echo "make test        the tests between two edits: every invariant, every job once; about five minutes on two cores"
+	@echo "make test        the tests between two edits: every invariant, every job once; about six minutes on two cores"
 	@echo "make test-all    those, and kills, clusters, browsers, buckets, installations, changed inputs, long properties"
 	@echo "make fuzz        the property tests with new examples, twenty times as many"
 	@echo "make spark-test  every job on real Spark and Flink clusters (Java 11 or 17, Maven; fetches 500 MB once)"
@@ -83,7 +83,7 @@ demo: $(DEMO_STAMP)
 	@echo ". $(DEMO_VENV)/bin/activate"
 
 test: $(STAMP)
-	@echo "These tests take about five minutes on two cores that do nothing else."
+	@echo "These tests take about six minutes on two cores that do nothing else."
 	$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow'
 
 # Tests of a file stay with one process, which makes what they share, until another has nothing left to do.
