@@ -44,7 +44,16 @@ _EVIDENCE = (
     *("outcome", "page_id", "title", "found_by", "hops"),
 )
 _VERIFICATION = (
-    *("hypothesis", "hypothesis_kind", "expects", "entailment", "neutral", "contradiction", "refusal", "is_rescued"),
+    *(
+        "hypothesis",
+        "hypothesis_kind",
+        "expected_verdict",
+        "entailment",
+        "neutral",
+        "contradiction",
+        "unjudged_reason",
+        "is_chosen_by_model",
+    ),
 )
 _NOT_OF_FOUND = ("fallback_kind", "fallback_value", "suggestions")
 """Columns with a meaning that the table ``alignments`` does not have."""

@@ -47,7 +47,7 @@ from mapping.facts import (
     with_common,
 )
 from mapping.qampari.classes import ItemSet, Numbers, item_numbers
-from mapping.qampari.evidence import CandidateSentence, PageSentences, Sought
+from mapping.qampari.evidence import CandidateSentence, PageSentences, SearchTarget
 from mapping.qampari.names import (
     NAMES,
     TERMS,
@@ -103,7 +103,7 @@ OWN_VALUES = pa.schema(
 that is compared.
 """
 NAMED = pa.schema([*NAMES, *required("position")])
-"""Names of items, with the position of their page, or -1."""
+"""Names of items, with the position of their page (-1 if the item has no page)."""
 WANTED = pa.schema(
     [
         *required("position", "fact"),
@@ -112,7 +112,9 @@ WANTED = pa.schema(
         *required("hypothesis", of=pa.string()),
     ]
 )
-"""Answers, numbered by ``fact``, and the pages to search; ``page_id`` is the target of links that mention an answer."""
+"""Answers, each with the number of its ``fact`` and the page to search. A link to ``page_id`` counts as a mention of
+the answer.
+"""
 PLACED = pa.schema(
     [
         *required("fact", "n_found", "element", "paragraph_id", "before", "revision_id"),
@@ -216,8 +218,10 @@ def same_items(items: Numbers, plan: FactsPlan) -> Numbers:
 def take_values(
     element: tuple[ChunkKey, pa.RecordBatch], *, plan: FactsPlan, side: Side
 ) -> Iterator[tuple[ChunkKey, BatchRef]]:
-    """(key, batch of statements) -> (key, ``BatchRef`` of OWN_VALUES): the best-ranked valid values of items with a
-    page."""
+    """Takes the values of statements about items with a page: the valid values with the best rank.
+
+    (key, batch of statements) -> (key, ``BatchRef`` of OWN_VALUES).
+    """
     key, batch = ChunkKey(*element[0]), element[1]
 
     def make(path: str) -> None:
@@ -269,7 +273,10 @@ def sum_statements(counted: Sequence[tuple[ChunkKey, StatementCounts]]) -> Itera
 
 
 def find_needed(old: Chunks, new: Chunks, *, plan: FactsPlan) -> Iterator[dict[Side, str]]:
-    """All OWN_VALUES of both releases -> the paths of the sets of items whose names are needed, by release."""
+    """Finds the items whose names are needed, in each release.
+
+    All OWN_VALUES of both releases -> the paths of the sets of items, by release.
+    """
     needed = {side: ItemSet() for side in SIDES}
     for side, chunks in zip(SIDES, (old, new), strict=True):
         for _, chunk in chunks:
@@ -306,8 +313,11 @@ def _named(items: Numbers, terms: pa.Table, plan: FactsPlan) -> pa.RecordBatch:
 def make_changed_facts(
     old: Chunks, new: Chunks, old_named: Chunks, new_named: Chunks, *, plan: FactsPlan
 ) -> Iterator[Any]:
-    """All OWN_VALUES and NAMED of both releases -> (key, ``BatchRef`` of facts without proofs) and, by the name of the
-    release, (key, ``BatchRef`` of WANTED) for each group of pages that are read together."""
+    """Makes the facts, without proofs, and lists the texts to search for in the pages of each release.
+
+    All OWN_VALUES and NAMED of both releases -> (key, ``BatchRef`` of facts). An output named after each release has
+    (key, ``BatchRef`` of WANTED) for each group of pages that are read together.
+    """
     facts_path = chunk_path(plan.folder("made"), ONLY)
     wanted = {side: chunk_path(plan.of(side).folder("wanted"), ONLY) for side in SIDES}
 
@@ -333,7 +343,7 @@ def _ordered_wanted(db: DuckDBPyConnection, table: str) -> Iterator[pa.RecordBat
 
 
 def _joined_pairs(db: DuckDBPyConnection) -> Iterator[tuple[tuple[Any, ...], Iterator[tuple[Any, ...]]]]:
-    """Yields rows of _PAIR_ROWS, each with the rows of _ANSWER_ROWS about it, by subject and property."""
+    """Iterates over the rows of _PAIR_ROWS, each with its rows of _ANSWER_ROWS, by subject and property."""
     for first, last in ranges_of(db, [f"{side}_values" for side in SIDES], "subject"):
         db.execute(_ANSWERS.format(first=first, last=last))
         pairs, answers = (
@@ -345,7 +355,7 @@ def _joined_pairs(db: DuckDBPyConnection) -> Iterator[tuple[tuple[Any, ...], Ite
 
 
 def _fact_batches(db: DuckDBPyConnection, plan: FactsPlan) -> Iterator[pa.RecordBatch]:
-    """Yields the facts without proofs, and inserts rows of WANTED into ``old_wanted`` and ``new_wanted``."""
+    """Iterates over the facts without proofs, and inserts rows of WANTED into ``old_wanted`` and ``new_wanted``."""
     plans: dict[Side, FactsPlan] = {side: plan.of(side) for side in SIDES}
     facts: list[Fact] = []
     wanted: dict[Side, list[tuple[Any, ...]]] = {side: [] for side in SIDES}
@@ -394,7 +404,7 @@ class _Subject(NamedTuple):
 
 
 def _subject(row: Sequence[Any], plan: FactsPlan) -> _Subject:
-    """Returns a subject, given its columns of _PAIR_ROWS in a release."""
+    """Returns the subject of a fact in a release, from its columns in a row of ``_PAIR_ROWS``."""
     item, names, page_id, title, position = row
     return _unlisted(item, plan) if names is None else _Subject(Name(item, tuple(names), page_id, title), position)
 
@@ -451,8 +461,10 @@ def _value_name(property_id: str, row: Sequence[Any], plan: FactsPlan) -> Name:
 
 
 def look_in_pages(element: tuple[ChunkKey, BatchRef], *, plan: FactsPlan) -> Iterator[Any]:
-    """(key, ``BatchRef`` of WANTED) -> the same of TRIED: sentences that mention an answer, those most similar to the
-    statement first; and, by name, of PLACED."""
+    """Finds the sentences that mention an answer, the most similar to the statement first.
+
+    (key, ``BatchRef`` of WANTED) -> (key, ``BatchRef`` of TRIED). A named output has (key, ``BatchRef`` of PLACED).
+    """
     key, wanted = ChunkKey(*element[0]), BatchRef(*element[1])
     placed_path = chunk_path(plan.folder(OF_PLACES), key)
 
@@ -480,7 +492,7 @@ def _look(
             sentences = PageSentences(page, n_before=plan.options.sentences_before)
             places = kilt_texts(page)[1]
             for _, fact, names, page_id, said in rows:
-                sought = Sought(tuple(names), page_id)
+                sought = SearchTarget(tuple(names), page_id)
                 named = [candidate for candidate in sentences.find(sought) if candidate.element in places]
                 named.sort(key=lambda candidate: _score(said, candidate, tokeniser), reverse=True)
                 tried.extend((fact, 0, number, *candidate, said) for number, candidate in enumerate(named))
@@ -504,7 +516,10 @@ def settle_facts(
     *,
     plan: FactsPlan,
 ) -> Iterator[tuple[ChunkKey, BatchRef]]:
-    """(key, ``BatchRef`` of facts without proofs), and all PROOFS and PLACED -> (key, ``BatchRef`` of facts)."""
+    """Adds the proofs and their positions to the facts.
+
+    (key, ``BatchRef`` of facts without proofs), and all PROOFS and PLACED -> (key, ``BatchRef`` of facts).
+    """
     facts = BatchRef(*element[1])
 
     def make(path: str) -> None:
@@ -578,7 +593,9 @@ def finish_facts(
     labels: Mapping[str, str],
     values: dict[str, Any],
 ) -> Iterator[str]:
-    """(key, ``BatchRef`` of facts) -> the folder of the release. Writes all files, the manifest last.
+    """Writes all files of the release, the manifest last.
+
+    (key, ``BatchRef`` of facts) -> the folder of the release.
 
     Args:
         counted: numbers of statements in the older and in the newer release of Wikidata.

@@ -34,10 +34,10 @@ class Done(NamedTuple):
 
 
 class Start(NamedTuple):
-    """What was already done when a step was first seen, and when that was, in seconds after the stage began.
+    """The work that was done when a step was first seen, and the time of that in seconds since the stage began.
 
-    Rates and remaining times are computed from what is done later: an earlier step, or work that an earlier run did,
-    says nothing about the speed of this step.
+    Rates and remaining times are computed from the work done after that. The work of an earlier step, or of an earlier
+    run, does not show how fast this step is.
     """
 
     elapsed_s: float = 0
@@ -58,7 +58,9 @@ class Progress:
 
     @contextmanager
     def stage(self, name: str, poll: Callable[[], Done]) -> Iterator[None]:
-        """Shows the progress of a stage while the body runs, and its end; another thread polls."""
+        """Shows the progress of a stage while the body of the ``with`` statement runs, and a last line at its end.
+        Another thread polls the progress.
+        """
         started, is_over = time.monotonic(), threading.Event()
         thread = threading.Thread(target=self._watch, args=(name, poll, started, is_over), daemon=True)
         thread.start()

@@ -102,11 +102,11 @@ def next_words(line: str) -> str:
     """Returns the words before the next command, including which placeholders to replace.
 
     >>> next_words("kbsource info releases/wiki"), next_words("kbsource trec PREDICTIONS --output FILE")
-    ('Next', 'Next, with names of yours for PREDICTIONS and FILE')
+    ('Next', 'Next, with your own names for PREDICTIONS and FILE')
     """
     words = [spelling for word in shlex.split(line) for spelling in (word, word.rpartition("/")[2])]
     wanted = dict.fromkeys(word for word in words if word in PLACEHOLDERS)
-    return f"Next, with names of yours for {' and '.join(wanted)}" if wanted else "Next"
+    return f"Next, with your own names for {' and '.join(wanted)}" if wanted else "Next"
 
 
 _CELLS = re.compile(r"\S {2,}\S")

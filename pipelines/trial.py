@@ -86,7 +86,7 @@ def dry_run(job: Callable[[], object], arguments: Mapping[str, Any], hints: Mapp
         ("copied to each machine", _text(n_copied)),
         ("memory of a worker process", n_allocated and f"at most {_text(n_allocated)}"),
         ("time, estimated", estimate and f"{clock(estimate.seconds)} with {counted(run.workers, 'worker')}"),
-        ("disk while it runs, estimated", estimate and _text(estimate.peak_bytes)),
+        ("peak size of the output folder, estimated", estimate and _text(estimate.peak_bytes)),
         ("size of the release, estimated", estimate and _text(estimate.release_bytes)),
     ]
     title = "A dry run: nothing was run, and no files remain."

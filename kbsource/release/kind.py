@@ -18,7 +18,7 @@ from kbsource.documents import MOST_BYTES, bounded_content, parsed_json, typed_v
 from kbsource.errors import DataError, SetupError, shown_value
 from kbsource.files import Folder, is_local, join
 from kbsource.release.counts import Sum, TableCount
-from kbsource.release.laws import Checking, Law, M
+from kbsource.release.invariants import Checking, Invariant, M
 from kbsource.release.layout import MANIFEST, is_path, is_shard, no_release, parents
 from kbsource.release.manifest import (
     DAMAGED,
@@ -84,7 +84,7 @@ class Kind(Generic[M]):
     further_faults: Callable[[M], list[str]] | None = (
         None  #: returns further contradictions among the counts of a manifest
     )
-    laws: Sequence[Law] = ()
+    invariants: Sequence[Invariant] = ()
     settings: Callable[[M], Mapping[str, float]] | None = None
     """Returns the numbers of a manifest that invariants and counts need, by name. They are the view ``settings``."""
     remarks: Callable[[M], list[str]] | None = (
@@ -175,7 +175,7 @@ class Kind(Generic[M]):
         try:
             for count in self.counts:
                 count.written(manifest)
-            faults += [fault for law in self.sums if (fault := law.fault(manifest)) is not None]
+            faults += [fault for invariant in self.sums if (fault := invariant.fault(manifest)) is not None]
         except DataError as error:
             return [str(error)]
         return faults + (self.further_faults(manifest) if self.further_faults is not None else [])

@@ -84,7 +84,7 @@ class TaskOptions(Checked):
     """Options of the tasks."""
 
     wrong_share: Annotated[Share, Parameter(validator=Number(gte=0, lt=1))] = 0.1
-    """Share of wrong answers among those to be judged."""
+    """Share of the answers to be judged that are wrong on purpose."""
     n_train_paraphrases: Annotated[AtLeast0, Parameter("--train-paraphrases")] = 3000
     """Number of training questions to be paraphrased, besides all of dev and test."""
     seed: Name = "qampari"
@@ -93,9 +93,10 @@ class TaskOptions(Checked):
     """Folders of earlier tasks. Their questions are left out. Use it to draw new questions, for example
     replacements.
     """
-    form: TaskForm = "jsonl"
-    """Form of the answers to be judged: jsonl: one JSON object per line; csv: one row per task, with empty columns for
-    the verdict; label-studio: tasks to import into Label Studio, and its labelling interface."""
+    form: Annotated[TaskForm, Parameter("--format")] = "jsonl"
+    """Format of the tasks. jsonl: one JSON object per line; csv: one row per task, with empty columns for the verdict;
+    label-studio: tasks to import into Label Studio, and its labelling interface.
+    """
 
 
 class ValidationTask(NamedTuple):
@@ -109,7 +110,7 @@ class ValidationTask(NamedTuple):
 
 
 def candidate_of(drawn: Question) -> PoolQuestion:
-    """Returns a question as a candidate for the draw."""
+    """Returns a question in the form in which ``selection`` samples it."""
     return PoolQuestion(drawn.key, drawn.subset, drawn.property_ids)
 
 

@@ -1,4 +1,4 @@
-"""QAMPARI's ExtendedSet: annotators search for additional answers to drawn test questions.
+"""QAMPARI's ExtendedSet: annotators search for additional answers to sampled test questions.
 
 ::
 
@@ -19,7 +19,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from heapq import nsmallest
 from statistics import fmean, median
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
 
 from kbsource.errors import RecordError
 from kbsource.release.layout import check_output
@@ -54,13 +56,14 @@ class ExtendedOptions(Checked):
     """Options of the ExtendedSet."""
 
     questions: AtLeast1 = 200
-    """Number of test questions that are drawn."""
+    """Number of test questions to sample."""
     minutes: AtLeast1 = 12
     """Time per question, in minutes."""
     seed: Name = "qampari"
     """Seed of the draw."""
-    form: ExtendedForm = "jsonl"
-    """Form of the tasks: jsonl: one JSON object per line; csv: one row per task, with empty columns for the answers."""
+    form: Annotated[ExtendedForm, Parameter("--format")] = "jsonl"
+    """Format of the tasks. jsonl: one JSON object per line; csv: one row per task, with empty columns for the answers.
+    """
 
 
 def instructions(minutes: int) -> str:
@@ -75,7 +78,7 @@ def instructions(minutes: int) -> str:
 
 
 def export_extended(release: str, output: str, options: ExtendedOptions) -> dict[str, int]:
-    """Writes the tasks for drawn test questions into an empty folder; returns their number.
+    """Writes the tasks for sampled test questions into an empty folder; returns their number.
 
     Raises:
         SetupError: ``release`` is not a finished QAMPARI release, or was changed after it was written; or ``output`` is
@@ -144,7 +147,7 @@ def import_extended(tasks: str, files: Sequence[str], output: str, *, reject: Re
         if _form(text) in known[qid]:
             raise RecordError("known_answer", f"{qid!r} has {text!r} already")
         if not (optional_text(record, "proof_text") or "").strip():
-            raise RecordError("no_proof", f"{qid!r}: {text!r} has no text that says it")
+            raise RecordError("no_proof", f"{qid!r}: {text!r} has no text that proves it")
         return qid, record
 
     for qid, record in read_annotations(

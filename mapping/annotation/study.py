@@ -23,7 +23,7 @@ from heapq import nsmallest
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from kbsource.errors import RecordError, SetupError
+from kbsource.errors import RecordError, SetupError, counted
 from kbsource.files import base_name
 from kbsource.identity import stable_sha256
 from kbsource.kilt import kilt_texts
@@ -80,7 +80,7 @@ class StudyOptions(Checked):
     """Options of the study."""
 
     queries: AtLeast1 = 100
-    """Number of queries that are drawn."""
+    """Number of queries to sample."""
     words: AtLeast1 = N_TOKENS
     """Number of words shown of each page, from its beginning."""
     seed: Name = "amber"
@@ -146,7 +146,7 @@ def write_study(
     check_shape(
         sets, iter_records(sets), lambda record: record.keys() >= {"name", "qids"}, expected="AmbER sets (name, qids)"
     )
-    counts = Counter[str](queries=0, too_few_pages=0, page_not_in_release=0, drawn=0)
+    counts = Counter[str](queries=0, too_few_pages=0, page_not_in_release=0, sampled=0)
 
     def every() -> Iterator[StudyQuery]:
         for raw in iter_records(sets):
@@ -163,12 +163,11 @@ def write_study(
     drawn = nsmallest(options.queries, every(), key=lambda asked: stable_sha256(options.seed, "query", asked.query_id))
     if not drawn:
         raise SetupError(
-            f"{sets}: no query can be shown with {N_PAGES} pages: {counts['queries']:,} queries, of which "
-            f"{counts['too_few_pages']:,} belong to sets with fewer pages, and {counts['page_not_in_release']:,} have "
-            f"a "
+            f"{sets}: no query can be shown with {N_PAGES} pages: {counted(counts['queries'], 'queries')}, of which "
+            f"{counts['too_few_pages']:,} with fewer pages in their sets, and {counts['page_not_in_release']:,} with a "
             "page that the release lacks."
         )
-    counts["drawn"] = len(drawn)
+    counts["sampled"] = len(drawn)
     texts: dict[str, tuple[str, str]] = {}
     for page_id in (page_id for asked in drawn for page_id in asked.page_ids):
         found = _shown_page(source, page_id, options.words)
@@ -244,7 +243,7 @@ def _choice(
     if query_id not in shown:
         raise RecordError("unknown_question", f"there is no query {query_id!r}")
     if label not in LABELS:
-        raise RecordError("unknown_label", f"{label!r}; known are {', '.join(LABELS)}")
+        raise RecordError("unknown_label", f"unknown label {label!r}; known labels are {', '.join(LABELS)}")
     if said.setdefault((query_id, worker_id), label) != label:
         raise RecordError("conflicting_label", f"worker {worker_id!r} contradicts an earlier choice for {query_id!r}")
     page_id = None if label == NONE else shown[query_id][int(label) - 1]

@@ -333,7 +333,7 @@ def passage_texts(kind: ListingKind, folder: str, manifest: ListingManifest) -> 
 
 
 def named_in(known: Mapping[str, T], name: str, folder: str, what: str) -> T:
-    """Returns the entry of a file with the id that another file of the folder names.
+    """Returns the entry with an id that another file of the folder names.
 
     Raises:
         DataError: there is no such entry.

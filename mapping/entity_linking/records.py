@@ -29,7 +29,9 @@ class ContextOptions(Checked):
     context_tokens: AtLeast1 = 128
     """Maximum number of context tokens on either side of a mention."""
     context_chars: AtLeast1 | None = None
-    """Limit the context on either side to N characters too, and keep only whole tokens. The published data have 250."""
+    """Limit the context on either side to N characters too, and keep only whole tokens. In the published data, N is
+    250.
+    """
     max_tokens: Tokens = 256
     """Maximum number of tokens of the input, including the tags [START_ENT] and [END_ENT]."""
 
@@ -141,7 +143,9 @@ def cut_context(text: str, start: int, end: int, options: ContextOptions) -> Men
 
 
 class ContextCutter:
-    """Does ``cut_context`` for many links, grouped by text. Text that no limit cuts is not split into tokens."""
+    """Cuts the contexts of many links, as ``cut_context`` does, with links grouped by text. A text that is not cut is
+    not split into tokens.
+    """
 
     def __init__(self, options: ContextOptions) -> None:
         self._options = options

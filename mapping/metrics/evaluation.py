@@ -74,15 +74,18 @@ class QampariFiles:
     """Paths of the evaluated files; at least one of predictions and retrieved is required."""
 
     gold: File
-    """Questions with answer_list, as released, or with answers, the names of a single answer."""
+    """JSON Lines file of questions: with answer_list, as in the released files, or with answers, the names of a single
+    answer.
+    """
     _: KW_ONLY
     predictions: File | None = None
-    """qid and predictions, a list of strings, for each question."""
+    """JSON Lines file with qid and predictions, a list of strings, for each question."""
     retrieved: File | None = None
-    """qid and ctxs, a list of passages with title and text, best first."""
+    """JSON Lines file with qid and ctxs, a list of passages with title and text, best first."""
     extended: File | None = None
-    """qid and answer_list with further answers to some questions, as in the paper's ExtendedSet: adds the scores of
-    these questions with only the gold answers, and with all answers."""
+    """JSON Lines file with qid and answer_list, which contains further answers to some questions, as in the paper's
+    ExtendedSet. Adds the scores of these questions with only the gold answers, and with all answers.
+    """
     compare: File | None = None
     """Output of a second system, qid with predictions, ctxs or both: adds the difference and a paired test."""
     items: NewFile | None = None
@@ -125,9 +128,11 @@ class AmberFiles:
     """Paths of the evaluated files, and of output files."""
 
     gold: File
-    """amber_sets.jsonl of a task, as released."""
+    """File amber_sets.jsonl of a task, as released."""
     predictions: File
-    """id and output for each query: provenance, a list of objects with wikipedia_id, best first, or answer."""
+    """JSON Lines file with id and output for each query. The output has provenance, a list of objects with
+    wikipedia_id, best first, or answer.
+    """
     _: KW_ONLY
     metrics: NewFolder | None = None
     """Output folder for metrics@K.json and raw_metrics@K.json, in the form of the released tool."""

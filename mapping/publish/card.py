@@ -175,11 +175,11 @@ def _tables(configs: Sequence[Config], known: Known) -> Iterator[str]:
 
 def _counts(subject: Subject) -> Iterator[str]:
     """Lists what was read and its outcomes, by release."""
-    laws = [(_place(part), prose(law)) for part in subject.parts if (law := law_of(part))]
-    if laws:
-        yield "The counts of all inputs and outputs agree:\n\n" + markdown_table(("part", "invariant"), laws)
+    invariants = [(_place(part), prose(invariant)) for part in subject.parts if (invariant := counts_equation(part))]
+    if invariants:
+        yield "The counts of all inputs and outputs agree:\n\n" + markdown_table(("part", "invariant"), invariants)
     counts = subject.whole.values.get("counts")
-    plain = [] if laws or not isinstance(counts, Mapping) else list(_flat(counts))
+    plain = [] if invariants or not isinstance(counts, Mapping) else list(_flat(counts))
     if plain:
         yield markdown_table(("count", "n"), plain)
     sizes = {}
@@ -197,7 +197,7 @@ def _flat(counts: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]
             yield prose(f"{path}{name}"), f"{value:,}"
 
 
-def law_of(part: Part) -> str:
+def counts_equation(part: Part) -> str:
     """Returns the number of records read as the sum of their outcomes: ``103 pages read = 66 articles + …``; an empty
     string if the manifest has no such counts.
     """

@@ -91,7 +91,9 @@ class RerankerOptions(PlacedModel):
     on ONNX Runtime; without it, its safetensors run on PyTorch."""
     _: KW_ONLY
     depth: AtLeast1 = DEPTH
-    """Number of first passages of a query that it reads; all others follow in their order."""
+    """Number of first passages of each query that the cross-encoder reads. The other passages follow in their old
+    order.
+    """
 
     def model_options(self) -> ModelOptions:
         """Returns these options for ``mapping.entail.model``."""
@@ -114,9 +116,9 @@ class SystemOptions(Checked):
     """Common prefix of the paths of the two Tf-idf indexes, PREFIX-passage and PREFIX-page, made by kbsource search. By
     default PASSAGES-tfidf, next to the passages."""
     linking: FolderPath | None = None
-    """Folder that kbsource entity-linking wrote, for aliases."""
+    """Folder that kbsource entity-linking wrote, for the system aliases."""
     vectors: FolderPath | None = None
-    """Folder that kbsource vectors wrote, for dense; by default PASSAGES-vectors, next to the passages."""
+    """Folder that kbsource vectors wrote, for the system dense; by default PASSAGES-vectors, next to the passages."""
     model: Model | None = None
     """Encoder with which the vectors were made: its folder, or its name on the hub."""
     mention_model: Model | None = None
@@ -131,8 +133,9 @@ class SystemOptions(Checked):
     kbsource search builds the graph in VECTORS-usearch.
     """
     reranker: Model | None = None
-    """Cross-encoder, for rerank, as kbsource rerank takes it."""
+    """Cross-encoder for systems that end in :rerank, like the --model of kbsource rerank."""
     depth: AtLeast1 | None = None
-    """Number of first passages or pages of each system that are fused, and of first passages that a cross-encoder
-    reads, regardless of --top; by default 100."""
+    """Number of best passages or pages of each system that are combined, and that a cross-encoder reads, regardless of
+    --top; by default 100.
+    """
     mentions: Annotated[LinkerOptions, FLAT] = LinkerOptions()

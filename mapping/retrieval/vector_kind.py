@@ -17,8 +17,8 @@ from msgspec import Meta
 
 from kbsource.columns import schema_of
 from kbsource.release.counts import TableCount
+from kbsource.release.invariants import Checking, Invariant
 from kbsource.release.kind import CardText, ListingKind, MadeFrom
-from kbsource.release.laws import Checking, Law
 from kbsource.release.manifest import ListingManifest, SourceFacts, counts_shape, shape
 from kbsource.rows import Int32, Row
 from mapping.passages.kind import PASSAGES_CORPUS
@@ -83,17 +83,17 @@ PASSAGE_VECTORS = ListingKind(
     shown_by=(("vectors", "page_id__number"), ("vectors", "page_id")),
     tables={TABLE: VECTORS},
     required=(TABLE,),
-    laws=(
-        Law(
-            "vector_law",
+    invariants=(
+        Invariant(
+            "invalid_vector",
             "a vector does not have the encoder's dimension or length, or contains a value that is not a number",
             """case when octet_length(vector) <> (select n from settings where name = 'vector_bytes')
                 then [page_id || '__' || number || ': ' || octet_length(vector) || ' bytes'] end""",
-            of=TABLE,
+            table=TABLE,
         ),
-        Law(
-            "other_passages",
-            "the vectors do not match the passages, one for each, in their order",
+        Invariant(
+            "passages_disagree",
+            "there is not exactly one vector for each passage, in the order of the passages",
             """select own._file, coalesce(own.id, 'none') || ' where the passage is ' || coalesce(corpus.id, 'none')
             from (
                 select _file, page_id || '__' || number as id,

@@ -215,7 +215,7 @@ def parse_annotated(raw: RawRecord) -> tuple[str, list[Annotation | RecordError]
 def _annotation(element: etree._Element) -> Annotation | RecordError:
     mention, title, offset, length = (element.findtext(tag) for tag in ("mention", "wikiName", "offset", "length"))
     if mention is None or title is None or offset is None or length is None:
-        return RecordError("missing_field", "an annotation has mention, wikiName, offset and length")
+        return RecordError("missing_field", "an annotation must have mention, wikiName, offset and length")
     if not (_is_number(offset) and _is_number(length)):
         return RecordError("wrong_type", f"offset {offset!r} and length {length!r} are numbers")
     title = title.strip()
@@ -408,7 +408,9 @@ class Wned(EntityLinking):
     summary = "WNED-WIKI: mentions in Wikipedia, with their pages"
     splits = ("dev", "test")
     options_type = WnedOptions
-    references = references_option("--raw-text", f"folder {RAW_TEXT} (default: beside the XML file)", "DIR")
+    references = references_option(
+        "--raw-text", f"Folder {RAW_TEXT} of the data; by default the one next to the XML file.", "DIR"
+    )
     published = PublishedFigures({"dev": 3_396, "test": 3_376}, Averages(1, 1, 1, 1))
     ownership = Ownership(
         "WNED-WIKI",

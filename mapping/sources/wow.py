@@ -43,8 +43,9 @@ class WizardOptions(SourceOptions):
     """Options of Wizard of Wikipedia."""
 
     turns: Literal["right", "released"] = "right"
-    """released includes the wizard's utterance in the input and uses the chosen sentence as the answer, like the
-    authors' code."""
+    """Turns in the input, and the answer. right: the input ends before the wizard's utterance, which is the answer.
+    released: the input includes the utterance, and the answer is the chosen sentence, as in the authors' code.
+    """
 
 
 class WizardOfWikipedia(Source[WizardOptions]):
@@ -190,7 +191,7 @@ def _checked_sentence(turn: Json) -> tuple[str, str]:
 
 def _sentences(written: object) -> list[Any]:
     if not isinstance(written, list):
-        raise RecordError("wrong_type", f"a passage is a list of sentences, found {written!r:.80}")
+        raise RecordError("wrong_type", f"a passage must be a list of sentences, found {written!r:.80}")
     return written
 
 

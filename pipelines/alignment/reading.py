@@ -1,4 +1,6 @@
-"""Reads a dataset: its records in chunks, and a row for each piece of evidence in them, with its page if requested."""
+"""Reads a dataset into files: its records in chunks, and a row for each piece of evidence in these records, with the
+page of the evidence if requested.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ from pipelines.options.map_dataset import DatasetOptions
 CHUNK_CHARS = 16 << 20
 """Maximum characters of a chunk; a chunk ends here even if it has few records."""
 _LEFT_OUT_CHARS = 100
-"""Size that is assumed for the outcome of a record that is not an example."""
+"""Assumed size of a record that is not an example, such as a rejected one."""
 SORTED_BYTES = 64 << 20
 """Bytes of evidence text that are sorted by page and written to a file together, with ``ROW_BYTES`` per row for the
 other columns."""
@@ -48,8 +50,9 @@ R = TypeVar("R", bound=Row)
 
 
 class ReadRecord(Row):
-    """A record as read: an example as JSON without its evidence, with its number, or the outcome of a record that is
-    not an example."""
+    """A record as it was read, with its number: an example as JSON without its evidence, or the outcome of a record
+    that is not an example.
+    """
 
     ordinal: int | None = None
     example: str | None = None
@@ -71,8 +74,9 @@ def check_files(options: DatasetOptions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ReadDataset:
-    """The files with the records of each chunk of a dataset, with their evidence and with its unusable records, and
-    its counts."""
+    """The result of reading a dataset: the files with its records, one for each chunk; the files with their evidence;
+    the files with the unusable records; and the counts.
+    """
 
     examples: tuple[BatchRef, ...]
     evidence: tuple[BatchRef, ...]
@@ -83,8 +87,8 @@ class ReadDataset:
 def read_part(options: DatasetOptions, part: int, folder: str, *, find_page: FindPage | None = None) -> ReadDataset:
     """Reads a dataset once, sequentially, into files of a folder. If it was read before, the existing files are used.
 
-    The evidence has one file per chunk of records. With ``find_page``, it has its pages, and its files are larger and
-    sorted by page.
+    The evidence has one file per chunk of records. With ``find_page``, each piece of evidence gets its page, and the
+    files are larger and sorted by page.
 
     Raises:
         DataError: too many records cannot be used.
@@ -112,7 +116,7 @@ def _read(options: DatasetOptions, part: int, folder: str, find_page: FindPage |
 
 
 class _ForwardingTally(Tally):
-    """Counts records, and passes on every record that is not an example."""
+    """Counts records, and calls a function with every record that is not an example."""
 
     def __init__(self, take: Callable[[RecordFate], None]) -> None:
         super().__init__()
@@ -234,7 +238,7 @@ class Chunks:
 
     def _alignment(self, example: Example, key: EvidenceKey, evidence: Evidence) -> Alignment:
         made = make_hypothesis(example, key, evidence, self._hypothesis) if self._hypothesis else None
-        hypothesis, kind, expects = made or (None, None, None)
+        hypothesis, kind, expected_verdict = made or (None, None, None)
         return Alignment(
             evidence.page,
             evidence.text,
@@ -249,7 +253,7 @@ class Chunks:
             fallback=evidence.fallback,
             hypothesis=hypothesis,
             hypothesis_kind=kind,
-            expects=expects,
+            expected_verdict=expected_verdict,
         )
 
     def leave(self, left: RecordFate) -> None:

@@ -23,7 +23,7 @@ from kbsource.runtime.chunks import BatchRef, Work, read_stored
 from mapping.entail.verification import entailment_questions
 from mapping.records import NOWHERE, SCORED, Alignment, Suggestion
 from mapping.search.page_search import PageSearch, SearchSettings, locate_nowhere
-from mapping.search.resolve import QUERIES_AT_ONCE, Resolved, Resolver, read_moves, suggest_titles
+from mapping.search.resolve import QUERIES_AT_ONCE, ResolvedPage, Resolver, read_moves, suggest_titles
 from mapping.search.tokens import Tokeniser
 from pipelines.primitives.page_texts import PageTexts, ReleasePages
 
@@ -36,14 +36,15 @@ MISSING_BYTES = 64 << 20
 all titles of a release."""
 ROW_BYTES = 1_000
 PAGE_BYTES = 16_000
-"""A page, which is read and tokenised once, takes as much time to search as this number of bytes of evidence."""
+"""Cost of a page in bytes of evidence: reading and tokenising a page takes as long as searching it for this many bytes.
+"""
 N_SHARES, LEAST_BYTES = 64, 1 << 20
 """Number of chunks that evidence with pages is divided into, so that many workers can search it, and the minimum bytes
 of such a chunk. Memory may require more chunks."""
 ORDER = ("position", "ordinal", "output", "evidence")
 """Columns that the outcomes of a chunk of records are sorted by."""
 MAX_LOST = 3
-"""Number of failed pieces of evidence after which a page is given up with all its remaining evidence."""
+"""Number of failed pieces of evidence on one page after which its remaining evidence is not searched for."""
 
 
 @lru_cache(maxsize=1)
@@ -73,19 +74,19 @@ def resolve_rows(batches: Iterable[pa.RecordBatch], find_page: FindPage) -> pa.R
     return batch_of(sorted(rows, key=attrgetter("position")), Alignment)
 
 
-def _on_page(wanted: Alignment, found: Resolved, resolver: Resolver, starts: Sequence[int]) -> Alignment:
+def _on_page(wanted: Alignment, found: ResolvedPage, resolver: Resolver, starts: Sequence[int]) -> Alignment:
     if found.page_id is not None:
         shard, row = resolver.location(found.page_id)
         position = starts[shard] + row
-    elif found.asked:
-        position = NOWHERE - int.from_bytes(hashlib.sha256(found.asked.encode()).digest()[:7])
+    elif found.requested:
+        position = NOWHERE - int.from_bytes(hashlib.sha256(found.requested.encode()).digest()[:7])
     else:
         position = NOWHERE
     return replace(wanted, position=position, **found._asdict())
 
 
 class _StoredPositions(NamedTuple):
-    """The positions of the pages of a file's rows, and the bytes that the rows count for."""
+    """The positions of the pages of a file's rows, and the size in bytes that each row counts for."""
 
     positions: npt.NDArray[np.int64]
     n_bytes: npt.NDArray[np.int64]
@@ -184,14 +185,17 @@ def _page_ends(
 
 
 class Search:
-    """Searches pages for evidence: rows of ``Alignment`` with their pages -> the same rows with the results, by the
-    chunks of their records and sorted by ``ORDER``, each batch of one chunk.
+    """Searches pages for evidence. Receives rows of ``Alignment`` with their pages, and returns them with the results.
 
-    A page of consecutive rows is read and tokenised once. Evidence that crashes the process is searched for again by
-    itself, and is given up if it crashes the process again. The search does not depend on a threshold.
+    The returned rows are grouped by the chunk of their record and sorted by ``ORDER``; a batch has rows of only one
+    chunk.
+
+    A page is read and tokenised once for all consecutive rows that belong to it. Evidence that crashes the process is
+    searched for again by itself, and is given up if it crashes the process again. The search does not depend on a
+    threshold.
 
     Args:
-        by_part: settings by number of the dataset.
+        by_part: settings of each dataset, by its number.
     """
 
     schema = schema_of(Alignment)
@@ -214,7 +218,7 @@ class Search:
             yield from in_batches(own)
 
     def _rows(self, numbered: list[tuple[int, Alignment]], work: Work) -> Iterator[Alignment]:
-        missing = {wanted.asked for _, wanted in numbered if wanted.position < 0 and wanted.asked}
+        missing = {wanted.requested for _, wanted in numbered if wanted.position < 0 and wanted.requested}
         similar = suggest_titles(missing, resolver_of(self._release.folder).index) if missing else {}
         taken = ((number, self._taken(wanted, similar)) for number, wanted in numbered)
         for position, group in groupby(taken, key=lambda pair: pair[1].position):
@@ -228,9 +232,9 @@ class Search:
     def _taken(self, wanted: Alignment, similar: Mapping[str, tuple[Suggestion, ...]]) -> Alignment:
         """Returns a piece of evidence with the page of the most similar title if requested, else with similar
         titles."""
-        if wanted.position >= 0 or not wanted.asked:
+        if wanted.position >= 0 or not wanted.requested:
             return wanted
-        suggestions = similar.get(wanted.asked, ())
+        suggestions = similar.get(wanted.requested, ())
         accepted = self._settings_of(wanted).accept_fuzzy
         if accepted is not None and suggestions and suggestions[0].score >= accepted:
             resolver = resolver_of(self._release.folder)
@@ -253,7 +257,7 @@ class Search:
                 if found.hypothesis is None or found.outcome not in ("exact", SCORED):
                     yield found
                     continue
-                n_sentences = settings.rescue_sentences if found.outcome == SCORED else 0
+                n_sentences = settings.candidate_sentences if found.outcome == SCORED else 0
                 yield replace(found, questions=tuple(entailment_questions(found, search, n_sentences=n_sentences)))
         work.beat.done(pages=1, amount=len(group))
 

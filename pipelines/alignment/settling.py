@@ -17,7 +17,7 @@ from kbsource.runtime.chunks import BatchRef, read_batches, read_rows
 from kbsource.runtime.regroup import merge_group
 from mapping.acceptance import read_rule
 from mapping.decide import Cuts, Decision, decide, with_outcome, write_places_once
-from mapping.entail.signal import Pair, Refused, Verdict
+from mapping.entail.signal import Pair, UnjudgedPair, Verdict
 from mapping.entail.verification import signals, with_verdict
 from mapping.records import (
     PARTIAL,
@@ -39,12 +39,14 @@ _DEFECT = "This is a bug; please report it."
 
 
 class AlignedChunk(NamedTuple):
-    """The file with a chunk's records, the files with the rows of their evidence in any order, and a model's answers to
-    the questions of ``read_pairs`` in their order; empty without a model."""
+    """The inputs for deciding a chunk: the file with its records, the files with the rows of their evidence in any
+    order, and a model's answers to the questions of ``read_pairs``, in the order of the questions. Without a model,
+    there are no answers.
+    """
 
     examples: BatchRef
     outcomes: tuple[BatchRef, ...]
-    answers: tuple[Verdict | Refused, ...] = ()
+    answers: tuple[Verdict | UnjudgedPair, ...] = ()
 
 
 class AlignedRecord(NamedTuple):
@@ -59,7 +61,7 @@ class AlignedRecord(NamedTuple):
 
 
 def read_pairs(outcomes: Sequence[BatchRef], threshold: float) -> Iterator[tuple[Pair, ...]]:
-    """Makes the questions about a chunk, as lists for a model, page by page in the order of the release.
+    """Makes the questions about a chunk that a model answers, as lists, page by page in the order of the release.
 
     Each part of the outcomes is sorted by ``ORDER``. If a span scores less than the threshold, there are also questions
     about sentences of the page.
@@ -86,7 +88,7 @@ def _with_questions(
 
 
 def filter_records(chunk: AlignedChunk, options: DatasetOptions, cuts: Cuts | None = None) -> Iterator[AlignedRecord]:
-    """Writes every record of a chunk, in order; ``cuts`` limit the draw of a dataset without splits.
+    """Decides every record of a chunk, in order. ``cuts`` limit the sample if the dataset has no predefined splits.
 
     Raises:
         DataError: a piece of evidence has no outcome, or two, so the job is broken.
@@ -152,7 +154,7 @@ def _outcomes(chunk: AlignedChunk, options: DatasetOptions) -> dict[int, dict[Ev
         for of_record in settled.values():
             for key, aligned in of_record.items():
                 if aligned.hypothesis is not None:  # no model has judged it, unless the questions are made right now
-                    of_record[key] = replace(aligned, hypothesis=None, hypothesis_kind=None, expects=None)
+                    of_record[key] = replace(aligned, hypothesis=None, hypothesis_kind=None, expected_verdict=None)
         answers = iter(chunk.answers)
         for aligned, asked in _with_questions(chunk.outcomes, options.threshold):
             answered = [(question, next(answers)) for question in asked]

@@ -43,7 +43,7 @@ class AmberPlan(PagesPlan):
 
     options: AmberJobOptions
     collections: tuple[Collection, ...]  # collections with the labels of their properties
-    site: str  # database name of its wiki, as in sitelinks
+    site: str  # database name of the wiki, such as enwiki, as in sitelinks
     #: pages that claim the item of another page, by item; empty unless they are also gold pages
     further_pages: Mapping[str, tuple[int, ...]]
 
@@ -90,7 +90,10 @@ def _key(page_id: int | None, title: str) -> str:
 
 
 def join_views(views: Chunks, links: Chunks, *, plan: AmberPlan) -> Iterator[tuple[ChunkKey, BatchRef]]:
-    """All KEYED_VIEWS and KEYED_LINKS -> (key, ``BatchRef`` of VIEWED), with the counts in its report."""
+    """Joins the views of pages with the sitelinks to them. The report has the counts.
+
+    All KEYED_VIEWS and KEYED_LINKS -> (key, ``BatchRef`` of VIEWED).
+    """
 
     def make(path: str) -> None:
         tables = {"views": stored_table(KEYED_VIEWS, views), "links": stored_table(KEYED_LINKS, links)}
@@ -106,7 +109,7 @@ def join_views(views: Chunks, links: Chunks, *, plan: AmberPlan) -> Iterator[tup
 
 
 def _counted(batches: Iterator[pa.RecordBatch], report: Report) -> Iterator[pa.RecordBatch]:
-    """Passes rows of VIEWED on, and adds to the report their counts by number of views."""
+    """Passes on the rows of VIEWED, and adds to the report how many entities have each number of views."""
     for batch in batches:
         report.counts["items_viewed"] += batch.num_rows
         powers, n_of = np.unique(np.frexp(batch["views"].to_numpy())[1] - 1, return_counts=True)

@@ -35,7 +35,7 @@ from mapping.amber.names import FACTS, NAMES, TERMS, VIEWED, NamedSet, find_name
 from mapping.amber.records import AmberSet, AmberTuple, PageRef, SetEntity
 from mapping.amber.release import claim
 from mapping.amber.sets import PageBeginning, align_entity, lacking, make_set
-from mapping.entail.signal import Pair, Refused, Verdict
+from mapping.entail.signal import Pair, UnjudgedPair, Verdict
 from mapping.entail.verification import span_premise
 from mapping.search.page_search import align_evidence, matched_text
 from mapping.search.tokenised_page import TokenisedPage
@@ -73,14 +73,14 @@ SIGNALS = pa.schema(
         *required("core_start", "core_end"),
     ]
 )
-"""Signals of a page about a tuple, besides mentioning a value."""
+"""Signals that a page supports a tuple, in addition to mentioning one of its values."""
 ANSWERS = pa.schema(
     [
         *required("set", "item", "property"),
         *(pa.field(name, pa.float64()) for name in ("entailment", "neutral", "contradiction")),
     ]
 )
-"""Verdicts of the model about tuples; null if it refused."""
+"""Verdicts of the model about tuples; null if it could not judge them."""
 SETTLED = pa.schema(
     [
         *required("collection"),
@@ -98,14 +98,16 @@ _ROWS_AT_ONCE, _INSERTED_AT_ONCE, _SETS_AT_ONCE = 1024, 4096, 32
 _ENTITY = msgspec.json.Decoder(SetEntity)
 _TERM_COUNTS = "select count(distinct item) as entities, count(*) as names from terms"
 _ALL_NAMES = """
-select collection, name, coalesce(names.outcome, outcomes.outcome) as outcome, n_bearers, n_members
-from names left join outcomes using (collection, name) where n_bearers > 1 order by collection, name
+select collection, name, coalesce(names.outcome, outcomes.outcome) as outcome, n_entities, n_members
+from names left join outcomes using (collection, name) where n_entities > 1 order by collection, name
 """
 _WANTED_ORDER = "select * from wanted order by position, set, item"
 
 
 def choose_sets(terms: Chunks, facts: Chunks, viewed: Chunks, *, plan: AmberPlan) -> Iterator[Any]:
-    """All TERMS, FACTS and VIEWED -> (key, ``BatchRef`` of WANTED) for each group of pages that are read together.
+    """Chooses the sets, and the entities whose pages are searched.
+
+    All TERMS, FACTS and VIEWED -> (key, ``BatchRef`` of WANTED), one for each group of pages that are read together.
 
     The folder of the step also has NAMES, whose report has the counts and the most used values.
     """
@@ -144,8 +146,9 @@ def names_path(plan: AmberPlan) -> str:
 def _wanted(
     named: Iterable[NamedSet], rejected: list[tuple[int, str, str]], plan: AmberPlan
 ) -> Iterator[tuple[Any, ...]]:
-    """Yields the entities of sets that are distinguished and have pages, as rows of WANTED, and adds the outcomes of
-    the others to ``rejected``."""
+    """Iterates over the entities that have a page and a property that no other entity of the name has, as rows of
+    WANTED. Adds the outcomes of the other names to ``rejected``.
+    """
     pages, rules = plan.pages.of_items(), plan.options.rules
     for number, collection, name, members, page_ids, known in named:
         made = make_set(name, members, known, plan.collections[collection], rules)
@@ -168,7 +171,12 @@ def _wanted(
 
 
 def align_pages(element: tuple[ChunkKey, BatchRef], *, plan: AmberPlan) -> Iterator[Any]:
-    """(key, ``BatchRef`` of WANTED) -> the same after their pages were searched and, by name, for SIGNALS."""
+    """Searches the pages of entities for the values of their tuples. The output ``OF_SIGNALS`` has the signals of all
+    tuples.
+
+    (key, ``BatchRef`` of WANTED) -> (key, ``BatchRef`` of WANTED), and as ``OF_SIGNALS`` (key, ``BatchRef`` of
+    SIGNALS).
+    """
     key, wanted = ChunkKey(*element[0]), BatchRef(*element[1])
     signals_path = chunk_path(plan.folder(OF_SIGNALS), key)
 
@@ -262,7 +270,10 @@ _JUDGED_TOGETHER = 512
 
 
 def pairs_of(element: tuple[ChunkKey, BatchRef]) -> Iterator[tuple[Any, tuple[Pair, ...]]]:
-    """(key, ``BatchRef`` of SIGNALS) -> (their keys, pairs for a model), one list of pairs at a time."""
+    """Makes the pairs of texts that a model judges, one list of pairs at a time.
+
+    (key, ``BatchRef`` of SIGNALS) -> (their keys, pairs).
+    """
     (_, group), signals = element
     rows = (row for row in value_rows(read_stored(BatchRef(*signals))) if row[10] is not None)
     number = 0
@@ -272,11 +283,13 @@ def pairs_of(element: tuple[ChunkKey, BatchRef]) -> Iterator[tuple[Any, tuple[Pa
         number += 1
 
 
-def answers_of(asked: tuple[int, int, Any], answers: Iterable[Verdict | Refused]) -> tuple[ChunkKey, pa.RecordBatch]:
+def answers_of(
+    asked: tuple[int, int, Any], answers: Iterable[Verdict | UnjudgedPair]
+) -> tuple[ChunkKey, pa.RecordBatch]:
     """Returns the answers to ``pairs_of`` as rows of ANSWERS."""
     group, number, keys = asked
     rows = [
-        (*key, *((None,) * 3 if isinstance(answer, Refused) else answer))
+        (*key, *((None,) * 3 if isinstance(answer, UnjudgedPair) else answer))
         for key, answer in zip(keys, answers, strict=True)
     ]
     return ChunkKey(group, number), rows_batch(rows, ANSWERS)
@@ -291,7 +304,10 @@ _SAID = pa.schema([*_OWN_SIGNALS, *list(ANSWERS)[3:]])
 
 
 def settle_sets(searched: Chunks, signals: Chunks, answers: Chunks = (), *, plan: AmberPlan) -> Iterator[Any]:
-    """All WANTED and SIGNALS of pages, and ANSWERS if there is a model -> (key, ``BatchRef`` of SETTLED).
+    """Decides the sets: joins the searched entities with the signals of their tuples and a model's answers, if there
+    are any.
+
+    All WANTED, SIGNALS and ANSWERS -> (key, ``BatchRef`` of SETTLED).
 
     Counts: the tuples of each property, by whether they were found, BLEU and verdict.
     """

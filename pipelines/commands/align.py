@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from kbsource.errors import RecordError, SetupError
+from kbsource.errors import RecordError, SetupError, counted
 from kbsource.files import Folder, base_name, is_local
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import ListingManifest
 from mapping.decide import with_outcome
-from mapping.entail.signal import REFUSALS, Pair, Refused, UsualModelOptions, Verdict, answer_values
+from mapping.entail.signal import UNJUDGED_REASONS, Pair, UnjudgedPair, UsualModelOptions, Verdict, answer_values
 from mapping.options import FLAT, AtLeast1, Bleu, File, FileOrPipe, FolderPath, Release, Text, Title, check_ending
 from mapping.records import Alignment, PageKey
 from mapping.search.numbering import Numbering
@@ -63,8 +63,8 @@ def locate(
     text: Text | None = None,
     /,
     *,
-    title: Title | None = None,
-    url: Title | None = None,
+    title: Annotated[Title | None, Parameter(metavar="TITLE")] = None,
+    url: Annotated[Title | None, Parameter(metavar="URL")] = None,
     page_id: Annotated[Title | None, Parameter("--id", metavar="ID")] = None,
     qid: Annotated[Title | None, Parameter(metavar="QID")] = None,
     input: FileOrPipe | None = None,
@@ -81,20 +81,20 @@ def locate(
     its words, if the page has one. Exit code 1 if the page is missing or has no match.
 
     Args:
-        release: folder of a release of pages.
-        text: the text to find; the same as --evidence.
-        title: title of the page; redirects are followed.
+        release: Folder of a release of pages.
+        text: The text to find; the same as --evidence.
+        title: Title of the page; redirects are followed.
         url: URL of the page in its wiki.
-        page_id: page id, a number.
+        page_id: Page id, a number.
         qid: Wikidata item, like Q7251.
-        input: file of many texts, instead of TEXT: JSON Lines with title, url, page_id or qid, and evidence (or text,
+        input: File of many texts, instead of TEXT: JSON Lines with title, url, page_id or qid, and evidence (or text,
             or quote); - reads the standard input.
-        evidence: the text to find; without it, only the page is looked up.
-        max_elements: maximum number of paragraphs or list items that a match may span.
-        threshold: minimum score of a similar text that counts as a match.
-        numbering: what positions count, and what the search compares: elements of the release, or paragraphs as
-            export-kilt numbers them.
-        title_map: file of known page moves, one per line: old title, tab, new title or page id.
+        evidence: The text to find; without it, only the page is looked up.
+        max_elements: Maximum number of paragraphs or list items that a match may span.
+        threshold: Minimum score of a similar text that counts as a match.
+        numbering: How positions are counted, and which text is searched: the elements of the release, or the paragraphs
+            that export-kilt writes.
+        title_map: File of known page moves, one per line: old title, tab, new title or page id.
 
     Examples:
         kbsource locate releases/enwiki-20261001 --title "Abraham Lincoln" --evidence "Born in Hodgenville, Kentucky"
@@ -240,11 +240,11 @@ def validate_kilt(
     this.
 
     Args:
-        release: folder of the release that the file was made for.
+        release: Folder of the release that the file was made for.
         file: KILT file, plain or compressed.
-        alignments: output folder of kbsource map, which contains the evidence that BLEU is computed from; by default
+        alignments: Output folder of kbsource map, which contains the evidence that BLEU is computed from; by default
             the folder of FILE, if kbsource map wrote it.
-        numbering: numbering of paragraphs; by default the numbering of the alignments, or kilt if there are none.
+        numbering: Numbering of paragraphs; by default the numbering of the alignments, or kilt if there are none.
 
     Examples:
         kbsource validate-kilt releases/enwiki-20261001 aligned/fever/fever-dev-kilt.jsonl
@@ -289,12 +289,16 @@ def validation_text(result: Validation, *, is_scored: bool) -> str:
         )
         for finding in result.findings
     ]
-    lines += [f"{count:>8,} times: {RULES[rule]} ({rule})" for rule, count in sorted(result.broken.items())]
+    lines += [
+        f"{count:>8,} {'time' if count == 1 else 'times'}: {RULES[rule]} ({rule})"
+        for rule, count in sorted(result.broken.items())
+    ]
     if sum(result.broken.values()) > len(result.findings):
         lines.append("Only the first cases of each rule are shown.")
     lines.append(
-        f"{'Valid' if result.is_valid else 'NOT valid'}: {result.records:,} records, {result.outputs:,} outputs, "
-        f"{result.spans:,} spans checked, {result.located:,} with characters, BLEU of {result.rescored:,} recomputed."
+        f"{'Valid' if result.is_valid else 'NOT valid'}: {counted(result.records, 'records')}, "
+        f"{counted(result.outputs, 'outputs')}, {counted(result.spans, 'spans')} checked, "
+        f"{result.located:,} with characters, BLEU of {result.rescored:,} recomputed."
     )
     if result.outputs and not result.spans:
         lines.append(
@@ -334,11 +338,11 @@ def nli(
     safetensors weights; code that comes with a model is never run. Needs kbsource[nli].
 
     Args:
-        premise: the text that is taken as true.
-        hypothesis: the sentence to judge, one declarative sentence.
-        input: many pairs at once: JSON Lines with premise and hypothesis, or with question and answer instead of
+        premise: The text that is taken as true.
+        hypothesis: The sentence to judge, one declarative sentence.
+        input: Many pairs at once: JSON Lines with premise and hypothesis, or with question and answer instead of
             hypothesis; - reads the standard input.
-        export_onnx: convert the model for --backend onnx, write it into a new folder, and exit.
+        export_onnx: Convert the model for --backend onnx, write it into a new folder, and exit.
 
     Examples:
         kbsource nli --premise "It rises in Lake Miravel." --hypothesis "The Ullane rises in a lake."
@@ -362,7 +366,7 @@ def nli(
     judge = open_model(model)
     answer = judge.judge([Pair(premise, hypothesis)])[0]
     values = answer_values(answer)
-    return Summary(text=_verdict_text(answer, judge.device), values=values, is_ok="refusal" not in values)
+    return Summary(text=_verdict_text(answer, judge.device), values=values, is_ok="unjudged_reason" not in values)
 
 
 def check_sources(options: Annotated[CheckSourcesOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
@@ -427,8 +431,8 @@ def _pair(line: str) -> tuple[Any, Pair]:
     return record.get("id"), Pair(text_at(record, "premise"), hypothesis)
 
 
-def _verdict_text(answer: Verdict | Refused, device: str) -> str:
-    if isinstance(answer, Refused):
-        return f"not judged: {REFUSALS[answer.reason]} ({answer.detail or answer.reason})"
+def _verdict_text(answer: Verdict | UnjudgedPair, device: str) -> str:
+    if isinstance(answer, UnjudgedPair):
+        return f"not judged: {UNJUDGED_REASONS[answer.reason]} ({answer.detail or answer.reason})"
     shares = [(name, f"{value:.6f}") for name, value in answer._asdict().items() if value is not None]
     return facts_table([("label", answer.label), *shares, ("device", device)])

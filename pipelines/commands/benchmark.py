@@ -66,16 +66,16 @@ def benchmark(
     resume a run that was killed.
 
     Args:
-        passages: folder that kbsource passages wrote.
-        datasets: releases with questions (aligned datasets, a QAMPARI release, AmbER sets, entity-linking data), files
+        passages: Folder that kbsource passages wrote.
+        datasets: Releases with questions (aligned datasets, a QAMPARI release, AmbER sets, entity-linking data), files
             of gold records, or folders of such files.
-        output: new folder for the results, or the folder of a run that was killed.
-        systems: retrieval systems, as for kbsource search --system; several may be given.
-        linking: folder that kbsource entity-linking wrote, for systems that use aliases.
-        model: encoder that made the vectors, for systems that use dense. The vectors are expected in PASSAGES-vectors;
+        output: New folder for the results, or the folder of a run that was killed.
+        systems: Retrieval systems, as for kbsource search --system; several may be given.
+        linking: Folder that kbsource entity-linking wrote, for systems that use aliases.
+        model: Encoder that made the vectors, for systems that use dense. The vectors are expected in PASSAGES-vectors;
             to name other folders and models, use --config.
         config: YAML file with further datasets and systems and their options; see docs/benchmark.md for an example.
-        resamples: number of resamples for the intervals; 0 for no intervals.
+        resamples: Number of resamples for the intervals; 0 for no intervals.
 
     Examples:
         kbsource benchmark passages/enwiki-20261001 aligned qampari/enwiki-20261001 amber/enwiki-20261001 \\

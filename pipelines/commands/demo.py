@@ -122,7 +122,7 @@ def demo(*, output: FolderPath = _OUTPUT) -> Summary:
     skipped.
 
     Args:
-        output: new folder for the results.
+        output: New folder for the results.
 
     Examples:
         kbsource demo

@@ -62,8 +62,8 @@ def check_dump(dump: Annotated[Files, Parameter(metavar="DUMP")], /, *, deep: bo
     is 1 if there are errors.
 
     Args:
-        dump: the files of a single dump, or glob patterns that match them; put patterns in quotes.
-        deep: decompress and check the whole content: every page, and the index against the pages.
+        dump: The files of a single dump, or glob patterns that match them; put patterns in quotes.
+        deep: Decompress and check the whole content: every page, and the index against the pages.
 
     Examples:
         kbsource check-dump 'dumps/enwiki-20261001-pages-articles-multistream*.xml*.bz2'
@@ -135,11 +135,11 @@ def check_text(
     there is nothing to compare.
 
     Args:
-        snapshot: the files of a single HTML snapshot, or glob patterns that match them; put patterns in quotes.
-        limit: maximum number of pages to list, and of templates.
-        html: file for an HTML page, which needs no other files. It shows both texts of the listed pages side by side,
+        snapshot: The files of a single HTML snapshot, or glob patterns that match them; put patterns in quotes.
+        limit: Maximum number of pages to list, and of templates.
+        html: File for an HTML page, which needs no other files. It shows both texts of the listed pages side by side,
             with the differences marked.
-        page_timeout_s: maximum time for one page. A page that takes longer is rejected.
+        page_timeout_s: Maximum time for one page. A page that takes longer is rejected.
 
     Examples:
         kbsource check-text enwiki_namespace_0.tar.gz
@@ -311,7 +311,7 @@ def build_summary(made: BuildSummary) -> Summary:
     rows += [("template definitions", n_definitions)] if n_definitions else []
     rows += [("unknown templates", len(manifest.unknown_templates))] if manifest.unknown_templates else []
     rows += [("calls of Lua modules without a result", n_modules)] if n_modules else []
-    rows += [("disk while it ran", size(made.peak_bytes))] if made.peak_bytes is not None else []
+    rows += [("peak size of the output folder", size(made.peak_bytes))] if made.peak_bytes is not None else []
     remarks = []
     remarks += fallback_remarks(manifest)
     if missing := made.titles_not_found:

@@ -44,7 +44,7 @@ def info(release: Release, /) -> Summary:
     comes from the manifest, which --json prints. To check that the manifest is correct, run kbsource verify.
 
     Args:
-        release: folder of a release of any kind.
+        release: Folder of a release of any kind.
 
     Examples:
         kbsource info releases/enwiki-20261001
@@ -126,16 +126,16 @@ def verify(
     README.md, LICENSE and croissant.json, are listed but not checked.
 
     Args:
-        release: folder of a release of any kind.
-        kb: for passages, entity-linking data or a QAMPARI release: the release of pages that it was made from. Passages
+        release: Folder of a release of any kind.
+        kb: For passages, entity-linking data or a QAMPARI release: the release of pages that it was made from. Passages
             are cut again from its pages; proofs are compared with its texts.
-        qampari: for questions with passages, together with --passages: the QAMPARI release that they were made from.
+        qampari: For questions with passages, together with --passages: the QAMPARI release that they were made from.
             The passages of each question are selected again.
-        passages: for questions with passages, together with --qampari: the passages that they were made from. The
+        passages: For questions with passages, together with --qampari: the passages that they were made from. The
             passages of each question are selected again.
-        old: for a diff, together with --new: the older release, whose pages and texts are compared with the diff.
-        new: for a diff, together with --old: the newer release, whose pages and texts are compared with the diff.
-        memory: maximum memory for checking the invariants; data beyond it is written to disk.
+        old: For a diff, together with --new: the older release, whose pages and texts are compared with the diff.
+        new: For a diff, together with --old: the newer release, whose pages and texts are compared with the diff.
+        memory: Maximum memory for checking the invariants; data beyond it is written to disk.
 
     Examples:
         kbsource verify releases/enwiki-20261001
@@ -196,10 +196,10 @@ def report(
     statistics with the papers' figures.
 
     Args:
-        releases: folders of releases of any kind; each gets a section.
-        output: file for the report; by default the standard output.
-        format: html (one file that needs no others) or markdown; by default chosen by the extension of --output, else
-            html.
+        releases: Folders of releases of any kind; each gets a section.
+        output: File for the report; by default the standard output.
+        format: Format of the report: html (one file that needs no others) or markdown. By default chosen by the
+            extension of --output, else html.
 
     Examples:
         kbsource report releases/enwiki-20261001 --output enwiki.html
@@ -256,11 +256,11 @@ def templates(
     can write a rule for a template from its listed uses.
 
     Args:
-        release: folder of a release of pages; with --pairs, a file of a snapshot of HTML, or a quoted pattern.
-        limit: maximum number of templates to list.
-        all: also list templates that are dropped on purpose.
-        pairs: compare the templates of a snapshot with the text that its pages show.
-        calls: maximum number of different uses to list for each template, with --pairs; by default 3.
+        release: Folder of a release of pages; with --pairs, a file of a snapshot of HTML, or a quoted pattern.
+        limit: Maximum number of templates to list.
+        all: Also list templates that are dropped on purpose.
+        pairs: Compare the templates of a snapshot with the text that its pages show.
+        calls: Maximum number of different uses to list for each template, with --pairs; by default 3.
 
     Examples:
         kbsource templates releases/enwiki-20261001
@@ -364,12 +364,12 @@ def diff(
     text. Writes tables and a report. Needs pip install 'kbsource[diff]'.
 
     Args:
-        old: folder of the older release.
-        new: folder of the newer release, of the same wiki.
-        output: new local folder for the diff.
-        memory: maximum memory for joining the two releases, in MB; data beyond it is written to disk.
-        threads: number of threads for joining the two releases; by default one per core.
-        reverse: compare backwards: OLD is the later release, and NEW the earlier one.
+        old: Folder of the older release.
+        new: Folder of the newer release, of the same wiki.
+        output: New local folder for the diff.
+        memory: Maximum memory for joining the two releases, in MB; data beyond it is written to disk.
+        threads: Number of threads for joining the two releases; by default one per core.
+        reverse: Compare backwards: OLD is the later release, and NEW the earlier one.
 
     Examples:
         kbsource diff releases/enwiki-20190801 releases/enwiki-20261001 --output diffs/enwiki-2019-2026

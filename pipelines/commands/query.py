@@ -67,15 +67,15 @@ def sql(
     files. Without ORDER BY, the order of the rows is not defined.
 
     Args:
-        release: folder of a release of any kind.
-        query: a query that begins with select, from or with; by default read from the standard input.
-        format: table (for reading), csv, json (one array), jsonl or parquet; by default chosen by the extension of
-            --output, else table. Nested values are JSON in a table and in CSV.
-        output: file; appears when it is complete. - writes to the standard output, except for Parquet.
-        limit: maximum number of rows to print in a table, 40 by default. The last line gives the number of further
+        release: Folder of a release of any kind.
+        query: A query that begins with select, from or with; by default read from the standard input.
+        format: Format of the result: table (for reading), csv, json (one array), jsonl or parquet. By default chosen by
+            the extension of --output, else table. Nested values are JSON in a table and in CSV.
+        output: File; appears when it is complete. - writes to the standard output, except for Parquet.
+        limit: Maximum number of rows to print in a table, 40 by default. The last line gives the number of further
             rows. Other formats contain all rows.
-        memory: maximum memory of the query; data beyond it is written to disk.
-        with_: another release to query, as NAME=FOLDER. Its tables and macros are called NAME.pages and NAME.kb_text().
+        memory: Maximum memory of the query; data beyond it is written to disk.
+        with_: Another release to query, as NAME=FOLDER. Its tables and macros are called NAME.pages and NAME.kb_text().
             May be repeated.
 
     Examples:

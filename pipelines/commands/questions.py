@@ -64,13 +64,13 @@ def qampari_contexts(
     with file, line and reason, and the exit code is 1.
 
     Args:
-        release: folder of a QAMPARI release, or of QAMPARI's published files.
-        passages: passages of the release of pages from which the QAMPARI release was made.
-        output: empty folder.
-        retrieved: results of a retriever, as for kbsource evaluate: qid and ctxs, a list of passages with id, title,
+        release: Folder of a QAMPARI release, or of QAMPARI's published files.
+        passages: Passages of the release of pages from which the QAMPARI release was made.
+        output: Empty folder.
+        retrieved: Results of a retriever, as for kbsource evaluate: qid and ctxs, a list of passages with id, title,
             text and score, best first. Several files may be given. Without them, hard negatives and ranked passages are
             not written.
-        kb: release of pages that the passages were cut from. Only for a QAMPARI release in the form of the published
+        kb: Release of pages that the passages were cut from. Only for a QAMPARI release in the form of the published
             files, whose proofs must be searched for in these pages.
 
     Examples:
@@ -125,8 +125,8 @@ def export_tasks(
     people rephrase.
 
     Args:
-        release: folder of a QAMPARI release.
-        output: empty folder for the tasks.
+        release: Folder of a QAMPARI release.
+        output: Empty folder for the tasks.
 
     Examples:
         kbsource qampari-tasks export qampari/enwiki-20261001 --output tasks
@@ -160,15 +160,15 @@ def apply_verdicts(
     answers are replaced.
 
     Args:
-        release: folder of a QAMPARI release.
-        tasks: folder that kbsource qampari-tasks export wrote.
-        output: empty folder for the new release.
-        verdicts: file with task_id, verdict (correct, incorrect) and worker: JSON Lines, CSV or an export of Label
+        release: Folder of a QAMPARI release.
+        tasks: Folder that kbsource qampari-tasks export wrote.
+        output: Empty folder for the new release.
+        verdicts: File with task_id, verdict (correct, incorrect) and worker: JSON Lines, CSV or an export of Label
             Studio. List the verdicts of a second look after the first ones.
-        paraphrases: file with qid, paraphrase and optionally worker: JSON Lines.
-        paraphrase_verdicts: file with qid and verdict, for paraphrases that were checked. Incorrect paraphrases are not
+        paraphrases: File with qid, paraphrase and optionally worker: JSON Lines.
+        paraphrase_verdicts: File with qid and verdict, for paraphrases that were checked. Incorrect paraphrases are not
             used.
-        least_answers: minimum number of answers of a question.
+        least_answers: Minimum number of answers of a question.
 
     Examples:
         kbsource qampari-tasks apply qampari/enwiki-20261001 tasks --verdicts verdicts.jsonl \\
@@ -201,7 +201,7 @@ def apply_verdicts(
         ("questions without a paraphrase", texts["missing"]),
         *((("paraphrases rejected", report["paraphrase_checks"]["rejected"]),) if paraphrase_verdicts else ()),
         *(
-            (f"taken out of {name}", counts["verdicts"] + counts["paraphrases"])
+            (f"verdicts and paraphrases of {name} removed", counts["verdicts"] + counts["paraphrases"])
             for name, counts in report["rejected_workers"].items()
         ),
         ("lines rejected", sum(report["rejected"].values())),
@@ -234,11 +234,11 @@ def ask_again(
     --paraphrase-verdicts.
 
     Args:
-        release: folder of a QAMPARI release.
-        tasks: folder that kbsource qampari-tasks export wrote.
-        output: empty folder for the tasks.
-        verdicts: the first verdicts, in a file as for qampari-tasks apply.
-        paraphrases: the paraphrases, in a file as for qampari-tasks apply.
+        release: Folder of a QAMPARI release.
+        tasks: Folder that kbsource qampari-tasks export wrote.
+        output: Empty folder for the tasks.
+        verdicts: The first verdicts, in a file as for qampari-tasks apply.
+        paraphrases: The paraphrases, in a file as for qampari-tasks apply.
 
     Examples:
         kbsource qampari-tasks again qampari/enwiki-20261001 tasks --verdicts verdicts.jsonl --output second
@@ -269,8 +269,8 @@ def extend(
     Draws questions of the test set. In each task, people look for answers that the question does not have yet.
 
     Args:
-        release: folder of a QAMPARI release.
-        output: empty folder for the tasks.
+        release: Folder of a QAMPARI release.
+        output: Empty folder for the tasks.
 
     Examples:
         kbsource qampari-tasks extend qampari/enwiki-20261001 --output extend
@@ -288,8 +288,8 @@ def extended(tasks: FolderPath, answers: Files, /, *, output: NewFile) -> Summar
     the file to kbsource evaluate qampari with --extended.
 
     Args:
-        tasks: folder that kbsource qampari-tasks extend wrote.
-        answers: file with qid, answer_text, found_in_url, proof_text and worker, one line for each answer: JSON Lines
+        tasks: Folder that kbsource qampari-tasks extend wrote.
+        answers: File with qid, answer_text, found_in_url, proof_text and worker, one line for each answer: JSON Lines
             or CSV.
         output: JSON Lines file for the further answers.
 
@@ -317,8 +317,8 @@ def filter_sample(
     Draws proofs for people to judge. The release must have been made with --model none.
 
     Args:
-        release: folder of a QAMPARI release.
-        output: empty folder for the tasks.
+        release: Folder of a QAMPARI release.
+        output: Empty folder for the tasks.
 
     Examples:
         kbsource qampari-tasks filter-sample qampari/enwiki-20261001-none --output sample
@@ -344,8 +344,8 @@ def filter_report(
     removes at most 7.5 % of the correct proofs.
 
     Args:
-        tasks: folder that kbsource qampari-tasks filter-sample wrote.
-        verdicts: file with task_id and verdict (correct or incorrect), as for qampari-tasks apply.
+        tasks: Folder that kbsource qampari-tasks filter-sample wrote.
+        verdicts: File with task_id and verdict (correct or incorrect), as for qampari-tasks apply.
 
     Examples:
         kbsource qampari-tasks filter-report sample --verdicts verdicts.jsonl --model models/nli
@@ -370,14 +370,14 @@ def candidates(
 ) -> Summary:
     """Choose passages to judge from several runs.
 
-    Takes the best passages of each system in turn. A passage is taken once, and only if it shares enough tokens with a
-    gold answer.
+    Selects the best passage of each system in turn, then the second best, and so on. A passage is selected once, and
+    only if it shares enough tokens with a gold answer.
 
     Args:
         gold: KILT file of questions with answers.
-        runs: files of predictions, one for each system.
-        output: file for the candidates.
-        kb: release with the texts of pages; needed if a run names pages without passages.
+        runs: Files of predictions, one for each system.
+        output: File for the candidates.
+        kb: Release with the texts of pages; needed if a run names pages without passages.
 
     Examples:
         kbsource campaign candidates nq-dev-kilt.jsonl a.jsonl b.jsonl --output c.jsonl
@@ -397,7 +397,12 @@ def candidates(
 
 @campaign_app.command
 def tasks(
-    candidates: File, /, *, output: FolderPath, form: TaskForm = "jsonl", annotations: AtLeast1 = N_ANNOTATIONS
+    candidates: File,
+    /,
+    *,
+    output: FolderPath,
+    form: Annotated[TaskForm, Parameter("--format")] = "jsonl",
+    annotations: AtLeast1 = N_ANNOTATIONS,
 ) -> Summary:
     """Export tasks for an annotation tool.
 
@@ -405,14 +410,14 @@ def tasks(
     passages.
 
     Args:
-        candidates: file that kbsource campaign candidates wrote.
-        output: empty folder for the tasks.
-        form: jsonl: one JSON object per line; csv: one row per task, with empty columns for the judgement;
-            label-studio: tasks to import into Label Studio, and its labelling interface.
-        annotations: number of people who should judge each passage. Every task contains it as n_annotations.
+        candidates: File that kbsource campaign candidates wrote.
+        output: Empty folder for the tasks.
+        form: Format of the tasks. jsonl: one JSON object per line; csv: one row per task, with empty columns for the
+            judgement; label-studio: tasks to import into Label Studio, and its labelling interface.
+        annotations: Number of people who should judge each passage. Every task contains it as n_annotations.
 
     Examples:
-        kbsource campaign tasks c.jsonl --form label-studio --output tasks
+        kbsource campaign tasks c.jsonl --format label-studio --output tasks
     """
     from mapping.annotation.campaign import write_campaign_tasks
 
@@ -428,7 +433,7 @@ def study(
     *,
     kb: Release,
     output: FolderPath,
-    form: TaskForm = "jsonl",
+    form: Annotated[TaskForm, Parameter("--format")] = "jsonl",
     options: Annotated[StudyOptions, FLAT] = StudyOptions(),
 ) -> Summary:
     """Export tasks for AmbER's user study, in which people choose the page that a query is about.
@@ -438,11 +443,11 @@ def study(
     report.
 
     Args:
-        sets: file of AmbER sets, amber_sets.jsonl, with questions or slots.
-        kb: release that contains the pages.
-        output: empty folder for the tasks.
-        form: jsonl: one JSON object per line; csv: one row per task, with empty columns for the judgement;
-            label-studio: tasks to import into Label Studio, and its labelling interface.
+        sets: File of AmbER sets, amber_sets.jsonl, with questions or slots.
+        kb: Release that contains the pages.
+        output: Empty folder for the tasks.
+        form: Format of the tasks. jsonl: one JSON object per line; csv: one row per task, with empty columns for the
+            judgement; label-studio: tasks to import into Label Studio, and its labelling interface.
 
     Examples:
         kbsource campaign study amber/enwiki-20261001/human/qa/amber_sets.jsonl --kb releases/enwiki-20261001 \\
@@ -466,11 +471,11 @@ def take_in(tasks: FolderPath, judgements: Files, /, *, output: FolderPath) -> S
     are reported on the standard error and written to the table rejected, and the exit code is 1.
 
     Args:
-        tasks: folder that kbsource campaign tasks or study wrote.
-        judgements: file with passage_id, worker_id, label (yes, no, partial), highlight, free_text and other_passage:
+        tasks: Folder that kbsource campaign tasks or study wrote.
+        judgements: File with passage_id, worker_id, label (yes, no, partial), highlight, free_text and other_passage:
             JSON Lines, CSV, or an export of Label Studio. For a study: query_id, worker_id, label (1, 2, 3, none) and
             highlight.
-        output: empty folder for the judgements.
+        output: Empty folder for the judgements.
 
     Examples:
         kbsource campaign import tasks export.json --output campaign
@@ -499,9 +504,9 @@ def report(campaign: FolderPath, /, *, questions: NewFile | None = None, predict
     document accuracy and exact match for people, and for systems on the same pages.
 
     Args:
-        campaign: folder that kbsource campaign import wrote.
+        campaign: Folder that kbsource campaign import wrote.
         questions: JSON Lines file for the outcome of every question.
-        predictions: predictions of a system, only for a study: JSON Lines with id and output; may be given several
+        predictions: Predictions of a system, only for a study: JSON Lines with id and output; may be given several
             times.
 
     Examples:

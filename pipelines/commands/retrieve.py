@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
+from cyclopts import Parameter
+
 from kbsource.errors import SetupError, counted
 from kbsource.files import absolute
 from kbsource.records import BadRecord
@@ -55,7 +57,7 @@ def search(
     queries: File | None = None,
     output: NewFile | None = None,
     top: AtLeast1 | None = None,
-    form: FoundForm | None = None,
+    form: Annotated[FoundForm | None, Parameter("--format")] = None,
     options: Annotated[SystemOptions, FLAT] = SystemOptions(),
 ) -> Summary:
     """Find passages or pages by words, mentions, vectors or a combination.
@@ -70,17 +72,17 @@ def search(
     cross-encoder.
 
     Args:
-        passages: folder that kbsource passages wrote.
-        query: the query.
-        system: bm25, tfidf, aliases, dense, oracle (the gold pages of KILT and AmbER), or a combination. + appends the
-            results of the next system; a comma merges rankings; :rerank at the end reranks.
-        level: rank passages, or pages. With passage, aliases returns the best passage of each page that it finds.
-        queries: file of queries instead of QUERY: records in KILT's format, AmbER sets, or questions of QAMPARI, JSON
+        passages: Folder that kbsource passages wrote.
+        query: The query.
+        system: Retrieval system: bm25, tfidf, aliases, dense, oracle (the gold pages of KILT and AmbER), or a
+            combination. + appends the results of the next system; a comma merges rankings; :rerank at the end reranks.
+        level: Rank passages, or pages. With passage, aliases returns the best passage of each page that it finds.
+        queries: File of queries instead of QUERY: records in KILT's format, AmbER sets, or questions of QAMPARI, JSON
             Lines.
-        output: file for the results of --queries; appears when it is complete.
-        top: maximum number of passages or pages for a query; by default 100 for a file, 10 for a QUERY.
-        form: kilt: predictions for KILT; trec: a TREC run; ctxs: questions with passages, as QAMPARI, DPR and
-            Fusion-in-Decoder use them. By default ctxs for QAMPARI, else kilt.
+        output: File for the results of --queries; appears when it is complete.
+        top: Maximum number of passages or pages for a query; by default 100 for a file, 10 for a QUERY.
+        form: Format of the results. kilt: predictions for KILT; trec: a TREC run; ctxs: questions with passages, as
+            QAMPARI, DPR and Fusion-in-Decoder use them. By default ctxs for QAMPARI, else kilt.
 
     Examples:
         kbsource search passages/enwiki-20261001 "Who wrote Faust?"
@@ -184,8 +186,8 @@ def link(release: Release, text: Text, /, *, options: Annotated[LinkerOptions, F
     mention from the table. For the records of a file, use kbsource search --system aliases.
 
     Args:
-        release: folder that kbsource entity-linking wrote.
-        text: the text to link.
+        release: Folder that kbsource entity-linking wrote.
+        text: The text to link.
 
     Examples:
         kbsource link linking/enwiki-20261001 "Ada Lovelace worked with Charles Babbage in London."
@@ -229,10 +231,10 @@ def beir(alignment: Release, passages: Release, /, *, output: FolderPath, level:
     Writes a corpus, queries and qrels for BEIR's GenericDataLoader, and a second copy of the qrels in TREC's format.
 
     Args:
-        alignment: folder that kbsource map wrote for one dataset.
-        passages: passages of the same release.
-        output: empty folder.
-        level: which passages are relevant. passage: those that contain a part of the evidence; page: all passages of
+        alignment: Folder that kbsource map wrote for one dataset.
+        passages: Passages of the same release.
+        output: Empty folder.
+        level: Which passages are relevant. passage: those that contain a part of the evidence; page: all passages of
             its page.
 
     Examples:
@@ -266,10 +268,10 @@ def training_data(
     be used, with the reason.
 
     Args:
-        datasets: folders that kbsource map wrote, each for one dataset and split, or QAMPARI releases.
-        passages: passages of the same release.
-        output: empty folder.
-        retrieved: results of kbsource search for each dataset, in the same order. Without them, --for seq2seq makes
+        datasets: Folders that kbsource map wrote, each for one dataset and split, or QAMPARI releases.
+        passages: Passages of the same release.
+        output: Empty folder.
+        retrieved: Results of kbsource search for each dataset, in the same order. Without them, --for seq2seq makes
             closed-book examples.
 
     Examples:
@@ -300,9 +302,9 @@ def trec(file: File, /, *, output: NewFile, queries: File | None = None) -> Summ
     Documents are passages or pages, identified by their ids.
 
     Args:
-        file: a run (query, Q0, document, rank, score, name), or predictions in KILT's format or with ctxs.
-        output: file in the other format; appears when it is complete.
-        queries: records as for kbsource search. Use them only to convert a run; their inputs are copied into the
+        file: A run (query, Q0, document, rank, score, name), or predictions in KILT's format or with ctxs.
+        output: File in the other format; appears when it is complete.
+        queries: Records as for kbsource search. Use them only to convert a run; their inputs are copied into the
             predictions.
 
     Examples:

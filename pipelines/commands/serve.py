@@ -41,11 +41,11 @@ def inspect(
     release, and the pages load nothing from elsewhere.
 
     Args:
-        releases: folders of releases of any kind.
-        host: name or address to listen on; by default this machine only. Requests may use only this host name or the
+        releases: Folders of releases of any kind.
+        host: Name or address to listen on; by default this machine only. Requests may use only this host name or the
             names of this machine.
-        port: port to listen on; by default 8765, or a free port if it is in use; 0 for a free port.
-        open: open the page in this machine's browser.
+        port: Port to listen on; by default 8765, or a free port if it is in use; 0 for a free port.
+        open: Open the page in this machine's browser.
 
     Examples:
         kbsource inspect releases/enwiki-20261001
@@ -82,13 +82,13 @@ def serve(
     is stored.
 
     Args:
-        release: folder of a release of pages.
-        passages: passages of the release, which searches return.
-        system: retrieval system for searches, as for kbsource search.
-        stdio: run only an MCP server over standard input and output, for an agent that starts this command.
-        host: name or address to listen on; by default this machine only. Requests may use only this host name or the
+        release: Folder of a release of pages.
+        passages: Passages of the release, which searches return.
+        system: Retrieval system for searches, as for kbsource search.
+        stdio: Run only an MCP server over standard input and output, for an agent that starts this command.
+        host: Name or address to listen on; by default this machine only. Requests may use only this host name or the
             names of this machine.
-        port: port to listen on; by default 8766, or a free port if it is in use; 0 for a free port.
+        port: Port to listen on; by default 8766, or a free port if it is in use; 0 for a free port.
 
     Examples:
         kbsource serve releases/enwiki-20261001 --passages passages/enwiki-20261001
@@ -96,11 +96,11 @@ def serve(
             --linking linking/enwiki-20261001 --stdio
     """
     from mapping.retrieval.systems import open_system
-    from mapping.serving.operations import Served
+    from mapping.serving.operations import ServedRelease
     from mapping.serving.server import Answering, answer_stdio, mcp_app, mcp_server, server_app
 
     with ExitStack() as stack:
-        served = stack.enter_context(Served.open(release))
+        served = stack.enter_context(ServedRelease.open(release))
         if passages is not None:
             served.search_in(passages, stack.enter_context(open_system(passages, system, options)))
         elif system != "bm25" or options != SystemOptions():

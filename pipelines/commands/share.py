@@ -92,12 +92,12 @@ def publish(
     card, croissant.json, LICENSE, ATTRIBUTION.md, CITATION.cff and prov.json. The release itself is not changed.
 
     Args:
-        release: folder of a release of any kind.
-        output: new or empty folder.
-        link: make hard links to the files of the release; fail if that is not possible.
-        copy: copy the files; by default they are hard-linked if possible, else copied.
-        repo_id: name of the repository on the hub, for the links and commands in the dataset card.
-        date: day of publication, like 2026-12-01.
+        release: Folder of a release of any kind.
+        output: New or empty folder.
+        link: Make hard links to the files of the release; fail if that is not possible.
+        copy: Copy the files; by default they are hard-linked if possible, else copied.
+        repo_id: Name of the repository on the hub, for the links and commands in the dataset card.
+        date: Day of publication, like 2026-12-01.
 
     Examples:
         kbsource publish releases/enwiki-20261001 --output published/enwiki-20261001
@@ -137,7 +137,7 @@ def catalogue(folder: FolderPath, /) -> Summary:
     manifest. If the environment variable KBSOURCE_RELEASES is set to the folder, every command accepts these names.
 
     Args:
-        folder: folder with releases of any kind.
+        folder: Folder with releases of any kind.
 
     Examples:
         kbsource catalogue releases
@@ -188,21 +188,22 @@ def export(
     Markdown also item, revision and time. The command needs little memory, whatever the size of the release.
 
     Args:
-        release: folder of a release of pages.
-        pages: titles, page ids, URLs or Wikidata items; by default all pages, in the order of the release.
-        output: file; appears when it is complete, and is compressed if its name ends in .gz, .zst or .bz2. If the name
+        release: Folder of a release of pages.
+        pages: Titles, page ids, URLs or Wikidata items; by default all pages, in the order of the release.
+        output: File; appears when it is complete, and is compressed if its name ends in .gz, .zst or .bz2. If the name
             contains a *, one file is written for each file of pages in the release, with its number instead of the *. -
             writes to the standard output.
-        format: by default chosen by the extension of --output (.txt, .md, .html, .jsonl), else text.
-        text: for text and JSON Lines: how much of a page is written. plain: paragraphs and headings, starting at the
+        format: Format of the output; by default chosen by the extension of --output (.txt, .md, .html, .jsonl), else
+            text.
+        text: How much of a page is written, for text and JSON Lines. plain: paragraphs and headings, starting at the
             first sentence (default for text). body: also lists, indented lines and tables. markdown: also the title and
             infoboxes (default for JSON Lines).
-        without: parts to leave out: infoboxes, tables, lists, headings, or sections. Name sections by their headings in
+        without: Parts to leave out: infoboxes, tables, lists, headings, or sections. Name sections by their headings in
             the wiki's language, such as "references, see also, external links". Case does not matter. Subsections are
             left out with their section. Put a heading that contains a comma in double quotes.
-        links: include links to other pages of the wiki, in HTML and in Markdown, including the Markdown of JSON Lines.
-        by: what a line of JSON Lines contains.
-        max_tokens: split each line into chunks of at most N tokens (words and other signs). Chunks end after a
+        links: Include links to other pages of the wiki, in HTML and in Markdown, including the Markdown of JSON Lines.
+        by: What a line of JSON Lines contains.
+        max_tokens: Split each line into chunks of at most N tokens (words and other signs). Chunks end after a
             paragraph if possible, else after a sentence.
 
     Examples:
@@ -247,7 +248,7 @@ def export_kilt(
     /,
     *,
     output: NewFileOrPipe,
-    form: Literal["kilt", "hub"] = "kilt",
+    form: Annotated[Literal["kilt", "hub"], Parameter("--format")] = "kilt",
     unresolved_redirects: bool = False,
     pre_dump: bool = False,
 ) -> Summary:
@@ -258,14 +259,14 @@ def export_kilt(
     library load the file without changes.
 
     Args:
-        release: folder of a release of pages.
+        release: Folder of a release of pages.
         output: JSON Lines file; appears when it is complete, and is compressed if its name ends in .gz, .zst or .bz2. -
             writes to the standard output.
-        form: kilt: the published records; hub: rows of kilt_wikipedia, their copy on the Hugging Face hub. These rows
-            have a value for every field, even if it is absent in the record.
-        unresolved_redirects: write links to redirects without wikipedia_title and wikipedia_id, as in the published
+        form: Format of the records. kilt: the published records; hub: rows of kilt_wikipedia, their copy on the Hugging
+            Face hub. These rows have a value for every field, even if it is absent in the record.
+        unresolved_redirects: Write links to redirects without wikipedia_title and wikipedia_id, as in the published
             records.
-        pre_dump: write history.pre_dump. KILT's documentation describes this field, but the published records lack it.
+        pre_dump: Write history.pre_dump. KILT's documentation describes this field, but the published records lack it.
 
     Examples:
         kbsource export-kilt releases/enwiki-20261001 --output kilt_knowledgesource.jsonl

@@ -111,7 +111,7 @@ select * replace (last_value(page_id ignore nulls) over (
     partition by part, chunk, ordinal, output, evidence, base order by release
 ) as page_id) from there
 """
-"""The page that evidence was moved to, by release: the page with its text, else the last page that had it."""
+"""The page to which evidence was moved, by release: the page that has its text, else the last page that had it."""
 _STARTS = """
 select part, chunk, ordinal, output, evidence, release, page_id, title, {starts}[_file_number + 1] + _row as position
 from release_{number}.pages join followed using (page_id) where release = {number}
@@ -119,7 +119,7 @@ from release_{number}.pages join followed using (page_id) where release = {numbe
 
 
 class Lost(Row):
-    """A text to search for in a release because its page no longer contains the evidence."""
+    """A text to search for in a release, because the page that contained the evidence has lost it."""
 
     part: Int32
     chunk: Int32
@@ -382,7 +382,9 @@ def _facts(rows: Sequence[Alignment], snapshots: Sequence[Snapshot]) -> list[Kno
 def _rows_to_search(
     element: tuple[int, dict[int, Iterable[BatchRef]]], *, snapshots: Sequence[Snapshot], folder: str
 ) -> Iterator[Any]:
-    """(chunk, its rows in each release) -> (key, rows to search for in a release), for each release.
+    """Selects the rows that must be searched for in each release.
+
+    (chunk, its rows in each release) -> (key, rows to search for in a release), for each release.
 
     The first number of the key is the dataset's number times the number of releases, plus the release's number.
     """
@@ -491,7 +493,10 @@ def _result_of(row: Alignment, found: Located | None, place: _Key, threshold: fl
 def _lost(
     element: tuple[int, _Given], *, snapshots: Sequence[Snapshot], threshold: float, folder: str
 ) -> Iterator[tuple[ChunkKey, BatchRef]]:
-    """(chunk, its resolved and found rows) -> (key, rows of ``Lost``)."""
+    """Finds the evidence that its page has lost.
+
+    (chunk, its resolved and found rows) -> (key, rows of ``Lost``).
+    """
     chunk, given = element
     key = ChunkKey(chunk >> 32, chunk & 0xFFFFFFFF)
     texts = [PageTexts(ReleasePages.open(snapshot.kb)) for snapshot in snapshots]
@@ -529,7 +534,7 @@ def _lost_texts(old: Sequence[str], new: Sequence[str] | None, element: int, sta
         old, new: texts of the page when it contained the element, and later; None if there is no page.
     """
     texts = [old[element]]
-    for piece in match_elements(old, new).pieces if new is not None and element else ():
+    for piece in match_elements(old, new).segments if new is not None and element else ():
         if piece.old_element == element and piece.new_element is None and piece.old_start <= start < piece.old_end:
             texts.append(old[element][piece.old_start : piece.old_end].strip())
     return (text for text in dict.fromkeys(texts) if element and len(text) >= _LEAST_CHARS)
@@ -538,7 +543,10 @@ def _lost_texts(old: Sequence[str], new: Sequence[str] | None, element: int, sta
 def _follow(
     lost: Sequence[tuple[ChunkKey, BatchRef]], *, snapshots: Sequence[Snapshot], folder: str
 ) -> Iterator[BatchRef]:
-    """Rows of ``Lost`` -> rows of ``Followed``, by chunk, ordinal, output, evidence and release."""
+    """Finds the pages to which lost evidence may have moved, ordered by chunk, ordinal, output, evidence and release.
+
+    Rows of ``Lost`` -> rows of ``Followed``.
+    """
     batches = [batch for _, stored in lost for batch in read_batches(BatchRef(*stored))]
     rows: list[Any] = []
     if any(batch.num_rows for batch in batches):
@@ -559,7 +567,10 @@ def _follow(
 def _elsewhere(
     element: tuple[int, Mapping[int, Iterable[BatchRef]]], followed: BatchRef, *, n_releases: int, folder: str
 ) -> Iterator[Any]:
-    """(chunk, its rows in each release) -> (key, rows to search for in other pages), as in ``_wanted``."""
+    """Selects the rows that must be searched for in other pages, as ``_rows_to_search`` does for their own pages.
+
+    (chunk, its rows in each release) -> (key, rows to search for).
+    """
     chunk, given = element
     key = ChunkKey(chunk >> 32, chunk & 0xFFFFFFFF)
     known = _by_evidence([BatchRef(*next(iter(given[number]))) for number in range(n_releases)])
@@ -582,7 +593,10 @@ def _fates(
     threshold: float,
     folder: str,
 ) -> Iterator[tuple[ChunkKey, BatchRef]]:
-    """(chunk, its records, its resolved and found rows) -> (key, rows of ``Fate``)."""
+    """Determines the fate of each piece of evidence in each release.
+
+    (chunk, its records, its resolved and found rows) -> (key, rows of ``Fate``).
+    """
     chunk, given = element
     key = ChunkKey(chunk >> 32, chunk & 0xFFFFFFFF)
     elsewhere: dict[_Key, dict[int, EvidenceResult]] = {}

@@ -109,7 +109,9 @@ def make_amber_release(
 def commit_sets(
     element: tuple[ChunkKey, BatchRef], viewed: Chunks, *, plan: AmberPlan, values: Mapping[str, Any]
 ) -> Iterator[str]:
-    """(key, ``BatchRef`` of SETTLED) -> the folder of the release. Writes all files, the manifest last.
+    """Writes all files of the release, the manifest last.
+
+    (key, ``BatchRef`` of SETTLED) -> the folder of the release.
 
     Memory: the names of values and some sets.
     """
@@ -178,7 +180,9 @@ def _sets(settled: BatchRef, number: int) -> Iterator[tuple[AmberSet, list[Any]]
 
 
 def _names(names: BatchRef, settled: BatchRef, counts: Counter[tuple[int, str]]) -> Iterator[tuple[Any, ...]]:
-    """Yields the outcome of each name, and counts it. Names without an outcome are those of SETTLED, in order."""
+    """Iterates over the names with their outcomes, and counts the outcomes. The rows of SETTLED have the outcomes of
+    the names that have none yet, in the same order.
+    """
     of_settled = value_rows(read_stored(settled))
     for number, name, outcome, *n_entities in value_rows(read_stored(names)):
         if outcome is None:

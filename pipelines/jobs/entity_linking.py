@@ -1,8 +1,8 @@
 """Entity-linking data: one pipeline samples the links of a release as records and counts them in an alias table.
 
 Pages are read twice, range by range. The first pass hashes the record of every link and counts the meanings of its
-mention. One worker joins the hashes with SQL: of equal records it keeps the first, it draws the smallest hashes, and it
-numbers the drawn records in the order of the release. Another worker sums the counts by mention. The second pass
+mention. One worker joins the hashes with SQL: it keeps the first of equal records, draws the records with the smallest
+hashes, and numbers them in the order of the release. Another worker sums the counts by mention. The second pass
 extracts only the drawn links.
 """
 
@@ -62,7 +62,7 @@ from mapping.entity_linking.links import (
     KEYS_OF_BUCKETS,
     Exclusion,
     Sampling,
-    Scanned,
+    ScannedLinks,
     Targets,
     chosen_lines,
     dev_buckets,
@@ -171,8 +171,11 @@ def write_targets(_: bytes, *, plan: LinkingPlan) -> Iterator[str]:
 
 
 class ScanLinks(WorkerDoFn):
-    """Number of a range -> (key, ``BatchRef`` of KEYS) and, by name, (key, ``BatchRef`` of MENTIONS) and (key, counts)
-    of its links."""
+    """Reads the links in a range of pages: a hash of each record, and the counts of each mention.
+
+    Number of a range -> (key, ``BatchRef`` of KEYS). Named outputs have (key, ``BatchRef`` of MENTIONS) and (key,
+    counts).
+    """
 
     def __init__(self, plan: LinkingPlan) -> None:
         super().__init__()
@@ -201,7 +204,7 @@ class ScanLinks(WorkerDoFn):
         yield beam.pvalue.TaggedOutput(OF_MENTIONS, (key, mentions))
         yield beam.pvalue.TaggedOutput(COUNTS, (key, dict(counts)))
 
-    def _scan(self, place: int, targets: str) -> Scanned:
+    def _scan(self, place: int, targets: str) -> ScannedLinks:
         plan = self._plan
         if self._targets is None:
             folder = local_copy(Folder.of(targets), [_TARGETS], version=plan.pages.sha256)
@@ -211,7 +214,10 @@ class ScanLinks(WorkerDoFn):
 
 
 def draw_links(keys: _Chunks, *, plan: LinkingPlan) -> Iterator[Any]:
-    """All KEYS -> (number of a range, ``BatchRef`` of its CHOSEN) and, by name, the counts of the draw."""
+    """Draws the links that become records.
+
+    All KEYS -> (number of a range, ``BatchRef`` of its CHOSEN). A named output has the counts of the draw.
+    """
 
     def make(path: str) -> None:
         with warehouse({"keys": _stored(KEYS, keys)}, memory_mb=plan.memory_mb) as db:
@@ -240,7 +246,10 @@ def _stored(schema: pa.Schema, chunks: _Chunks) -> StoredTable:
 
 
 def cut_lines(element: tuple[int, BatchRef], *, plan: LinkingPlan) -> Iterator[tuple[ChunkKey, BatchRef]]:
-    """(number of a range, ``BatchRef`` of its CHOSEN) -> (key, ``BatchRef`` of its LINES)."""
+    """Makes the records of the drawn links of a range.
+
+    (number of a range, ``BatchRef`` of its CHOSEN) -> (key, ``BatchRef`` of its LINES).
+    """
     range_, (chosen,) = Range.at(element[0]), read_stored(BatchRef(*element[1]))
     key = ChunkKey(range_.file, range_.first)
 
@@ -371,8 +380,10 @@ def _commit(
     facts: Mapping[str, Any],
     exclusion: Exclusion,
 ) -> Iterator[str]:
-    """Entries of all files, and counts -> the folder of the data. Writes the rejected records and finally the
-    manifest."""
+    """Writes the rejected records and finally the manifest.
+
+    Entries of all files, and counts -> the folder of the data.
+    """
     of_links = sum((Counter(counter) for _, counter in scanned), Counter[str]())
     counts = {
         **{name: of_links[name] for name in ("pages", "excluded_pages", "links")},

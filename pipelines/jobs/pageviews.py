@@ -114,7 +114,10 @@ def check_views_files(paths: Sequence[str]) -> None:
 def _sum_range(
     element: LineRange, *, hashed: Mapping[str, HashedFile], projects: frozenset[str], site: Site, folder: str
 ) -> Iterator[tuple[ChunkKey, BatchRef]]:
-    """A range -> (key, ``BatchRef`` of its sums)."""
+    """Sums the views in a range.
+
+    A range -> (key, ``BatchRef`` of its sums).
+    """
     key = ChunkKey(element.index, 0)
 
     def make(path: str) -> None:

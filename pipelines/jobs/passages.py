@@ -41,7 +41,7 @@ from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Progress, chunks_done
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import do, wired
-from pipelines.transforms.pages import CutPassages
+from pipelines.transforms.passages import CutPassages
 
 _CUT = "cut"
 """Folder in the staging folder for the chunks."""
@@ -73,7 +73,8 @@ def make_passages(
 def cut_corpus(
     pipeline: Any, options: PassagesOptions, release: PagesManifest, *, kb: str, output: str, staging: str
 ) -> Any:
-    """The pages of a release -> the path of their corpus, once it is complete. Applied to a pipeline.
+    """Cuts the pages of a release into passages, and writes the corpus. Applied to a pipeline; the result is the path
+    of the corpus, once it is complete.
 
     Args:
         output: folder of the corpus, marked as unfinished.
@@ -151,7 +152,10 @@ def _base(options: PassagesOptions, facts: Mapping[str, Any]) -> Base | None:
 def _read_pages(
     element: tuple[int, FileEntry], *, kb: str, has_tables: bool
 ) -> Iterator[tuple[ChunkKey, pa.RecordBatch]]:
-    """A file of pages -> (key, record batch), after checking that the file has not changed."""
+    """Reads a file of pages, after checking that it has not changed.
+
+    A file of pages -> (key, record batch).
+    """
     number, entry = element
     for chunk, batch in enumerate(read_page_chunks(checked_pages(kb, entry), has_tables=has_tables)):
         yield ChunkKey(number, chunk), batch
@@ -173,7 +177,10 @@ def _write(
     parts: str,
     formats: Any,
 ) -> Iterator[tuple[ChunkKey, list[FileEntry]]]:
-    """The passages of a file of pages -> (key, entries of the files written)."""
+    """Writes the passages of a file of pages.
+
+    The passages -> (key, entries of the files written).
+    """
     number, n_files, chunks = element
     path = join(kb, files[number].file)
     batches, pages = (BatchRef(*chunk) for chunk in chunks), KiltPages(read_pages(path), path)

@@ -137,7 +137,7 @@ def _superseded(element: tuple[int, tuple[BatchRef, ...]]) -> Iterator[tuple[int
 
 
 def _left_out(part: int, ordinals: Iterable[tuple[int, ...]]) -> tuple[ChunkKey, pa.RecordBatch]:
-    """Returns the range to read again without those lines."""
+    """Returns a range to read again, with the ordinals of the lines to leave out."""
     return ChunkKey(part, 1), pa.record_batch({"ordinal": sorted(chain.from_iterable(ordinals))}, schema=ORDINALS)
 
 

@@ -22,7 +22,7 @@ class BuildOptions(Checked):
     _: KW_ONLY
     output: Output
     page_props: File | None = None
-    """page_props.sql.gz of the same date, which contains Wikidata items and disambiguation pages."""
+    """File page_props.sql.gz of the same date, which contains Wikidata items and disambiguation pages."""
     wikidata: Release | None = None
     """Release made by kbsource wikidata. Adds the items of pages, found by sitelink, with their labels, descriptions
     and aliases.

@@ -21,7 +21,7 @@ class PageviewsOptions(Checked):
     _: KW_ONLY
     output: Output
     site: Annotated[Name, Parameter(validator=Like("[a-z][a-z0-9_]*wiki", "enwiki"))] = "enwiki"
-    """Wikipedia whose views are summed."""
+    """Wikipedia whose views are summed, by its database name, like enwiki."""
     all_access: bool = False
     """Include the mobile site and hourly files (en, en.m, en.m.z, en.zero) when reading pagecounts. By default only
     en.z is counted, as the authors of AmbER did.

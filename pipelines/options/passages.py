@@ -29,8 +29,9 @@ class PassagesOptions:
             "--format",
             metavar="NAME",
             choices=tuple(FORMS),
-            help="Also write the passages in this format; may be given several times.  "
-            + "; ".join(f"{name}: {form.meaning}" for name, form in FORMS.items()),
+            help="Write the passages in this format too; may be repeated. "
+            + "; ".join(f"{name}: {form.meaning}" for name, form in FORMS.items())
+            + ".",
         ),
     ] = ()
     base: Release | None = None

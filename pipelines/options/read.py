@@ -34,8 +34,8 @@ class ReadOptions(Checked):
     retrieved: File | None = None
     """Passages for the questions, with their texts, as kbsource search writes them."""
     passages_key: Annotated[Literal["ctxs", "positive_ctxs"], Parameter("--contexts")] = "ctxs"
-    """Field of the questions with the passages to read if --retrieved has none for a question: ctxs (search results) or
-    positive_ctxs (gold).
+    """Field of a question that contains the passages to read, if --retrieved has none for it: ctxs (search results) or
+    positive_ctxs (gold passages).
     """
     top: AtLeast1 = 20
     """Maximum number of passages per question."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
+from cyclopts import Parameter
+
 from mapping.options import FLAT, Checked, File, FolderPath, FoundForm, NewFile, Release
 from mapping.retrieval.system_options import RerankerOptions
 
@@ -27,5 +29,5 @@ class RerankOptions(Checked):
     reranker: Annotated[RerankerOptions, FLAT]
     index: FolderPath | None = None
     """Folder of the passages' index; by default PASSAGES-bm25, next to the passages."""
-    form: FoundForm | None = None
+    form: Annotated[FoundForm | None, Parameter("--format")] = None
     """Format of the results: kilt, trec or ctxs, as in kbsource search."""

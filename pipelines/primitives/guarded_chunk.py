@@ -40,8 +40,8 @@ def _make(make: str, given: tuple[Any, ...]) -> ChunkFunction:
 
 
 def do_chunk(task: dict[str, Any], beat: Beat) -> list[Any] | None:
-    """Processes a chunk and returns its ``BatchRef``. If ``alone``, a row number, is given, processes only this row and
-    writes nothing.
+    """Processes a chunk and returns its ``BatchRef``. If the task has ``alone``, the number of a row, processes only
+    this row and writes nothing.
 
     The task contains ``make`` from ``pickled_text`` and its arguments ``given``, the ``key``, the ``chunk`` of rows as
     references (none if the key is enough), the path of the ``output``, and ``verdicts`` as in ``Work``.

@@ -36,15 +36,18 @@ not in the rows."""
 MAX_DEATHS = 10
 """Maximum crashes per chunk that no row caused, before the job fails."""
 MAX_KILLS = 3
-"""A row that is processed alone counts as the cause of a crash if its process was killed from outside this number of
-times."""
+"""A row that is processed by itself counts as the cause of a crash if its process was killed from outside this many
+times.
+"""
 
 CHUNKS, REJECTED, COUNTS = "chunks", "rejected", "counts"
 Chunk: TypeAlias = "BatchRef | tuple[BatchRef, ...] | pa.RecordBatch | None"
 
 
 class GuardedMap(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, rows) -> (key, rows), each chunk in a process next to the worker.
+    """Calls a function with each chunk of rows, in a process next to the worker that may hang or crash.
+
+    (key, rows) -> (key, rows).
 
     Rows are a ``BatchRef``, several of them that are read one after the other, or a record batch, or None if the key
     of the chunk is enough. A row that exceeds the time limit or crashes the process is tried again by itself in a new

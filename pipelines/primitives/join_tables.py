@@ -163,7 +163,9 @@ def _join(
 
 @wired
 def collect_rows(batches: Any, function: Callable[..., pa.RecordBatch], folder: str, *needed: Any) -> Any:
-    """(key, record batch) -> all (key, ``BatchRef``) of the rows that a function selects from each batch.
+    """Calls a function that selects rows of each batch, and collects the files with these rows.
+
+    (key, record batch) -> one list of all (key, ``BatchRef``).
 
     Args:
         folder: a file per chunk is written to it. Use another folder for each job and input.
@@ -202,7 +204,7 @@ def write_by_pages(ordered: Iterable[pa.RecordBatch], schema: pa.Schema, pages: 
 
 
 def stored_page_groups(stored: BatchRef, pages: ReleasePages) -> Iterator[tuple[ChunkKey, BatchRef]]:
-    """Yields ((0, group), ``BatchRef``) for each batch that ``write_by_pages`` wrote."""
+    """Iterates over the batches that ``write_by_pages`` wrote, as ((0, group), ``BatchRef``)."""
     for number, batch in enumerate(read_stored(stored, ["position"])):
         only = stored._replace(first_batch=number, n_batches=1, n_rows=batch.num_rows)
         yield ChunkKey(0, int(pages.together(batch)[0])), only

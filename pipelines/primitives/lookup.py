@@ -18,7 +18,9 @@ from pipelines.runners.workers import WorkerDoFn
 
 
 class MapRows(WorkerDoFn):
-    """(key, record batch) -> (key, result of a function of the batch and the side inputs).
+    """Calls a function with each batch and the side inputs.
+
+    (key, record batch) -> (key, result of the function).
 
     If ``opens`` is given, the first side input is a path. ``opens`` opens it once, and the function gets the opened
     object.
@@ -40,7 +42,10 @@ class MapRows(WorkerDoFn):
 
 
 def write_item_set(path: str) -> CollectSorted:
-    """(key, ``BatchRef``) of rows of ITEMS -> the path of a set of all items."""
+    """Writes the set of all items in some rows.
+
+    (key, ``BatchRef`` of ITEMS) -> the path of the set.
+    """
     return CollectSorted(partial(_write_item_set, path=path))
 
 

@@ -28,7 +28,9 @@ GroupsOf = Callable[[pa.RecordBatch], npt.NDArray[np.int64]]
 
 
 class CollectSorted(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, value) -> one list of all pairs, in key order, each once; an empty list without pairs.
+    """Collects all pairs in one list, in key order, each once. Without pairs, the list is empty.
+
+    (key, value) -> one list.
 
     The whole list is on one worker, so values should be references, counts or other small values.
 
@@ -54,7 +56,9 @@ def _in_order(
 
 
 class Checkpoint(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, record batch) -> (key, ``BatchRef``): writes rows to files and redistributes the references to all workers.
+    """Writes rows to files, and distributes the references to these files over all workers.
+
+    (key, record batch) -> (key, ``BatchRef``).
 
     Text therefore never passes through a shuffle, whose memory it would fill. Existing files are reused.
 
@@ -85,7 +89,9 @@ def write_batch(batch: pa.RecordBatch, *, path: str) -> None:
 
 
 class Regroup(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, rows) -> (group, tuple of ``BatchRef``): the files with the rows of each group, in key order.
+    """Groups rows through files: returns the files with the rows of each group, in key order.
+
+    (key, rows) -> (group, tuple of ``BatchRef``).
 
     A stored file whose rows are in groups already is not written again.
 
@@ -110,7 +116,10 @@ class Regroup(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 def split_rows(
     element: tuple[ChunkKey, BatchRef | pa.RecordBatch], *, folder: str, by: GroupsOf, order: Sequence[str]
 ) -> Iterator[tuple[int, tuple[ChunkKey, BatchRef]]]:
-    """(key, rows) -> (group, (key, rows of the group)), see ``Regroup``."""
+    """Divides the rows of a chunk by group, for ``Regroup``.
+
+    (key, rows) -> (group, (key, rows of the group)).
+    """
     key, rows = ChunkKey(*element[0]), element[1]
     batches = list(read_batches(rows))
     schema = read_chunk_schema(rows.path) if isinstance(rows, BatchRef) else rows.schema

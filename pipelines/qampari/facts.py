@@ -37,7 +37,10 @@ Chunk = tuple[ChunkKey, BatchRef]
 
 @wired
 def search_facts(wanted: Any, plan: QampariPlan, name: str) -> Any:
-    """(key, ``BatchRef``) of rows of WANTED, by page -> the same of rows of FOUND."""
+    """Searches pages for sentences that may state facts, page by page.
+
+    (key, ``BatchRef`` of WANTED) -> (key, ``BatchRef`` of FOUND).
+    """
     search = guarded(partial(FactSearch, plan), plan, name, "found")
     return (wanted | "spread" >> beam.Reshuffle() | "search" >> search).chunks
 
@@ -50,7 +53,9 @@ def guarded(make: Callable[[], ChunkFunction], plan: QampariPlan, *folder: str) 
 
 
 def find_proofs(options: QampariOptions | FactsOptions, folder: str) -> Any:
-    """((0, group), ``BatchRef``) of rows of TRIED -> the same of rows of PROOFS; counts are in their reports.
+    """Has a model judge the sentences found for each fact, until it accepts one. The reports have the counts.
+
+    ((0, group), ``BatchRef`` of TRIED) -> ((0, group), ``BatchRef`` of PROOFS).
 
     The first sentence proves a fact if there is no model or if the fact has no hypothesis.
     """
@@ -90,10 +95,12 @@ def prove_chunk(chunk: Chunk, folder: str, model: EntailmentModel | None, least:
 def proofs_of(
     tried: Iterable[pa.RecordBatch], model: EntailmentModel | None, least: float, report: Report
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of TRIED -> rows of PROOFS; reports ``judged``, ``refused`` and ``proved``."""
+    """Returns the proofs among sentences: rows of TRIED -> rows of PROOFS. Reports the counts ``judged``, ``unjudged``
+    and ``proved``.
+    """
     rows: list[tuple[Any, ...]] = []
     for proof in prove_facts(_facts(tried), model, least=least):
-        report.counts.update(judged=proof.n_judged, refused=proof.n_refused, proved=proof.candidate is not None)
+        report.counts.update(judged=proof.n_judged, unjudged=proof.n_unjudged, proved=proof.candidate is not None)
         if proof.candidate is not None:
             rows.append((proof.fact.number, proof.fact.hypothesis or None, proof.entailment, *proof.candidate))
         if len(rows) == FACTS_AT_ONCE:

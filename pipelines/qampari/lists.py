@@ -29,9 +29,9 @@ from mapping.qampari.names import ItemPages
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.records import ProofText, QueryRow, Question
 from mapping.qampari.selection import KEPT
-from mapping.qampari.table_questions import Unkept, make_questions, table_facts, value_names
+from mapping.qampari.table_questions import DroppedQuestion, make_questions, table_facts, value_names
 from pipelines.primitives.join_tables import Join, TableJoin
-from pipelines.qampari.joins import by_group, count_given_up, rows_of_query, write_looks
+from pipelines.qampari.joins import by_group, count_timed_out, rows_of_query, write_looks
 from pipelines.qampari.lookups import proof_texts
 from pipelines.qampari.plan import ANSWER_PAGE, ENTITY_PAGE, FACT_BITS, PROOFS, WANTED, WORDS, QampariPlan
 
@@ -42,8 +42,9 @@ _Chunk = tuple[ChunkKey, BatchRef]
 
 
 def find_list_looks(element: _Chunk, *, plan: QampariPlan) -> Iterator[_Chunk]:
-    """(key, ``BatchRef`` of LISTS) -> (key, ``BatchRef`` of WANTED): the texts to search pages for to prove the facts
-    of tables.
+    """Lists the texts that pages are searched for, to prove the facts of tables.
+
+    (key, ``BatchRef`` of LISTS) -> (key, ``BatchRef`` of WANTED).
     """
     key, lists = ChunkKey(*element[0]), BatchRef(*element[1])
 
@@ -65,7 +66,7 @@ def _batches(looks: Iterator[tuple[int, int, int, tuple[str, ...]]], pages: Item
 
 
 def _looks(lists: BatchRef, first: int, report: Report) -> Iterator[tuple[int, int, int, tuple[str, ...]]]:
-    """Yields page, fact, direction and names; counts the facts."""
+    """Iterates over the searches, each with page, fact, direction and names, and counts the facts."""
     number = first
     for tables in _tables(lists):
         for fact in table_facts(tables):
@@ -94,12 +95,12 @@ SORT_LOOKS = Join(sort_list_looks, {"wanted": WANTED})
 
 def prove_list_facts(work: TableJoin, *, plan: QampariPlan) -> None:
     """Uses the first sentence found for each fact as its proof. Input: ``found``. Output: ``proved``, by file."""
-    count_given_up(work)
+    count_timed_out(work)
     with work.open() as db:
         ((n_facts, n_candidates),) = db.execute(joins.FOUND_COUNTS).fetchall()
         work.counts.update(found=n_facts, candidates=n_candidates)
         if n_facts:
-            work.counts.update(facts=n_facts, judged=0, refused=0, proved=n_facts)
+            work.counts.update(facts=n_facts, judged=0, unjudged=0, proved=n_facts)
         rows = rows_of_query(db, joins.FIRST_SENTENCES, PROOFS, plan)
         for file, own in by_group(rows, lambda batch: batch["fact"].to_numpy() >> FACT_BITS):
             work.write("proved", own, number=file)
@@ -109,8 +110,11 @@ PROVE_ROWS = Join(prove_list_facts, {"proved": PROOFS})
 
 
 def ask_about_lists(element: _Chunk, proved: Sequence[_Chunk], *, plan: QampariPlan) -> Iterator[Any]:
-    """(key, ``BatchRef`` of LISTS) and all proofs -> by name, (key, ``BatchRef``) of the questions of both subsets, and
-    of the rows of the queries."""
+    """Makes the questions about tables, and the rows of their queries.
+
+    (key, ``BatchRef`` of LISTS) and all proofs -> named outputs with (key, ``BatchRef``) of the questions of each of
+    the two subsets, and of the rows of the queries.
+    """
     key, lists = ChunkKey(*element[0]), BatchRef(*element[1])
     paths = {name: chunk_path(plan.folder("tables", name), key) for name in (TABLE_SIMPLE, TABLE_COMPOSITION)}
 
@@ -146,7 +150,7 @@ def _questions(
     subset: str,
     rows: list[QueryRow],
 ) -> Iterator[Question]:
-    """Yields the questions of a subset; with the first subset, also adds the rows of all queries."""
+    """Iterates over the questions of a subset. With the first subset, also adds the rows of all queries."""
     options, number = plan.options, file << FACT_BITS
     for tables in _tables(lists):
         found = {}
@@ -170,7 +174,7 @@ def _questions(
 
 
 def _tables(lists: BatchRef) -> Iterator[list[ListTable]]:
-    """Yields the tables of each page."""
+    """Iterates over the pages, each with its tables."""
     decode = msgspec.json.Decoder(list[ListTable]).decode
     for batch in read_stored(lists):
         for line in batch["tables"].to_pylist():
@@ -182,6 +186,6 @@ def _redirects(tables: list[ListTable], pages: ItemPages) -> Mapping[int, tuple[
     return {page_id: pages.redirects_to(page_id) for page_id in sorted(ids)}
 
 
-def _considered(query: Question | Unkept, outcome: str) -> QueryRow:
+def _considered(query: Question | DroppedQuestion, outcome: str) -> QueryRow:
     n_answers, n_validated = query.n_answers, query.n_validated
     return QueryRow(query.subset, query.key, (), (), None, n_answers, n_answers, n_validated, n_validated, outcome)

@@ -44,7 +44,8 @@ def find_classes(
     places: Mapping[str, Any],
     lacking: tuple[str, ...],
 ) -> tuple[Any, Any]:
-    """Pipeline -> facts about classes and values, and the path of the types of all classes.
+    """Looks up the classes of answer types. Applied to a pipeline; returns facts about classes and values, and the path
+    of the types of all classes.
 
     The facts are one dict: ``classes`` by label, and ``types`` of the first value by property, if requested.
 
@@ -133,7 +134,9 @@ def read_types(path: str) -> ClassTypes:
 
 @wired
 def name_listed_items(items: Any, plan: PagesPlan, name: str, paths: tuple[str, ...], places: Any) -> Any:
-    """(key, ``BatchRef``) of rows of ITEMS -> the same for rows of NAMES, for those items that Wikidata has.
+    """Looks up the names of the items that Wikidata has.
+
+    (key, ``BatchRef`` of ITEMS) -> (key, ``BatchRef`` of NAMES).
 
     ``places`` is the result of ``find_places`` for the files of items at ``paths``.
     """

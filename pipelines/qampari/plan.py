@@ -18,8 +18,9 @@ from pipelines.primitives.page_texts import PagesPlan
 FACT_BITS = 32
 """Bits of a fact's number for its position in its group."""
 ANSWER_PAGE, ENTITY_PAGE, WORDS = 0, 1, 2
-"""Which page is searched, and for what: the first entity's page for the second entity, the second entity's page for the
-first entity, or a page for words."""
+"""The three kinds of search: the first entity's page for the second entity, the second entity's page for the first
+entity, and a page for words.
+"""
 
 
 _query_numbers = lru_cache(maxsize=1)(QueryNumbers)

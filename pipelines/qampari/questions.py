@@ -47,14 +47,14 @@ def query_of(kind: int, first: int, second: int, plan: QampariPlan) -> Query:
 
 
 def considered_queries(db: DuckDBPyConnection, plan: QampariPlan) -> Iterator[QueryRow]:
-    """Yields the considered queries, in the order of the release."""
+    """Iterates over the considered queries, in the order of the release."""
     for batch in rows_of_query(db, joins.CONSIDERED_QUERIES, CONSIDERED, plan):
         for kind, first, second, *counts, outcome in zip(*(column.to_pylist() for column in batch), strict=True):
             yield query_row(query_of(kind, first, second, plan), (*counts,), outcome)
 
 
 def candidates(db: DuckDBPyConnection, plan: QampariPlan) -> Iterator[PoolQuestion]:
-    """Yields the questions for the draw, in the order of the release."""
+    """Iterates over the questions that the sample is drawn from, in the order of the release."""
     for batch in rows_of_query(db, joins.KEPT_QUERIES, joins.QUESTION_QUERIES, plan):
         for kind, first, second in zip(*(column.to_pylist() for column in batch), strict=True):
             query = query_of(kind, first, second, plan)
@@ -62,7 +62,7 @@ def candidates(db: DuckDBPyConnection, plan: QampariPlan) -> Iterator[PoolQuesti
 
 
 def joined_questions(db: DuckDBPyConnection, plan: QampariPlan) -> Iterator[Question]:
-    """Yields the questions in the order of the release."""
+    """Iterates over the questions in the order of the release."""
     sources = (joins.SIMPLE_ANSWERS, joins.COMPOSED_ANSWERS, joins.INTERSECTION_ANSWERS_WITH_PROOFS)
     for kind, query in enumerate(sources):
         batches = rows_of_query(db, query, schema_of(AnswerRow), plan, n_rows=_ANSWERS_AT_ONCE)
@@ -89,8 +89,8 @@ def _question(query: Query, rows: Sequence[AnswerRow], plan: QampariPlan) -> Que
 
 
 def _values(rows: Iterable[AnswerRow], *, all_proofs: bool) -> Iterator[QuestionAnswer]:
-    """Yields each value once, with the proofs of the first subject that has it, or with ``all_proofs`` of all of
-    them.
+    """Iterates over the values, each once, with the proofs of the first subject that has it. With ``all_proofs``, each
+    has the proofs of all its subjects.
     """
     by_key: dict[str | None, list[AnswerRow]] = {}
     for row in rows:
@@ -112,7 +112,7 @@ def _answer(name: Name, proofs: Sequence[ProofText | None], *, via: QuestionEnti
 
 
 def table_candidates(chunks: Iterable[BatchRef]) -> Iterator[PoolQuestion]:
-    """Yields the questions about tables for the draw."""
+    """Iterates over the questions about tables that the sample is drawn from."""
     for chunk in chunks:
         for batch in read_stored(chunk, ["key", "subset"]):
             yield from map(PoolQuestion, *(column.to_pylist() for column in batch.columns))

@@ -54,7 +54,7 @@ TitleMap: TypeAlias = "str | Mapping[int, str | None] | None"
 
 
 class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Pipeline -> the records of datasets, and a row for each piece of evidence in them.
+    """Reads datasets: their records, and a row for each piece of evidence in them. Applied to a pipeline.
 
     Outputs:
         ``examples``: (key, ``BatchRef``) of all records, rows of ``pipelines.alignment.reading.ReadRecord``. A key is
@@ -134,7 +134,9 @@ _PAIRS_AT_ONCE = 2_000
 
 
 class EvidenceOfPairs(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(title of a page, text) -> (key, record batch) of rows of ``Alignment``, for ``ResolvePages``.
+    """Makes evidence of pairs of a page title and a text, for ``ResolvePages``.
+
+    (title, text) -> (key, record batch of ``Alignment``).
 
     The rows keep title and text as ``page_value`` and ``evidence_text`` throughout, which identify them.
     """
@@ -161,7 +163,9 @@ def evidence_of_pairs(pairs: Sequence[tuple[str, str]]) -> tuple[ChunkKey, pa.Re
 
 
 class ResolvePages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, rows of ``Alignment``) -> (key, the same rows), each with its page in a release if there is one.
+    """Finds the page of each piece of evidence in a release.
+
+    (key, rows of ``Alignment``) -> (key, the same rows with their pages, where there is one).
 
     Redirects are followed; ``mapping.search.resolve`` lists the attempts. Input rows are a ``BatchRef`` or a record
     batch. Output rows are record batches, or ``BatchRef`` with a folder. In a chunk, rows without a page come first,
@@ -202,7 +206,9 @@ MEMORY_BYTES = 4 << 30
 
 
 class AlignSpans(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, rows of ``Alignment``) -> (key, the same rows), with the outcome of each piece of evidence.
+    """Searches the page of each piece of evidence for its text.
+
+    (key, rows of ``Alignment``) -> (key, the same rows with their outcomes).
 
     A row is returned with span, BLEU, text and ``outcome``. The outcome is ``exact``, ``scored``
     (``mapping.decide.with_outcome`` decides whether that is enough), or the reason why there is no span. If the page is
@@ -268,7 +274,10 @@ def _stored(element: tuple[ChunkKey, BatchRef | pa.RecordBatch], *, folder: str)
 
 
 def _by_page(stored: Sequence[tuple[ChunkKey, BatchRef]]) -> Iterator[tuple[ChunkKey, tuple[BatchRef, ...]]]:
-    """All evidence -> (ChunkKey(0, number), its rows in the files) for each chunk of the search."""
+    """Divides all evidence into chunks of the search.
+
+    All evidence -> (ChunkKey(0, number), its rows in the files), for each chunk.
+    """
     for number, rows in enumerate(search_chunks([BatchRef(*chunk) for _, chunk in stored])):
         yield ChunkKey(0, number), rows
 
@@ -282,7 +291,9 @@ _DONE = "done"
 
 
 class JoinOutcomes(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(examples, outcomes) -> (key, ``AlignedChunk``): each chunk of records with the outcomes of their evidence.
+    """Joins each chunk of records with the outcomes of their evidence.
+
+    (examples, outcomes) -> (key, ``AlignedChunk``).
 
     The input is a tuple of ``examples`` from ``ReadEvidence`` and the output of ``AlignSpans`` for its ``evidence``.
     The output has references to both, with the keys of the examples, and with models also their answers about the
@@ -332,7 +343,10 @@ def _chunk_groups(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
 def _pairs(
     element: tuple[int, tuple[BatchRef, ...]], *, thresholds: Mapping[int, float]
 ) -> Iterator[tuple[tuple[int, int], Pairs]]:
-    """(chunk, parts of its outcomes) -> ((chunk, number of the list), pairs)."""
+    """Makes the pairs of a chunk that a model judges.
+
+    (chunk, parts of its outcomes) -> ((chunk, number of the list), pairs).
+    """
     group, pieces = element
     if (threshold := thresholds.get(group >> 32)) is not None:
         for number, pairs in enumerate(read_pairs(pieces, threshold)):
@@ -354,7 +368,9 @@ def _aligned(_: int, joined: dict[str, Iterable[Any]]) -> tuple[ChunkKey, Aligne
 
 
 class Filter(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, ``AlignedChunk``) -> ``AlignedRecord``: every record, filtered by the rules of a dataset.
+    """Decides every record by the rules of its dataset.
+
+    (key, ``AlignedChunk``) -> ``AlignedRecord``.
 
     The records of a chunk are in order. An accepted record has its KILT form in ``record``; for the others,
     ``decision.reason`` is the reason.
@@ -376,7 +392,9 @@ def _filter(element: tuple[ChunkKey, AlignedChunk], *, options: DatasetOptions) 
 
 
 class WriteAlignment(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(chunks, datasets, rejected) -> numbers of the datasets whose alignments were written, manifests last.
+    """Writes the alignments of datasets, each manifest last.
+
+    (chunks, datasets, rejected) -> numbers of the datasets that were written.
 
     The inputs are the output of ``JoinOutcomes`` and the outputs ``datasets`` and ``rejected`` of ``ReadEvidence``.
 
@@ -426,7 +444,10 @@ def _of_part(key: ChunkKey, stored: BatchRef) -> tuple[int, tuple[int, BatchRef]
 
 
 def _draw(element: tuple[int, Iterable[tuple[int, AlignedChunk]]], *, parts: Sequence[DatasetPart]) -> Iterator[Any]:
-    """(dataset, all its chunks) -> (dataset, ``Cuts``)."""
+    """Draws the sample of a dataset that has no predefined splits.
+
+    (dataset, all its chunks) -> (dataset, ``Cuts``).
+    """
     number, chunks = element
     options = parts[number].options
     ordered = (AlignedChunk(*chunk) for _, chunk in sorted(chunks))
@@ -445,7 +466,10 @@ def _merge(
     parts: Sequence[DatasetPart],
     staging: str,
 ) -> Iterator[tuple[int, MergedChunk]]:
-    """(key, ``AlignedChunk``) -> (dataset, ``MergedChunk``); no output if there was nothing to draw."""
+    """Writes the output of a chunk, unless no sample could be drawn.
+
+    (key, ``AlignedChunk``) -> (dataset, ``MergedChunk``).
+    """
     key, chunk = ChunkKey(*element[0]), AlignedChunk(*element[1])
     part, n_chunks = parts[key.part], len(datasets[key.part].examples)
     if part.is_sampled and key.part not in cuts:
@@ -463,7 +487,10 @@ def _commit(
     parts: Sequence[DatasetPart],
     staging: str,
 ) -> Iterator[Any]:
-    """(dataset, its written chunks and its rejected records) -> dataset."""
+    """Writes the remaining files of a dataset's alignment, its manifest last.
+
+    (dataset, its written chunks and its rejected records) -> dataset.
+    """
     number, given = element
     merged = sorted(given["merged"], key=attrgetter("chunk"))
     rejected = [BatchRef(*stored) for _, stored in sorted(given["rejected"])]

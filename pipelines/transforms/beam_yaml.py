@@ -27,7 +27,7 @@ from mapping.records import Alignment
 from mapping.sources import all_sources
 from pipelines.alignment.reading import check_files
 from pipelines.options.map_dataset import DatasetOptions
-from pipelines.transforms import align, pages, tables
+from pipelines.transforms import align, pages, passages, tables
 from pipelines.transforms.rows import AsChunks, AsRows, row_type
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ def read_table(release: str, table: str, columns: Sequence[str] | None = None) -
 
 
 class ReadEvidence(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Pipeline -> the pieces of evidence of a dataset, rows of ``Alignment``.
+    """Reads the evidence of a dataset, as rows of ``Alignment``. Applied to a pipeline.
 
     Unusable records are skipped. If there are too many, or a file cannot be read completely, the pipeline fails.
 
@@ -101,7 +101,9 @@ def _end(_: int, fault: Mapping[str, Any]) -> None:
 
 
 def align_pairs(release: str, title: str = "title", text: str = "text") -> Any:
-    """Rows with a page title and a text -> rows of ``Alignment`` with the position of the text in the page."""
+    """Finds texts in pages: rows with a page title and a text -> rows of ``Alignment`` with the position of the text in
+    the page.
+    """
     return (
         "pairs" >> beam.Map(_pair, title=title, text=text)
         | "evidence" >> align.EvidenceOfPairs()
@@ -116,7 +118,10 @@ def _pair(row: Any, title: str, text: str) -> tuple[str, str]:
 
 
 def align_spans(release: str) -> Any:
-    """Rows of ``Alignment`` from ``ReadEvidence`` -> the same rows, each with its page and outcome."""
+    """Finds the page and the span of each piece of evidence from ``ReadEvidence``.
+
+    Rows of ``Alignment`` -> the same rows with page and outcome.
+    """
     return (
         "chunks" >> AsChunks(_ALIGNMENT)
         | "resolve" >> align.ResolvePages(release)
@@ -126,18 +131,22 @@ def align_spans(release: str) -> Any:
 
 
 class CutPassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Rows of pages -> rows of passages; further arguments are the fields of ``CutOptions``."""
+    """Cuts pages into passages: rows of pages -> rows of passages. The other arguments are the fields of
+    ``CutOptions``.
+    """
 
     def __init__(self, lang: str = "en", **options: Any) -> None:
         super().__init__()
-        self._cut = pages.CutPassages(_checked(options, CutOptions, "CutPassages"), lang=lang)
+        self._cut = passages.CutPassages(_checked(options, CutOptions, "CutPassages"), lang=lang)
 
     def expand(self, rows: Any) -> Any:
         return (rows | "chunks" >> AsChunks(schema_of(Page)) | "cut" >> self._cut).chunks | "rows" >> AsRows(PASSAGES)
 
 
 def write_table(table: str, output: str, order: Sequence[str], facts: Mapping[str, Any] | None = None) -> Any:
-    """Rows -> the folder of a release with one table. The name of the table determines its columns.
+    """Writes a release with one table, whose name determines its columns.
+
+    Rows -> the folder of the release.
 
     Args:
         table: a table of any kind of release; see docs/tables.md.

@@ -63,7 +63,9 @@ def _field_type(field: pa.Field) -> Any:
 
 
 class AsRows(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, rows) -> ``beam.Row`` with the fields of ``row_type(schema)``, in no particular order.
+    """Turns chunks into ``beam.Row`` with the fields of ``row_type(schema)``, in no particular order.
+
+    (key, rows) -> ``beam.Row``.
 
     Args:
         schema: schema of the chunks, or some of its columns.
@@ -111,7 +113,9 @@ def _values(array: pa.Array) -> list[Any]:
 
 
 class AsChunks(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Rows with named fields -> (key, record batch), for transforms that accept chunks.
+    """Turns rows with named fields into chunks, for transforms that accept chunks.
+
+    ``beam.Row`` -> (key, record batch).
 
     Without an order, rows are batched as they arrive, and a key depends only on the content of its chunk. This suits
     steps that process each row separately. With an order, one worker collects and sorts all rows, so that files written
@@ -184,8 +188,9 @@ def _ordered(
 
 
 class AsEmbeddable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, passages) -> ``apache_beam.ml.rag.types.EmbeddableItem``, which Beam can embed and write to vector
-    databases.
+    """Turns passages into items that Beam can embed and write to vector databases.
+
+    (key, passages) -> ``apache_beam.ml.rag.types.EmbeddableItem``.
 
     Id, text and number are copied from the passage. The metadata are JSON values with its position: ``page_id``,
     ``title``, ``section``, ``spans``, lists of element, start and end, and ``cells``, lists of table, row, cell, start,

@@ -38,7 +38,8 @@ class _Place(NamedTuple):
 
 @wired
 def find_places(pipeline: Any, paths: Sequence[str], *, chunk_rows: int | None = None) -> Any:
-    """Pipeline -> positions of the chunks of a table, spread over all workers, for any number of ``read_places``.
+    """Finds the positions of the chunks of a table, spread over all workers. Any number of ``read_places`` can use
+    them. Applied to a pipeline.
 
     Args:
         paths: paths of the table's files in order, in any location.
@@ -54,8 +55,9 @@ def read_places(paths: Sequence[str], columns: Sequence[str] | None, *, together
 
 
 class ReadTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Pipeline -> (key, record batch) of chosen columns. The key's part is the number of the file, its chunk the number
-    of the row group.
+    """Reads columns of a table, as (key, record batch). Applied to a pipeline.
+
+    The part of a key is the number of the file, and its chunk is the number of the row group.
 
     Rows are in table order within a batch; keys order the batches. Memory: ``CHUNK_ROWS`` rows.
 
@@ -95,8 +97,8 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 class ReadStatements(ReadTable):
-    """Pipeline -> (key, record batch) of the statements in a release of Wikidata; all statements of an entity are in
-    one batch.
+    """Reads the statements in a release of Wikidata, as (key, record batch). All statements of an entity are in one
+    batch. Applied to a pipeline.
 
     See ``ReadTable``.
 
@@ -189,7 +191,9 @@ def _own_tables() -> ListingKind:
 
 
 class WriteTable(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, rows) -> ``FileEntry``: one Parquet file for each part of the keys, with rows in key order.
+    """Writes a table: one Parquet file for each part of the keys, with rows in key order.
+
+    (key, rows) -> ``FileEntry``.
 
     Files are hashed while they are written, and have temporary names until they are complete. Their bytes do not depend
     on how the pipeline ran. Parts without chunks have no file; without any chunks, there is one empty file.
@@ -235,7 +239,9 @@ def _write_part(element: tuple[str, list[Rows]], *, table: str, output: str, sch
 
 
 class CommitRelease(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """``FileEntry`` -> the folder of the finished release, one element.
+    """Finishes a release, once all its files are written.
+
+    ``FileEntry`` -> the folder of the release, one element.
 
     Checks that the folder contains exactly the complete written files. Finally writes ``manifest.json``, with the
     files, their sizes, rows and hashes, and the versions of the code. ``kbsource verify`` checks it.

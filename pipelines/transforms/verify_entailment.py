@@ -12,13 +12,13 @@ from apache_beam.ml.inference.base import KeyedModelHandler, ModelHandler, RunIn
 from apache_beam.options.pipeline_options import StandardOptions
 
 from kbsource.files import options_in_use, use_options
-from mapping.entail.signal import ModelOptions, Pair, PlacedModel, Refused, Verdict
+from mapping.entail.signal import ModelOptions, Pair, PlacedModel, UnjudgedPair, Verdict
 from mapping.hub import local_model
 from pipelines.runners.counters import count
 from pipelines.runners.running import check_paths
 
 Pairs = tuple[Pair, ...]
-Answers = tuple[Verdict | Refused, ...]
+Answers = tuple[Verdict | UnjudgedPair, ...]
 
 
 class ListHandler(ModelHandler[Any, Any, Any]):  # type: ignore[misc]  # Beam is not typed
@@ -72,7 +72,9 @@ def _judge(model: Any, pairs: Pairs) -> Answers:
 
 
 class RunModel(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Elements -> outputs of a handler, on machines that meet the model's requirements.
+    """Runs the model of a handler, on machines that meet its requirements.
+
+    Elements -> outputs of the handler.
 
     Raises:
         SetupError: the model is in a local folder, which Dataflow cannot read.
@@ -92,11 +94,12 @@ class RunModel(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
 
 class VerifyEntailment(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, tuple of ``Pair``) -> (key, tuple of answers in the same order): an NLI model's answers about pairs of
-    texts.
+    """Has an NLI model judge pairs of texts.
 
-    An answer is a ``Verdict``, or ``Refused`` for a pair that no model can judge. The same lists get the same answers
-    on any runner; a good list has some hundred pairs of similar length. Each process opens the model once.
+    (key, tuple of ``Pair``) -> (key, tuple of answers in the same order).
+
+    An answer is a ``Verdict``, or ``UnjudgedPair`` for a pair that no model can judge. The same lists get the same
+    answers on any runner; a good list has some hundred pairs of similar length. Each process opens the model once.
 
     Raises:
         SetupError: the model cannot be opened.

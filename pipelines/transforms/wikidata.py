@@ -23,7 +23,7 @@ REJECTED, COUNTS = "rejected", "counts"
 
 
 class ReadWikidata(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """A JSON dump of Wikidata -> its entities, as rows of tables. Applied to a pipeline.
+    """Reads the entities of a JSON dump of Wikidata, as rows of tables. Applied to a pipeline.
 
     Outputs:
         ``items``, ``properties``, ``sitelinks``, ``statements``: (key, record batch), with the columns of this table in

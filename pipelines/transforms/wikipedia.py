@@ -61,7 +61,7 @@ class Scanning:
 
 
 class ReadWikipediaDump(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """A dump -> its articles, titles and redirects, as chunks. Applied to a pipeline.
+    """Reads the articles, titles and redirects of a dump, as chunks. Applied to a pipeline.
 
     Outputs:
         ``raw``: (key, articles of schema ``staging.StagedArticle``), about 4 million characters per chunk; the key is
@@ -120,7 +120,7 @@ class ReadWikipediaDump(beam.PTransform):  # type: ignore[misc]  # Beam is not t
 
 @wired
 def scan_ranges(pipeline: Any, ranges: Sequence[DumpRange], scanning: Scanning) -> Any:
-    """Ranges of a dump, in order -> the outputs of ``ReadWikipediaDump``. Applied to a pipeline."""
+    """Reads the ranges of a dump, in order, and returns the outputs of ``ReadWikipediaDump``. Applied to a pipeline."""
     # The first N pages can only be counted sequentially.
     is_in_order = scanning.selection.max_pages is not None
     scan = beam.ParDo(_ScanRange(scanning)).with_outputs(TITLES, DEFINITIONS, REJECTED, COUNTS, main=RAW)
@@ -230,7 +230,9 @@ class Items:
 
 
 class BuildTitleIndex(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, titles) -> the folder of their index, one element: a side input of ``ParseWikitext``.
+    """Builds the index of titles, a side input of ``ParseWikitext``.
+
+    (key, titles) -> the folder of the index, one element.
 
     The index contains the target of each title after all redirects, the titles that resolve to an article, and, with
     ``items``, the Wikidata item of each page. One worker builds it in key order; memory grows by about 20 bytes per
@@ -259,7 +261,9 @@ class BuildTitleIndex(beam.PTransform):  # type: ignore[misc]  # Beam is not typ
 
 
 class BuildDefinitions(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """(key, templates and modules) -> the folder of their store, one element: a side input of ``ParseWikitext``.
+    """Builds the store of template definitions, a side input of ``ParseWikitext``.
+
+    (key, templates and modules) -> the folder of the store, one element.
 
     One worker builds it in key order; memory grows by 40 bytes per page. An existing store is reused.
 
@@ -276,8 +280,10 @@ class BuildDefinitions(beam.PTransform):  # type: ignore[misc]  # Beam is not ty
 
 
 class FindChanges(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """The folder of a title index, one element -> the same folder, after the changes since a release have been written
-    to it: a side input of ``ParseWikitext`` with a base.
+    """Finds what changed since a release, for ``ParseWikitext`` with a base. Writes the changes to the folder of the
+    title index.
+
+    The folder of a title index, one element -> the same folder.
 
     Args:
         base: folder of the release.

@@ -189,6 +189,7 @@ def test_of_equal_records_the_first_is_drawn_and_of_a_split_the_smallest_hashes(
         assert db.execute(KEYS_OF_BUCKETS).fetchall() == [(0, 1), (5, 1), (9, 2)]
 
 
+@pytest.mark.slow  # many rows
 def test_any_number_of_threads_draws_the_same_as_a_dictionary(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     hashes, more_hashes, places, buckets = (random.integers(0, top, 300_000).tolist() for top in (400, 400, 50, 4))
@@ -257,6 +258,7 @@ def aliases(mentions: StoredTable, *, threads: int = 1) -> list[tuple[Any, ...]]
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
 
+@pytest.mark.slow  # many rows
 def test_any_number_of_threads_makes_the_same_aliases_in_code_point_order(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     texts = [f"{first}{number}" for first in ("a", "Z", "É", "ﬀ", "𝔘") for number in range(10_000)]

@@ -49,6 +49,7 @@ def test_rows_weigh_their_bytes_unless_the_writer_counts_something_else(tmp_path
         assert (chunk.n_bytes, read_chunk_report(path)[0]) == (weight, chunk)
 
 
+@pytest.mark.slow  # many rows
 def test_page_views_are_summed_in_order_with_any_number_of_threads(tmp_path: Path) -> None:
     table, totals = stored(tmp_path, 3, 130_000)  # threads share a table by 122,880 rows
     expected = [(title, None if page_id == -1 else page_id, n) for (title, page_id), n in sorted(totals.items())]

@@ -195,7 +195,7 @@ def test_rounds_go_on_until_the_number_of_questions_is_reached(
     argv = ["--verdicts", _lines(tmp_path / "said.jsonl", said), "--output", str(tmp_path / "first")]
     assert main(["qampari-tasks", "apply", release, tasks, *argv]) == 0
     assert (
-        f"Next, with names of yours for DIR: kbsource qampari-tasks export {tmp_path / 'first'} --not-in {tasks}"
+        f"Next, with your own names for DIR: kbsource qampari-tasks export {tmp_path / 'first'} --not-in {tasks}"
         in capsys.readouterr().out
     )
 

@@ -51,6 +51,28 @@ def test_the_packages_are_ours_alone() -> None:
         assert set(owners[name]) == {"kbsource"}, name
 
 
+_COLLECTING = """
+import atexit, gc, sys
+from pipelines.cli import run_and_leave
+
+def hear(event, values):
+    if event == "import" and values[0] == "cyclopts":
+        print(gc.isenabled())
+
+sys.addaudithook(hear)
+sys.argv[1:] = ["completion", "bash"]
+run_and_leave()
+atexit.register(lambda: print(gc.isenabled()))
+"""
+
+
+def test_the_garbage_collector_runs_during_a_command_but_not_while_modules_are_imported() -> None:
+    done = subprocess.run([sys.executable, "-c", _COLLECTING], check=True, stdout=subprocess.PIPE, text=True)
+
+    lines = done.stdout.splitlines()
+    assert (lines[0], lines[-1]) == ("False", "True")
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
@@ -85,7 +107,7 @@ def test_a_build_ends_with_the_counts_and_what_to_do_next(mini_build: BuildSumma
     said = f"pages read            {mini_wiki.N_PAGES}\n  articles            {mini_wiki.N_ARTICLES}\n"
     assert summary.to_text().startswith(said)
     assert summary.next == f"kbsource verify {mini_build.output}"
-    assert "disk while it ran" in summary.to_text()
+    assert "peak size of the output folder" in summary.to_text()
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -165,7 +165,7 @@ def test_map_then_validate(release: Path, tmp_path: Path, capsys: pytest.Capture
     assert main(["validate-kilt", str(release), str(file)]) == 1
     shown = capsys.readouterr().out
     assert "score_differs" in shown
-    assert "NOT valid: 1 records" in shown
+    assert "NOT valid: 1 record," in shown
     assert main(["validate-kilt", str(release), str(file), "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert not told["ok"]

@@ -28,7 +28,7 @@ def next_line(text: str) -> str:
 def test_a_line_with_names_to_fill_in_says_which(capsys: pytest.CaptureFixture[str]) -> None:
     Summary(next=command_line("evaluate", "kilt", "gold/FILE", "PREDICTIONS")).show(as_json=False)
     assert capsys.readouterr().out == (
-        "Next, with names of yours for FILE and PREDICTIONS: kbsource evaluate kilt gold/FILE PREDICTIONS\n"
+        "Next, with your own names for FILE and PREDICTIONS: kbsource evaluate kilt gold/FILE PREDICTIONS\n"
     )
     assert next_words("kbsource verify out") == "Next"
 

@@ -77,7 +77,7 @@ def test_what_is_overwritten_on_purpose_is_new(release: str, tmp_path: Path) -> 
         (["export-kilt", "RELEASE", "--output"], "x.html", "the extension of JSON Lines"),
         (["report", "RELEASE", "--format", "html", "--output"], "x.md", "the extension of html"),
         (["report", "RELEASE", "--output"], "x.html.gz", ".gz files cannot be written. Leave .gz out"),
-        (["search", "p", "--queries", "q", "--form", "trec", "--output"], "x.jsonl", "the extension of runs of TREC"),
+        (["search", "p", "--queries", "q", "--format", "trec", "--output"], "x.jsonl", "the extension of runs of TREC"),
         (["search", "p", "--queries", "q", "--output"], "x.trec", "the extension of JSON Lines"),
         (["read", "q.jsonl", "--model", "m", "--output"], "x.csv", "the extension of JSON Lines"),
         (["check-sources", "RELEASE", "--output"], "x.parquet", "the extension of JSON Lines"),

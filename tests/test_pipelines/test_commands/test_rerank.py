@@ -90,7 +90,7 @@ def test_a_run_comes_out_as_the_stage_of_a_system_has_it(tmp_path: Path, folder:
 
 def test_runs_of_trec_are_taken_and_written(tmp_path: Path, folder: Path) -> None:
     for form in ("jsonl", "trec"):
-        assert _rerank(folder, f"passage.{form}", tmp_path / f"of-{form}", "--form", "trec") == 0
+        assert _rerank(folder, f"passage.{form}", tmp_path / f"of-{form}", "--format", "trec") == 0
     assert (tmp_path / "of-trec").read_bytes() == (tmp_path / "of-jsonl").read_bytes() != b""
     scores = [
         [float(line.split()[4]) for line in (tmp_path / "of-trec").read_text().splitlines() if line[:2] == name]

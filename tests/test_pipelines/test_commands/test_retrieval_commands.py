@@ -82,7 +82,7 @@ def test_files_of_queries_become_predictions_and_runs(tmp_path: Path, corpus: Pa
     path = write_records(tmp_path / "queries.jsonl", queries)
     flags = ["search", str(corpus), "--index", str(tmp_path / "index"), "--queries", str(path), "--output"]
     assert main([*flags, str(tmp_path / "kilt.jsonl"), "--top", "2"]) == 0
-    assert main([*flags, str(tmp_path / "run.trec"), "--top", "2", "--form", "trec"]) == 0
+    assert main([*flags, str(tmp_path / "run.trec"), "--top", "2", "--format", "trec"]) == 0
 
     first, second = read_lines(tmp_path / "kilt.jsonl")
     texts = {passage.passage_id: (str(passage.page_id), passage.title, passage.text) for passage in _passages(corpus)}
