@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
+from anyio.from_thread import start_blocking_portal
 from msgspec.structs import replace
 from starlette.testclient import TestClient
 
@@ -54,6 +56,13 @@ def opened_release(path: str) -> Iterator[OpenRelease]:
         yield releases[0]
     finally:
         close_releases(releases)
+
+
+@contextmanager
+def one_portal() -> Iterator[None]:
+    """Has all clients ask in one thread, of which each request would start one otherwise."""
+    with start_blocking_portal() as portal, mock.patch.object(TestClient, "portal", portal):
+        yield
 
 
 def client_of(*releases: OpenRelease, host: str = "127.0.0.1") -> TestClient:

@@ -142,6 +142,7 @@ def test_markdown_shows_the_text_and_nothing_else(page: Page) -> None:
     assert re.sub(r"\s", "", shown) == re.sub(r"\s", "", "".join(texts))
 
 
+@pytest.mark.slow  # many hostile pages
 @given(page=pages())
 def test_every_form_takes_every_page(page: Page) -> None:
     body, plain = page.body(), page.plain()

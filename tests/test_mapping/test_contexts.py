@@ -308,6 +308,7 @@ def test_a_proof_whose_passage_says_something_else_is_in_none(tmp_path: Path, go
     assert gold.of_proof("b") == GoldText("7__3", "Sorn", "Its fish are old.")
 
 
+@pytest.mark.slow  # a huge passage
 def test_names_are_looked_for_in_a_huge_passage_in_little_memory() -> None:
     text = " ".join(f"b{number:07}" for number in range(20_000))
     finder = NameFinder(["".join("qrstuvwxyz"[int(digit)] for digit in f"{number:08}") for number in range(2000)])

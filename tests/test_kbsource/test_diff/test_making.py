@@ -44,6 +44,7 @@ def test_of_a_world_that_changed_all_is_as_the_slow_diff_has_it(seed: int, tmp_p
     assert verified(tmp_path / "diff").is_sound
 
 
+@pytest.mark.slow  # any number of threads
 def test_threads_and_memory_change_no_byte(tmp_path: Path) -> None:
     changes = Changes(99, n_pages=60)
     old = write_world(tmp_path / "old", changes.world)

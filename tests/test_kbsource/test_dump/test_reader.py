@@ -112,6 +112,7 @@ def reasons(records: list[Record]) -> list[tuple[str, str]]:
     return [(record.reason, record.key) for record in records if isinstance(record, BadRecord)]
 
 
+@pytest.mark.slow  # every split
 @given(
     form=st.sampled_from(sorted(FORMS)),
     cuts=st.lists(st.integers(0, 1 << 14), max_size=6),

@@ -62,6 +62,7 @@ def read(name: str, *, range_bytes: int) -> list[RawPage | BadRecord]:
     return list(chain.from_iterable(read_range(part, site) for part in planned))
 
 
+@pytest.mark.slow  # whole dumps
 @pytest.mark.parametrize("name", REJECTS)
 def test_pages_by_namespace_and_redirect_are_as_counted_independently(name: str) -> None:
     expected: Counter[tuple[int, bool]] = Counter()
@@ -76,6 +77,7 @@ def test_pages_by_namespace_and_redirect_are_as_counted_independently(name: str)
     assert [(r.reason, r.key) for r in records if isinstance(r, BadRecord)] == REJECTS[name]
 
 
+@pytest.mark.slow  # whole dumps
 @pytest.mark.parametrize("name", [name for name in REJECTS if not name.endswith(".gz")])
 def test_ranges_of_a_real_slice_give_what_one_range_gives(name: str) -> None:
     n_bytes = real_path(name).stat().st_size

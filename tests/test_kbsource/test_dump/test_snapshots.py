@@ -131,6 +131,7 @@ def test_every_record_is_a_page_or_has_a_reason(
     assert shown(found)[2:] == [expected]
 
 
+@pytest.mark.slow  # large pages
 @pytest.mark.parametrize("piece", ['<link rel="mw:PageProp/redirect" ', "<html about=", "<!--", "<head", "<style "])
 def test_pages_that_look_like_redirects_take_no_longer_than_others(tmp_path: Path, piece: str) -> None:
     body = piece * (7000 // len(piece))

@@ -156,6 +156,7 @@ def test_every_record_is_counted_once(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow  # processes that end
 def test_a_page_that_no_process_survives_is_a_row_with_a_reason(tmp_path: Path) -> None:
     titles = ["Good", "hang", "segfault", "memory", "raise", "type error", "After"]
     records = [paired("<p>x</p>", "x", page_id=number, title=title) for number, title in enumerate(titles, 1)]

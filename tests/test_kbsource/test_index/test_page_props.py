@@ -140,6 +140,7 @@ def settle(claims: Claims) -> dict[int, int]:
 some_claims = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), max_size=12)
 
 
+@pytest.mark.slow  # a long property
 @settings(max_examples=20)
 @given(st.lists(some_claims, max_size=10).map(apart), st.lists(some_claims, max_size=10).map(apart))
 def test_no_item_has_two_pages_and_claims_tell_who_said_what(sitelinks: Claims, props: Claims) -> None:

@@ -350,6 +350,7 @@ def slow_resolve(title: str, titles: dict[str, TitleRow]) -> Resolution:
         title = row.target_title
 
 
+@pytest.mark.slow  # a long property
 @settings(max_examples=20)
 @given(st.lists(st.lists(title_rows(), max_size=25), max_size=6).map(apart), st.integers(1, 5))
 def test_the_index_equals_the_slow_and_obvious_one(rows: list[TitleRow], size: int) -> None:

@@ -136,6 +136,7 @@ def _table_of(kind: str) -> tuple[pa.Table, dict[str, object]]:
     return pa.table({"x": pa.nulls(many, pa.string())}), {}
 
 
+@pytest.mark.slow  # large files
 @pytest.mark.parametrize(
     "kind", ["compressed", "dictionary", "dictionary in lists", "runs", "deltas", "prefixes", "nulls"]
 )

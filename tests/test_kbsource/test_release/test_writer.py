@@ -71,6 +71,7 @@ def test_pages_of_another_version_are_named_for_such(name: str) -> None:
         pages_of(batch)
 
 
+@pytest.mark.slow  # a long property
 @settings(max_examples=examples(40))
 @given(st.lists(pages(), max_size=3))
 def test_columns_are_what_pyarrow_makes_of_dictionaries(some: list[Page]) -> None:

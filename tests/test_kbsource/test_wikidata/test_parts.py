@@ -68,6 +68,7 @@ def value_row(snak: Snak) -> dict[str, Any]:
     return row | dict(zip(OWN_COLUMNS.get(value_type or "", ()), own or (), strict=True))
 
 
+@pytest.mark.slow  # a long property
 @given(st.dictionaries(TEXT, st.lists(STATEMENT, min_size=1, max_size=4), min_size=1, max_size=3))
 def test_every_row_is_what_the_statement_says(entities: dict[str, list[ReadStatement]]) -> None:
     blocks = [statement_columns(entity_id, statements) for entity_id, statements in entities.items()]

@@ -148,6 +148,7 @@ def test_hostile_wikitext_takes_linear_work(name: str) -> None:
     assert large <= 12 * small + 2000, f"{name}: {small} lines for 200, {large} for 1600"
 
 
+@pytest.mark.slow  # large pages
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_wikitext_of_a_megabyte_ends_and_obeys_the_laws(name: str) -> None:
     make = HOSTILE[name]

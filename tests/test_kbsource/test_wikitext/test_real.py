@@ -56,6 +56,7 @@ def articles(relative: str) -> Iterator[tuple[Site, RawPage]]:
                 yield site, page
 
 
+@pytest.mark.slow  # whole dumps
 @pytest.mark.parametrize("relative", SLICES)
 def test_every_article_obeys_the_laws_and_leaks_no_markup(relative: str) -> None:
     parser = None
@@ -86,6 +87,7 @@ def test_every_article_obeys_the_laws_and_leaks_no_markup(relative: str) -> None
     assert {leak for leak in leaking if leak[0] not in BY_AUTHORS} == set()
 
 
+@pytest.mark.slow  # whole dumps
 def test_mwparserfromhell_gives_the_same_for_every_link_of_real_articles() -> None:
     direct = parser = None
     for number, (site, raw) in enumerate(articles(S1)):

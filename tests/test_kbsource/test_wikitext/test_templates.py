@@ -216,6 +216,7 @@ _NAMES = st.sampled_from(
 )
 
 
+@pytest.mark.slow  # every function with every argument
 @settings(max_examples=examples(25))
 @given(st.lists(_PIECES, max_size=8), st.dictionaries(_NAMES, _PIECES, max_size=4))
 @example([LONG] * 6, {})

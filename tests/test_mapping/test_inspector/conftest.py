@@ -9,13 +9,19 @@ import pytest
 from starlette.testclient import TestClient
 
 from mapping.inspector.opened import OpenRelease
-from tests.support.inspected import client_of, inspected_pages, opened_release, write_inspected
+from tests.support.inspected import client_of, inspected_pages, one_portal, opened_release, write_inspected
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_portal() -> Iterator[None]:
+    with one_portal():
         yield
 
 

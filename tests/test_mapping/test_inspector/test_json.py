@@ -69,6 +69,7 @@ def test_json_has_what_the_view_shows(client: TestClient) -> None:
     assert client.get("/r/release/random.json").headers["location"].endswith(".json")
 
 
+@pytest.mark.slow  # many hostile pages
 def test_a_page_is_told_by_its_parts(tmp_path: Path) -> None:
     pages = list(hostile_pages())
     with opened_release(write_inspected(tmp_path, pages)) as opened:

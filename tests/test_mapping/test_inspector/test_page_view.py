@@ -91,6 +91,7 @@ def _item(level: int, text: str, ordinal: int | None = None, marker: str = "*") 
     return Element("list_item", level, ordinal, marker, (), text)
 
 
+@pytest.mark.slow  # many hostile pages
 @given(page=pages())
 def test_every_page_keeps_its_texts_and_closes_its_tags(opened: OpenRelease, page: Page) -> None:
     parser = _Outline()

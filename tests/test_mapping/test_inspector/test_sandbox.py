@@ -205,6 +205,7 @@ def test_what_does_not_end_is_ended(opened: OpenRelease) -> None:
 FOREVER = "select count(*) from range(1000000000) a, range(1000000) b where a.range * b.range % 7 = 9"
 
 
+@pytest.mark.slow  # a long property
 def test_queries_that_read_are_answered_whatever_they_are_made_of(box: Sandbox, opened: OpenRelease) -> None:
     queries = (
         "from pages where title like 'P%' using sample 3",

@@ -414,6 +414,7 @@ def test_quirks(quirk: str, gold_output: Record, name: str, plain: float, releas
     assert values == [plain, released]
 
 
+@pytest.mark.slow  # a long answer
 def test_a_long_answer_is_scored(tmp_path: Path) -> None:
     text = " ".join(f"w{number}" for number in range(1500))
     scores, _ = evaluated(tmp_path, [gold("a", pages("1", answer=text))], [{"id": "a", "output": [{"answer": text}]}])

@@ -199,6 +199,7 @@ def test_compositions(sets: list[set[int]], values: list[tuple[int, int, str]]) 
     assert sorted(compositions(queries, values, least=2)) == sorted(expected)
 
 
+@pytest.mark.slow  # a long property
 @settings(max_examples=examples(20))
 @given(TRIPLES, MASKS, st.integers(1, 20))
 def test_facts_that_are_cut_short_in_chunks_give_the_same_queries(

@@ -153,6 +153,7 @@ def made(corpus: Path) -> Callable[[Level], Path]:
     return make
 
 
+@pytest.mark.slow  # a long property
 @pytest.mark.parametrize("level", ["passage", "page"])
 def test_the_ranking_is_that_of_the_definition(
     level: Level, passages: list[Passage], corpus: Path, made: Callable[[Level], Path]

@@ -107,6 +107,7 @@ def test_sacrebleu_is_imported_by_the_first_score_only() -> None:
     assert done.stdout.split() == ["False", "True"]
 
 
+@pytest.mark.slow  # a long property
 @given(elements=elements, evidence=evidences, max_elements=st.integers(1, 3))
 @example(elements=[("paragraph", list("abcdxabcdx"))], evidence=list("abcdx"), max_elements=1)
 @settings(max_examples=examples(250))
@@ -117,6 +118,7 @@ def test_search_finds_the_best_of_all_spans(
     check_search(page, evidence, max_elements=max_elements)
 
 
+@pytest.mark.slow  # a long property
 @given(
     data=st.data(), text=st.lists(st.sampled_from(WORDS[:5]), min_size=4, max_size=40), max_elements=st.integers(1, 3)
 )

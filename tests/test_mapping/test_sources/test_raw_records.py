@@ -34,6 +34,7 @@ def _array(path: Path, data: bytes) -> list[bytes]:
     return [raw.data for raw in iter_array(str(path))]
 
 
+@pytest.mark.slow  # a long property
 @given(st.lists(OBJECTS, max_size=6), st.sampled_from([None, 1]), st.integers(1, 64))
 def test_an_array_is_what_json_reads_however_it_is_cut(
     tmp_path: Path, objects: list[dict[str, Any]], indent: int | None, chunk: int
@@ -130,6 +131,7 @@ VALUES = st.recursive(
 RECORDS = st.lists(st.dictionaries(FIELDS, VALUES, max_size=8) | VALUES, min_size=1, max_size=5)
 
 
+@pytest.mark.slow  # a long property
 @pytest.mark.parametrize(
     ("name", "reference"),
     [

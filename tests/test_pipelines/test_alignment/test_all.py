@@ -76,6 +76,7 @@ def test_the_manifest_names_release_alignments_and_files(once: Path) -> None:
     assert [file["file"] for file in manifest["files"]] == ["report.json", "report.txt"]
 
 
+@pytest.mark.slow  # a job several times
 def test_the_same_bytes_come_of_it_every_time_and_what_is_done_is_kept(
     release: Path, config: Path, once: Path, tmp_path: Path
 ) -> None:

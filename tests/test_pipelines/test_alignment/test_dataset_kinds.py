@@ -182,6 +182,7 @@ def _map_trex(release: Path, output: Path, split: str, *options: str) -> int:
     return main([*command, "--input", str(TREX), "--wikidata", str(TREX / "wikidata.json"), *options])
 
 
+@pytest.mark.slow  # a job several times
 def test_the_draw_depends_neither_on_chunks_nor_on_how_many_records_it_is_made_from(
     release: Path, tmp_path: Path
 ) -> None:

@@ -114,6 +114,7 @@ def test_evidence_is_marked_as_written_where_the_file_has_a_span_of_it(
     assert not marked
 
 
+@pytest.mark.slow  # a long property
 def test_no_record_is_lost_without_a_reason(planned: PlannedAlignment, demo: MadeRelease[Any]) -> None:
     report = _report(demo, planned.folder)
     records, counts = report["records"], report["counts"]

@@ -99,6 +99,7 @@ def test_the_files_hold_what_the_second_implementation_gives(world: Releases, ma
     assert n_sets["human"] > 2 <= n_sets["nonhuman"]
 
 
+@pytest.mark.slow  # any number of threads
 def test_any_number_of_threads_joins_the_same_sets(
     world: Releases, made: MadeRelease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +124,7 @@ def test_with_every_option_too(world: Releases, tmp_path: Path) -> None:
     assert sum(_check(made.output, 1, world, rules).values()) > 5
 
 
+@pytest.mark.slow  # a job several times
 def test_as_the_paper_takes_its_choices_and_every_page_that_claims_an_item_is_gold(tmp_path: Path) -> None:
     entities, texts = random_world(4, n_people=60)
     further = {qid: [f"{qid} is here too.", *texts[other]] for qid, other in zip(list(texts)[::2], texts, strict=False)}
@@ -285,6 +287,7 @@ def _wrong(value: Any) -> Iterator[Any]:
             yield {**value, key: other} if isinstance(value, dict) else [*value[:key], other, *value[key + 1 :]]
 
 
+@pytest.mark.slow  # every value of another type
 @pytest.mark.parametrize(
     "name", ["amber_set_tuples.jsonl", "qa/amber_sets.jsonl", "qa_templates.json", "fc_templates.json"]
 )

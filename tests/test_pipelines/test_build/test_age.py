@@ -167,6 +167,7 @@ def _written(folder: Path, date: str, pages: dict[int, tuple[str, tuple[str, ...
     return str(write_world(folder / date, world, date=date))
 
 
+@pytest.mark.slow  # several releases
 def test_text_is_followed_into_other_pages_and_changed_details_fall(tmp_path: Path) -> None:
     mill, lee = (_TEXT.format(year) for year in (1901, 1902))
     second = (

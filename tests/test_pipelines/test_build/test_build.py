@@ -49,6 +49,7 @@ def test_redirects_lead_where_they_should(release: Path) -> None:
         assert (row["status"], row["final_title"]) == (fact.status, fact.final_title), row["title"]
 
 
+@pytest.mark.slow  # a job several times
 def test_plain_xml_and_multistream_give_the_same_rows(release: Path, tmp_path: Path) -> None:
     build_mini(tmp_path / "xml", dump=mini_wiki.XML, range_bytes=50_000)
 
@@ -247,6 +248,7 @@ def test_ranges_are_not_so_small_that_there_is_no_end_of_them() -> None:
 FALLING = "tests.support.moody_parser:FallingParser"
 
 
+@pytest.mark.slow  # processes that end
 def test_pages_that_fall_back_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KBSOURCE_TEST_DIGITS", "3")
     made = build_mini(tmp_path / "release", parser=FALLING)

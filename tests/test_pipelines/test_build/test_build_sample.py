@@ -39,6 +39,7 @@ def test_a_dump_that_is_sampled_whole_has_the_size_of_its_release(
     assert found["seconds"] > 0
 
 
+@pytest.mark.slow  # a large dump
 def test_samples_are_spread_over_a_dump_and_stand_for_all_of_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,7 @@ def test_facts_become_what_was_edited(
     assert _texts(row, "new") == (old if new is None else new)
 
 
+@pytest.mark.slow  # any number of threads
 @pytest.mark.parametrize(("threads", "memory"), [(2, 500), (7, 100)])
 def test_any_number_of_threads_joins_the_same_facts_with_any_memory(
     worlds: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, memory: int
@@ -125,6 +126,7 @@ def test_any_number_of_threads_joins_the_same_facts_with_any_memory(
     assert (tmp_path / "facts" / "manifest.json").read_bytes() == (made / "manifest.json").read_bytes()
 
 
+@pytest.mark.slow  # a job several times
 def test_facts_are_the_same_when_few_rows_are_sorted_at_once(
     worlds: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

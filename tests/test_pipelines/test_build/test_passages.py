@@ -130,6 +130,7 @@ def test_rows_of_tables_follow_the_text(tmp_path: Path, in_this_process: None) -
     assert passages_of(tmp_path / "text") == others
 
 
+@pytest.mark.slow  # a job several times
 @pytest.mark.parametrize(
     ("changed", "n_taken"),
     [

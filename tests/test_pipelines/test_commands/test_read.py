@@ -61,6 +61,7 @@ def _read(
     return made, read_lines(output)
 
 
+@pytest.mark.slow  # worker processes
 def test_questions_are_answered_in_their_order_by_any_number_of_workers(tmp_path: Path) -> None:
     made, lines = _read(tmp_path, QUESTIONS, FOUND)
     assert made == (40, 0, 0, [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from mapping.inspector.opened import close_releases, open_releases
 from mapping.kinds import KINDS
 from pipelines.cli import main
 from tests.support.every_kind import report_of, write_every_kind
-from tests.support.inspected import client_of
+from tests.support.inspected import client_of, one_portal
 from tests.support.strangers import Way, changed, entry_of_file, sealed, ways
 
 pytestmark = pytest.mark.slow  # hundreds of changed manifests
@@ -24,6 +25,12 @@ pytestmark = pytest.mark.slow  # hundreds of changed manifests
 Capsys = pytest.CaptureFixture[str]
 DOCUMENTS = [(kind, name) for kind in KINDS for name in kind.documents]
 OTHERS: list[Any] = [..., 7, -1, 2**80, 1.5, 1e300, True, None, "", "x", [], [None], {}, {"a": None}, {"a": [1]}]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_portal() -> Iterator[None]:
+    with one_portal():
+        yield
 
 
 @pytest.fixture(scope="module")

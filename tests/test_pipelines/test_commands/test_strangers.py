@@ -305,6 +305,7 @@ def of_every_value(release: Path, corpus: Path, tmp_path_factory: pytest.TempPat
     return {"pages": release, "passages": corpus, "amber": amber}
 
 
+@pytest.mark.slow  # every value of another type
 @pytest.mark.parametrize("odd", ODD_VALUES)
 def test_values_that_no_table_has_are_told_in_a_line(
     of_every_value: dict[str, Path], tmp_path: Path, odd: str, capsys: Capsys

@@ -73,6 +73,7 @@ def test_a_dump_gives_articles_titles_rejects_and_counts(release: Path, tmp_path
             assert_that(counts, equal_to([expected]), label="counts")
 
 
+@pytest.mark.slow  # a job several times
 @pytest.mark.parametrize("is_stored", [False, True])
 def test_parsing_with_an_index_gives_the_chunk_pages_a_build(release: Path, tmp_path: Path, is_stored: bool) -> None:
     expected = [page.elements and page.anchors for page in open_release(release)]
