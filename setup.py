@@ -36,7 +36,9 @@ def extensions() -> list[Extension]:
             "KBSOURCE_COMPILE=1 needs mypy and what kbsource imports: install kbsource[dev], then pip wheel "
             "--no-build-isolation."
         ) from error
-    modules: list[Extension] = mypycify(["--follow-imports=silent", *COMPILED], opt_level="3")
+    modules: list[Extension] = mypycify(
+        ["--follow-imports=silent", *COMPILED], opt_level=os.environ.get("MYPYC_OPT_LEVEL", "3")
+    )
     return modules
 
 

@@ -32,7 +32,7 @@ from benchmarks.process_tree import run
 from benchmarks.slices import REPOSITORY
 from kbsource.columns import schema_of
 from kbsource.diff.kind import TABLES
-from kbsource.diff.making import COMPARED, MATCH, PAGE_ROWS, REDIRECT_ROWS, STAGED, TITLE_MAP, Compared
+from kbsource.diff.making import COMPARED, MATCH, PAGE_ROWS, REDIRECT_ROWS, STAGED, TITLE_MAP, PagePair
 from kbsource.records import Element, Page
 from kbsource.release.sql import connected
 from kbsource.release.writer import TableFile, write_batches
@@ -235,7 +235,7 @@ def join(folder: Path, n_pages: int) -> None:
             db.execute(statement)
         n_compared = 0
         with TableFile(str(folder), "kept.parquet", "kept", schema=STAGED["kept"], is_plain=True) as kept:
-            for batch in ordered_batches(db, COMPARED, schema_of(Compared)):
+            for batch in ordered_batches(db, COMPARED, schema_of(PagePair)):
                 n_compared += len(batch)
                 own = batch.filter(pc.and_(batch["text_changed"], pc.is_valid(batch["old_page_id"])))["old_page_id"]
                 if len(own):

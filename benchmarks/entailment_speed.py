@@ -89,10 +89,10 @@ def make_pairs(pages: Mapping[str, Page], claims: Sequence[tuple[str, str]], kin
     Args:
         pages: articles by title.
         claims: claims with their titles.
-        kind: ``rescue`` for the pairs that ``--rescue`` judges for a claim whose evidence was not found: the span with
-            its neighbours, and up to 100 sentences of the page. ``spans`` for the pairs without ``--rescue``: only
-            spans, one of every article, each with some claim. The span is the sentence that shares most words with the
-            claim.
+        kind: ``rescue`` for the pairs that ``--candidate-sentences`` judges for a claim whose evidence was not found:
+            the span with its neighbours, and up to 100 sentences of the page. ``spans`` for the pairs without that
+            option: only spans, one of every article, each with some claim. The span is the sentence that shares most
+            words with the claim.
     """
     pairs = []
     if kind == "rescue":

@@ -19,7 +19,7 @@ import pyarrow as pa
 from benchmarks.environment import machine, table, write_json
 from kbsource.files import join
 from kbsource.runtime.chunks import ChunkKey, Report, chunk_path, rows_batch, write_chunk
-from kbsource.runtime.database import insert, ordered_batches
+from kbsource.runtime.database import MEMORY_MB, insert, ordered_batches
 from kbsource.runtime.warehouse import StoredTable, warehouse
 from mapping.qampari import joins
 from mapping.qampari.joins import QUERY_ANSWERS as ANSWERS
@@ -67,17 +67,17 @@ create temp table decided as select query, 'kept' as outcome, count(*) as n_vali
 """
 
 
-def _cross(folder: str, facts: StoredTable) -> int:
+def _cross(folder: str, facts: StoredTable, memory_mb: int) -> int:
     """Joins facts to simple queries, treats all their answers as validated, and joins the queries to intersections."""
     rules = JoinRules(AnswerFilter(5, MOST_SUBJECTS), MOST_SUBJECTS, takes_all=True)
     relations = rows_batch(joins.relation_rows(_RELATIONS), joins.RELATIONS)
-    with warehouse({"facts": facts}) as db:
+    with warehouse({"facts": facts}, memory_mb=memory_mb) as db:
         db.execute(rules.macros())
         insert(db, "relations", [relations], joins.RELATIONS)
         insert(db, "relation_types", [], joins.RELATION_TYPES)
         db.execute(rules.sql(joins.FIND_QUERIES))
         answers = _stored(folder, "answers", ANSWERS, ordered_batches(db, joins.ALL_ANSWERS, ANSWERS))
-    with warehouse({"answers": answers}) as db:
+    with warehouse({"answers": answers}, memory_mb=memory_mb) as db:
         db.execute(rules.macros())
         db.execute("create temp table validated as select *, subject as fact, true as is_validated from answers")
         db.execute(_DECIDED + rules.sql(joins.CROSS_QUERIES))
@@ -87,8 +87,12 @@ def _cross(folder: str, facts: StoredTable) -> int:
     return int(n_intersections)
 
 
-def measure(n_facts: int) -> dict[str, Any]:
-    """Returns the figures of one size."""
+def measure(n_facts: int, *, memory_mb: int = MEMORY_MB) -> dict[str, Any]:
+    """Returns the figures of one size.
+
+    Args:
+        memory_mb: memory limit of the database.
+    """
     chunks = range(-(-n_facts // CHUNK_ROWS))
     making_s = 0.0
     with tempfile.TemporaryDirectory(prefix="kbsource-") as folder:
@@ -102,7 +106,7 @@ def measure(n_facts: int) -> dict[str, Any]:
                 yield cut_facts(batch, MOST_SUBJECTS)
 
         started, wall = time.process_time(), time.monotonic()
-        n_intersections = _cross(folder, _stored(folder, "facts", FACTS, made()))
+        n_intersections = _cross(folder, _stored(folder, "facts", FACTS, made()), memory_mb)
     cpu_s = time.process_time() - started - making_s
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
     return {
@@ -119,9 +123,10 @@ def main() -> None:
     """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.qampari_joins", description=__doc__)
     parser.add_argument("--facts", type=int, nargs="+", default=list(SIZES), help="sizes, ascending")
+    parser.add_argument("--memory", type=int, default=MEMORY_MB, help="memory limit of the database, in MB")
     parser.add_argument("--json", help="write the figures here")
     args = parser.parse_args()
-    rows = [measure(size) for size in args.facts]
+    rows = [measure(size, memory_mb=args.memory) for size in args.facts]
     names = ("facts", "intersections", "wall_s", "cpu_s", "facts_per_core_s", "peak_mb")
     print(
         table(

@@ -79,7 +79,7 @@ class ExportOptions:
         return [*columns, "anchors"] if self.has_links else columns
 
 
-class Exported(NamedTuple):
+class ExportCounts(NamedTuple):
     """Counts of the pages and files written."""
 
     n_pages: int
@@ -200,7 +200,7 @@ def export_pages(
     *,
     titles: Sequence[str] = (),
     on_progress: Callable[[int, int], None] | None = None,
-) -> Exported:
+) -> ExportCounts:
     """Writes the pages of a release in its order, or only the pages in ``titles``, in the order of this argument.
 
     Memory: one row group of pages.
@@ -243,7 +243,7 @@ def export_pages(
             if options.format == "html":
                 held += b"</body>\n</html>\n"
             n_bytes += sink.write(held)
-    return Exported(n_pages, n_records, n_bytes, tuple(file for file, _ in parts), writer.without.n_sections)
+    return ExportCounts(n_pages, n_records, n_bytes, tuple(file for file, _ in parts), writer.without.n_sections)
 
 
 def _page_named(source: KnowledgeSource, name: str) -> Page:

@@ -1,4 +1,4 @@
-"""Looks up pages of a finished release by id, title and address."""
+"""Looks up pages of a finished release by id, title, URL and Wikidata item."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from kbsource.release.side_index import OrderedRows, SideIndex
 
 
-class Found(NamedTuple):
+class LookupResult(NamedTuple):
     """The result of ``KnowledgeSource.resolve``: how a page was found, or why it was not."""
 
     by: str  #: ``id``, ``title`` or ``url``
-    asked: str  #: the requested id, or the requested title in normal form
+    requested: str  #: the requested id, or the requested title in normal form
     title: str | None  #: title of the page; None if there is no page, and so is its id
     page_id: int | None
     fragment: str | None  #: section, from the URL or from a redirect
@@ -230,7 +230,7 @@ class KnowledgeSource:
         return page
 
     def __contains__(self, wanted: object) -> bool:
-        """Returns whether ``get`` returns a page for an id, a title or an address."""
+        """Returns whether ``get`` returns a page for an id, a title or a URL."""
         return isinstance(wanted, int | str) and self.resolve(wanted).page_id is not None
 
     def by_id(self, page_id: int) -> Page | None:
@@ -277,10 +277,10 @@ class KnowledgeSource:
             page_id = self._locations.page_of_qid(qid)
         return None if page_id is None else self.by_id(page_id)
 
-    def resolve(self, wanted: int | str) -> Found:
-        """Returns how a page is found by id, title or address, without reading it.
+    def resolve(self, wanted: int | str) -> LookupResult:
+        """Finds a page by id, title or URL without reading it. The result reports how it was found.
 
-        A string that contains ``://`` is an address. A string of digits is a title if such a title exists (``1984``),
+        A string that contains ``://`` is a URL. A string of digits is a title if such a title exists (``1984``),
         otherwise an id.
         """
         with self._turn:
@@ -297,31 +297,31 @@ class KnowledgeSource:
         """Returns the page that ``resolve`` finds; None if it finds none."""
         return self._page(self.resolve(wanted))
 
-    def _page(self, found: Found) -> Page | None:
+    def _page(self, found: LookupResult) -> Page | None:
         return None if found.page_id is None else self.by_id(found.page_id)
 
-    def _resolve_id(self, page_id: int) -> Found:
+    def _resolve_id(self, page_id: int) -> LookupResult:
         if self._locations.page(page_id) is None:
             status = "unknown" if self._index.article_title(page_id) is None else "not_released"
-            return Found("id", str(page_id), None, None, None, 0, status)
-        return Found("id", str(page_id), self._index.article_title(page_id), page_id, None, 0, "article")
+            return LookupResult("id", str(page_id), None, None, None, 0, status)
+        return LookupResult("id", str(page_id), self._index.article_title(page_id), page_id, None, 0, "article")
 
-    def _resolve_url(self, url: str) -> Found:
+    def _resolve_url(self, url: str) -> LookupResult:
         address = self._parse_url(url)
         if address is None:
-            return Found("url", url, None, None, None, 0, "unknown")
+            return LookupResult("url", url, None, None, None, 0, "unknown")
         if address.page_id is not None:
             return self._resolve_id(address.page_id)
         if address.title is None:
-            return Found("url", url, None, None, None, 0, "unknown")
+            return LookupResult("url", url, None, None, None, 0, "unknown")
         found = self._resolve_title(address.title, "url")
         return found._replace(fragment=address.fragment or found.fragment)
 
-    def _resolve_title(self, title: str, by: str) -> Found:
-        asked = normalise_title(title, self.site)
-        found = self._index.resolve(asked)
+    def _resolve_title(self, title: str, by: str) -> LookupResult:
+        requested = normalise_title(title, self.site)
+        found = self._index.resolve(requested)
         if found.page_id is None:
-            return Found(by, asked, None, None, None, found.hops, found.status)
+            return LookupResult(by, requested, None, None, None, found.hops, found.status)
         if self._locations.page(found.page_id) is None:
-            return Found(by, asked, None, None, None, found.hops, "not_released")
-        return Found(by, asked, found.title, found.page_id, found.fragment, found.hops, found.status)
+            return LookupResult(by, requested, None, None, None, found.hops, "not_released")
+        return LookupResult(by, requested, found.title, found.page_id, found.fragment, found.hops, found.status)

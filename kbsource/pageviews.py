@@ -18,9 +18,9 @@ from kbsource.dump.rejects import DAMAGED_BYTES
 from kbsource.files import Files, Folder, base_name
 from kbsource.records import BadRecord
 from kbsource.release.counts import TableCount
-from kbsource.release.kind import Kind
-from kbsource.release.laws import Law
-from kbsource.release.manifest import Count, Counted, TypedManifest, row_faults, sum_faults
+from kbsource.release.invariants import Invariant
+from kbsource.release.kind import CardText, Kind
+from kbsource.release.manifest import Count, InputCounts, TypedManifest, row_faults, sum_faults
 from kbsource.rows import SCHEMA_VERSION, Row
 from kbsource.runtime.chunks import Report
 from kbsource.site import Site
@@ -48,7 +48,7 @@ USED, OTHER_NAMESPACES, NO_PAGE = "used", "other_namespaces", "no_page"
 
 
 @dataclass(frozen=True, slots=True)
-class LineCounts(Counted):
+class LineCounts(InputCounts):
     """Counts of the wiki's lines by outcome; invariant: lines_read = used + other_namespaces + no_page + rejected."""
 
     lines_read: Count = 0
@@ -86,15 +86,15 @@ def _count_faults(manifest: PageviewsManifest) -> list[str]:
 
 
 _LAW = "a row of page views is out of order, or its number of views is impossible"
-LAWS = (
-    Law(
-        "views_law",
+INVARIANTS = (
+    Invariant(
+        "invalid_views",
         _LAW,
         "case when views < 0 or title = '' or page_id < 0 then [title || format(', {} views', views)] end",
-        of="pageviews",
+        table="pageviews",
     ),
-    Law(
-        "views_law",
+    Invariant(
+        "invalid_views",
         _LAW,
         """select _file, format('{}, page {} is out of order', title, coalesce(page_id::text, 'none')) from (
             select *, coalesce(page_id, -1) as id, lag(title) over placed as other, lag(id) over placed as other_id
@@ -107,6 +107,14 @@ PAGEVIEWS_RELEASE: Kind[PageviewsManifest] = Kind(
     name="release of page views",
     format=FORMAT,
     made_by="kbsource pageviews",
+    card=CardText(
+        title="Page views of a wiki",
+        summary="How often each page of the main namespace of a wiki was viewed, by title and page.",
+        main="pageviews",
+        holds=("pageviews",),
+        tags=("wikipedia", "pageviews"),
+        limits=("Views are counted by the requested title, so the views of a redirect are not added to its target.",),
+    ),
     queries=(("most viewed pages", "select title, views from pageviews order by views desc, title limit 10"),),
     manifest=PageviewsManifest,
     tables={"pageviews": schema_of(TitleViews), "rejected": schema_of(BadRecord)},
@@ -117,7 +125,7 @@ PAGEVIEWS_RELEASE: Kind[PageviewsManifest] = Kind(
         TableCount(None, "select count(*) from pageviews", summary="titles with views"),
     ),
     further_faults=_count_faults,
-    laws=LAWS,
+    invariants=INVARIANTS,
     shown_by=(("pageviews", "title"), ("pageviews", "page_id"), ("rejected", "key")),
 )
 

@@ -266,11 +266,11 @@ class Fallback:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A Wikidata item claimed by more than one page: ``page_id`` has it, and ``refused_page_id`` does not get it."""
+    """A Wikidata item claimed by more than one page: ``page_id`` has it, and ``other_page_id`` does not get it."""
 
     qid: str
     page_id: int
-    refused_page_id: int
+    other_page_id: int
 
 
 def instant(written: str) -> datetime:

@@ -53,7 +53,7 @@ def join_blocks(blocks: Iterable[Block]) -> str:
 
 
 def title_url(base: str, title: str, fragment: str | None = None) -> str:
-    """Returns the address of a title on a wiki. ``base`` is the permanent link to any of its pages.
+    """Returns the URL of a title on a wiki. ``base`` is the permanent link to any page of the wiki.
 
     >>> title_url("https://en.wikipedia.org/w/index.php?title=A&oldid=1", "Mercury (planet)", "Orbit")
     'https://en.wikipedia.org/wiki/Mercury_%28planet%29#Orbit'
@@ -68,7 +68,7 @@ _NO_MARKS = str.maketrans({"(": "%28", ")": "%29"})
 
 @lru_cache(maxsize=16)
 def _wiki_of(base: str) -> str:
-    """Returns the address of a wiki without a path; empty if the page's address is not a web address."""
+    """Returns the URL of a wiki without a path; empty if the page's URL is not a web address."""
     wiki = (web_address(base) or "").partition("/w/index.php")[0]
     return wiki.translate(_NO_MARKS)
 
@@ -109,7 +109,7 @@ class PlainText:
                 if kind == "list_item":
                     before, depth = depth, max(min(element.level, depth + 1, _DEEPEST), 1)
                     text = self._item(element, text, depth, is_first=depth > before)
-                    if element.marker[-1:] in (";", ":"):  # such an item cannot contain others
+                    if element.marker[-1:] in (";", ":"):  # a term or an indented line cannot contain other items
                         kind, depth = "paragraph", depth - 1
                 else:
                     depth = 0

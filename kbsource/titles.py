@@ -238,7 +238,7 @@ class TargetParser:
 
 
 def permanent_url(site: Site, title: str, revision_id: int) -> str:
-    """Returns the address of a revision: ``https://en.wikipedia.org/w/index.php?title=A&oldid=907008348``."""
+    """Returns the URL of a revision: ``https://en.wikipedia.org/w/index.php?title=A&oldid=907008348``."""
     scheme = site.base_url.split("://", 1)[0] if "://" in site.base_url else "https"
     quoted = urllib.parse.quote(title.replace(" ", "_"), safe="/:(),!*'@;$~-._")
     return f"{scheme}://{site.host}/w/index.php?title={quoted}&oldid={revision_id}"
@@ -259,7 +259,7 @@ _BY_ID = re.compile(r"(?:permalink|permanentlink|redirect/(page|revision))/([0-9
 
 
 class PageAddress(NamedTuple):
-    """The page that an address of a wiki names. At least one of title, page id and revision id is set."""
+    """The page that a URL of a wiki names. At least one of title, page id and revision id is set."""
 
     title: str | None  #: normal form with prefix; None if the address has an id instead
     fragment: str | None  #: section as readers see it (spaces, no escapes); None if absent
@@ -268,7 +268,7 @@ class PageAddress(NamedTuple):
 
 
 class UrlParser:
-    """Parses addresses of a site's pages."""
+    """Parses the URLs of a site's pages."""
 
     def __init__(self, site: Site) -> None:
         self._site = site

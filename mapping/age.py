@@ -25,8 +25,8 @@ import pyarrow as pa
 from kbsource.columns import rebatched, schema_of
 from kbsource.records import BadRecord
 from kbsource.release.counts import TableCount
-from kbsource.release.kind import ListingKind
-from kbsource.release.laws import Law
+from kbsource.release.invariants import Invariant
+from kbsource.release.kind import CardText, ListingKind
 from kbsource.release.manifest import Count, SourceFacts, shape
 from kbsource.release.measures import Measure, ToRows, meanings_table
 from kbsource.release.output import commit
@@ -54,7 +54,7 @@ PRESENT = ("exact", "moved", "near", "page_only")
 _FATE_OF = {"exact": "exact", "near": "near", "page_only": "page_only", "weak": "weak"}
 _FATE_OF |= {"page_missing": "page_gone", "page_ambiguous": "page_gone"}
 LOST = ("weak", "page_gone")
-"""Fates of evidence whose text may be in another page."""
+"""Fates after which the text is searched for in other pages too."""
 SIZES = ("below 1,000 characters", "1,000–5,000 characters", "5,000–20,000 characters", "20,000 characters and more")
 
 
@@ -129,9 +129,9 @@ MEASURES = (
 
 
 class KnownPage(NamedTuple):
-    """Facts about a page of a release that are known without reading it."""
+    """The values of a page that are known without searching it."""
 
-    version: int  #: hash of everything that the search reads; equal for equal pages
+    version: int  #: hash of everything that the search reads; the same for identical pages
     n_chars: int  #: number of characters in the elements after the title
     infobox: str | None  #: name of the first infobox; None without infobox
 
@@ -144,7 +144,7 @@ class EvidenceResult(NamedTuple):
 
     @property
     def fate(self) -> str:
-        """Returns the fate of the evidence in this release, whatever happened to it in earlier releases."""
+        """Returns the fate of the evidence in this release alone, without regard to earlier releases."""
         fate = _FATE_OF.get(self.aligned.outcome, "not_searched")
         return "near_changed" if self.has_other_details and fate in ("exact", "near") else fate
 
@@ -210,8 +210,9 @@ def fates_of(
 
 
 def first_with(pages: Sequence[KnownPage | None], number: int) -> int:
-    """Returns the number of the first release that has the same version of a page as release ``number``. A version of a
-    page is searched only in this release."""
+    """Returns the number of the first release that contains the same version of a page as release ``number``. The
+    search reads this version only there.
+    """
     page = pages[number]
     return next(
         at for at, other in enumerate(pages) if other is not None and page is not None and other.version == page.version
@@ -381,19 +382,19 @@ def half_life_text(values: Mapping[str, Any] | None) -> str:
     return f"{values['years']:.1f} years ({values['low']:.1f}–{values['high']:.1f})"
 
 
-LAWS = (
-    Law(
-        "fate_law",
+INVARIANTS = (
+    Invariant(
+        "invalid_fate",
         "the columns of a row contradict each other, or a row is out of order",
         f"""case when fate not in {(*FATES,)} or (newly_lost and (fate in {PRESENT} or release = 0))
             or (is_searched and page_id is null) or (fate = 'page_only' and evidence_text is not null)
             or title is distinct from coalesce(case when page_id is not null then last_title end, title)
             then [format('record {{}}, release {{}}: the fate {{}} does not fit the other columns',
                 example_id, release, fate)] end""",
-        of="fates",
+        table="fates",
     ),
-    Law(
-        "fate_law",
+    Invariant(
+        "invalid_fate",
         "",
         f"""select _file, format('record {{}}, release {{}}: out of order, or a wrong newly_lost', example_id, release)
         from (
@@ -402,8 +403,8 @@ LAWS = (
         ) where place <= before
             or newly_lost <> coalesce(was_present and release > 0 and not fate in {PRESENT}, false)""",
     ),
-    Law(
-        "evidence_unnamed",
+    Invariant(
+        "evidence_row_count",
         "a piece of evidence does not have exactly one row for every release",
         """select min(_file), format('record {}, evidence {}, {}', example_id, output, evidence) from fates
         group by dataset, ordinal, example_id, output, evidence
@@ -457,6 +458,14 @@ AGE = ListingKind(
     format="kbsource-age-2",
     facts=shape("facts", releases=list[SourceFacts], counts=dict[str, Count]),
     made_by="kbsource age",
+    card=CardText(
+        title="Age of a benchmark",
+        summary="The outcome of every piece of evidence of a benchmark in several releases of Wikipedia.",
+        main="fates",
+        holds=("wikipedia", "dataset"),
+        tags=("wikipedia", "provenance"),
+        limits=("Evidence is found by its text, so evidence that was reworded counts as changed.",),
+    ),
     queries=(
         (
             "fates of the evidence by release",
@@ -472,7 +481,7 @@ AGE = ListingKind(
         TableCount("counts.rejected", "select count(*) from rejected"),
         TableCount(None, "select count(*) from fates where release = 0", summary="pieces of evidence"),
     ),
-    laws=LAWS,
+    invariants=INVARIANTS,
     settings=lambda manifest: {"releases": len(manifest.facts["releases"])},
     shown_by=(("fates", "example_id"), ("fates", "page_id"), ("fates", "last_title"), ("rejected", "key")),
     measures=MEASURES,

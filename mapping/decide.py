@@ -1,4 +1,6 @@
-"""Decides which records and outputs are written, according to their dataset's policy."""
+"""Decides which records and outputs of a dataset are written to the KILT file, according to the dataset's
+``Policy``.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ _PLACED = ("exact", "near", "weak", "page_only")
 def with_outcome(aligned: Alignment, threshold: float) -> Alignment:
     """Returns an alignment with its outcome at a threshold.
 
-    An alignment that the search only scored becomes ``near`` at or above the threshold, and ``weak`` below it or
-    without a span. All others keep their outcome.
+    The outcome ``scored`` becomes ``near`` if the score reaches the threshold, and ``weak`` if it does not or if there
+    is no span. Other outcomes do not change.
     """
     if aligned.outcome != SCORED:
         return aligned
@@ -44,7 +46,7 @@ class Decision(NamedTuple):
     partial: tuple[int, ...] = ()
     """Indexes of the partial evidence that is written: every piece that has a position and is not weak."""
     by_paragraph: frozenset[EvidenceKey] = frozenset()
-    """Written evidence that names paragraphs, but no characters."""
+    """Evidence that is written with its paragraphs only, without characters."""
 
 
 REASONS: dict[str, str] = {
@@ -73,10 +75,10 @@ def decide(
 ) -> Decision:
     """Decides whether a record and each of its outputs are written.
 
-    A record without outputs (a test file without answers) is written as it is. The reason of a dropped record is
-    ``below_threshold`` (``not_accepted`` if a rule replaces the threshold) where a lower threshold would have kept one
-    of its outputs; otherwise it is the reason of the first output that was lost. The share that the threshold drops can
-    therefore be compared with the paper's.
+    A record without outputs, as in a test file without answers, is written unchanged. If a lower threshold would have
+    kept an output of a dropped record, the reason is ``below_threshold`` (``not_accepted`` if a rule replaces the
+    threshold), so that the share that the threshold drops can be compared with the paper's. Otherwise it is the reason
+    of the first output that was lost.
     """
     by_paragraph = frozenset(
         key
@@ -116,13 +118,12 @@ def decide(
 
 
 def _is_published_bare(example: Example) -> bool:
-    """Returns whether a published record has answers but no evidence: it loses nothing when moved to another
-    snapshot."""
+    """Returns whether a published record has answers but no evidence. Nothing of it can be lost in another snapshot."""
     return isinstance(example, ReleasedExample) and not any(output.evidence for output in example.outputs)
 
 
 def _highest_by_paragraph(example: Example, key: EvidenceKey, policy: Policy, threshold: float) -> float:
-    """Returns the score below which only the paragraphs of a highlight are named."""
+    """Returns the score below which a span that annotators highlighted is written with its paragraphs only."""
     if policy.highlights is None:
         return 0.0
     if isinstance(example, ReleasedExample):
@@ -133,7 +134,8 @@ def _highest_by_paragraph(example: Example, key: EvidenceKey, policy: Policy, th
 
 def _is_by_paragraph(found: Alignment, highest: float) -> bool:
     if found.is_accepted is not None:
-        # The rule decides whether it was found; paragraphs are then named only where characters never are.
+        # With a rule instead of a threshold, only evidence that is never written with characters is written with
+        # paragraphs only.
         return found.is_accepted and highest == inf
     # A score of 0 marks a likely location, not a match.
     return found.score is not None and 0 < found.score < highest
@@ -198,13 +200,14 @@ def _why_nothing_is_left(fates: list[OutputFate], policy: Policy) -> str | None:
 
 
 def write_places_once(decision: Decision, found: Mapping[EvidenceKey, Alignment]) -> Decision:
-    """Returns the decision, in which the evidence that a model rescued adds each location to a set only once.
+    """Returns the decision without repeated sentences: a set contains each sentence that the model chose only once.
 
-    The pieces of evidence in a set are usually judged against one hypothesis, so all weak ones are rescued by the same
-    sentence of a page. Where several share a location, the first that the search found is kept, or else the first that
-    was rescued. Locations that the search found twice without a model are written twice, as in the dataset.
+    The pieces of evidence in a set are usually judged against one hypothesis, so the model chooses the same sentence of
+    a page for all weak ones. If several pieces have this location, the first one that the search itself found there is
+    kept; if the search found none there, the first one for which the model chose it. Locations that the search found
+    twice without a model are written twice, as in the dataset.
     """
-    if not any(alignment.is_rescued for alignment in found.values()):
+    if not any(alignment.is_chosen_by_model for alignment in found.values()):
         return decision
 
     def where(key: EvidenceKey) -> tuple[Any, ...]:
@@ -215,10 +218,10 @@ def write_places_once(decision: Decision, found: Mapping[EvidenceKey, Alignment]
 
     def once(index: int, kept: Iterable[int]) -> tuple[int, ...]:
         keys = [(index, place) for place in kept]
-        seen = {where(key) for key in keys if not found[key].is_rescued}
+        seen = {where(key) for key in keys if not found[key].is_chosen_by_model}
         result = []
         for key in keys:
-            if found[key].is_rescued:
+            if found[key].is_chosen_by_model:
                 if where(key) in seen:
                     continue
                 seen.add(where(key))
@@ -230,14 +233,15 @@ def write_places_once(decision: Decision, found: Mapping[EvidenceKey, Alignment]
 
 
 class Cuts(NamedTuple):
-    """The ordinals of the last record of dev and of the last record of test; -1 for an empty split."""
+    """Where dev and test end: the ordinals of their last records; -1 for an empty split."""
 
     dev: int
     test: int
 
     def takes(self, ordinal: int, split: Split, *, passes: bool) -> bool:
-        """Returns whether a split has to filter and write a record. ``passes`` is true if the record passes the filter
-        of dev and test."""
+        """Returns whether a record belongs to a split. ``passes`` is true if the record passes the filter of dev and
+        test.
+        """
         if split == "train":
             return not passes or ordinal > self.test
         return ordinal <= self.dev if split == "dev" else self.dev < ordinal <= self.test

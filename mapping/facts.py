@@ -25,8 +25,8 @@ from kbsource.columns import rebatched, rows_of, schema_of
 from kbsource.documents import read_toml
 from kbsource.errors import SetupError, shown_name
 from kbsource.release.counts import TableCount
-from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Checking, Law
+from kbsource.release.invariants import Checking, Invariant
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import Count, ListingManifest, SourceFacts, shape
 from kbsource.release.measures import Measure, ToRows, literals, meanings_table
@@ -36,7 +36,7 @@ from kbsource.release.sql import with_counts
 from kbsource.release.writer import write_batches, write_lines
 from kbsource.rows import Int32, Row
 from mapping.amber.records import ANY, load_collections
-from mapping.qampari.kind import proof_law
+from mapping.qampari.kind import proof_invariant
 from mapping.qampari.questions import load_relations
 from mapping.search.bleu import bleu
 from mapping.search.tokens import Tokeniser
@@ -290,19 +290,19 @@ def kilt_path(side: Side) -> str:
 
 
 _FACTS = shard_path("facts", 0, 1)
-LAWS = (
-    Law("fact_law", "a fact is malformed, or out of order"),
-    Law(
-        "fact_law",
+INVARIANTS = (
+    Invariant("invalid_fact", "a fact is malformed, or out of order"),
+    Invariant(
+        "invalid_fact",
         "",
         """select _file, item_id || ', ' || property_id || ': out of order, or duplicated' from (
             select *, (try_cast(item_id[2:] as bigint), try_cast(property_id[2:] as bigint)) as place,
                 lag(place) over (order by _file, _row) as before from facts
         ) where place <= before""",
     ),
-    Law("records_differ", "the questions of a release do not follow from its table of facts"),
+    Invariant("records_differ", "the questions of a release are not those made from its table of facts"),
     *(
-        proof_law(
+        proof_invariant(
             _FACTS,
             f"""select item_id || ', ' || property_id as key,
                 unnest([answer.proof for answer in {side}_answers if answer.proof is not null]) as proof from facts""",
@@ -327,7 +327,7 @@ def check_facts(checking: Checking[ListingManifest]) -> Mapping[str, int] | None
                     if (record := fact_record(fact, side)) is not None:
                         written.write(kilt_line(record), record["id"])
                     for fault in _faults(fact, side, tokeniser):
-                        checking.found.add(_FACTS, "fact_law", f"{fact.item_id}, {fact.property_id}: {fault}")
+                        checking.found.add(_FACTS, "invalid_fact", f"{fact.item_id}, {fact.property_id}: {fault}")
     return {}
 
 
@@ -379,6 +379,27 @@ FACTS = ListingKind(
     format="kbsource-facts-2",
     facts=shape("facts", old=SourceFacts, new=SourceFacts, counts=dict[str, dict[str, Count]]),
     made_by="kbsource facts",
+    card=CardText(
+        title="Moved facts",
+        summary=(
+            "Questions whose answers changed, stayed the same, appeared or disappeared between two snapshots of "
+            "Wikidata and Wikipedia, with the old and the new proof of each."
+        ),
+        main="facts",
+        holds=("wikipedia", "wikidata"),
+        tasks=("question-answering", "text-retrieval"),
+        tags=("wikipedia", "wikidata", "KILT", "temporal"),
+        limits=(
+            (
+                "Answers are the statements of Wikidata on the two dates. Wikidata may record a change later than it "
+                "happened."
+            ),
+            (
+                "Questions are made from templates. A proof is a sentence that names an answer. `entailment` is null "
+                "if no model judged whether the sentence states the fact."
+            ),
+        ),
+    ),
     queries=(
         (
             "facts by outcome",
@@ -403,7 +424,7 @@ FACTS = ListingKind(
             summary="proofs",
         ),
     ),
-    laws=LAWS,
+    invariants=INVARIANTS,
     check=check_facts,
     shown_by=tuple(("facts", name) for name in ("entity", "item_id", "old_item_id", "question")),
     made_from={side: MadeFrom(PAGES_RELEASE, side, ("pages",)) for side in SIDES},

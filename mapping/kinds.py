@@ -6,7 +6,7 @@ from typing import Any
 
 from kbsource.diff.kind import RELEASE_DIFF
 from kbsource.pageviews import PAGEVIEWS_RELEASE
-from kbsource.release.kind import Kind, ListingKind
+from kbsource.release.kind import CardText, Kind, ListingKind
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
 from mapping.age import AGE
@@ -54,6 +54,12 @@ OWN_TABLES = ListingKind(
     name="folder of tables",
     format="kbsource-tables-1",
     made_by="your own pipeline",
+    card=CardText(
+        title="Tables of Wikipedia",
+        summary="Tables that a user's own pipeline wrote in the schemas of kbsource.",
+        holds=("wikipedia",),
+        tags=("wikipedia",),
+    ),
     tables={table: schema for kind in _MADE for table, schema in kind.tables.items()},
     further={"alignments": VERIFICATION},
     shown_by=tuple(dict.fromkeys(pair for kind in _MADE for pair in kind.shown_by)),

@@ -129,7 +129,7 @@ class Span(Row):
     end_element: Annotated[Int32, "element where the span ends"]
     end_char: Annotated[Int32, "end of the span in the element's text, one past its last code point"]
     score: Annotated[float, "BLEU, 0.0 to 1.0"]
-    match: Annotated[str, "exact | normalised | bleu | rescued"]
+    match: Annotated[str, "exact | normalised | bleu | model"]
 
 
 class Place(Row):
@@ -164,11 +164,14 @@ class EntailmentQuestion(Row):
 
 
 class Alignment(Row):
-    """One piece of evidence on its way from its dataset to its outcome; each step fills in its columns.
+    """One piece of evidence, with its page, span and outcome in the release. Each step of alignment fills in columns.
 
-    The reader fills in the columns up to ``expects``, the resolver the columns of the page, the search the span with
-    its score, and the model its verdict. The last step decides whether the evidence is
-    written, and sets ``outcome`` and ``is_written``.
+    Columns with a meaning are columns of the table ``alignments``, in this order, unless ``mapping.schema`` lists them
+    otherwise.
+
+    The reader of the dataset fills in the columns up to ``expected_verdict``, the resolver the columns of the page, the
+    search the span with its score, and the model its verdict. The last step decides whether the evidence is written,
+    and sets ``outcome`` and ``is_written``.
     """
 
     page: Annotated[PageKey, Columns("page_")]
@@ -185,10 +188,12 @@ class Alignment(Row):
     fallback: Annotated[PageKey | None, Columns("fallback_")] = None
     hypothesis: Annotated[str | None, "sentence that a model judged the span against"] = None
     hypothesis_kind: Annotated[str | None, "source of the hypothesis: claim | answer | triple | evidence"] = None
-    expects: Annotated[str | None, "verdict that the dataset expects: entailment | contradiction"] = None
+    expected_verdict: Annotated[str | None, "verdict that the dataset expected_verdict: entailment | contradiction"] = (
+        None
+    )
     position: int = NOWHERE
     """Number of the page in the release. Below 0 if there is no page; equal titles then have equal numbers."""
-    asked: str | None = None
+    requested: str | None = None
     """Title to look up similar titles for, see ``mapping.search.resolve.Resolved``."""
     page_id: Annotated[int | None, "page id; null if the page is missing"] = None
     title: Annotated[str | None, "title of the page"] = None
@@ -212,8 +217,8 @@ class Alignment(Row):
     contradiction: Annotated[
         float | None, "probability that the text contradicts the hypothesis; null where the model does not report it"
     ] = None
-    refusal: Annotated[str | None, "why it was not judged"] = None
-    is_rescued: Annotated[bool, "the span is a sentence that the model chose"] = False
+    unjudged_reason: Annotated[str | None, "why it was not judged"] = None
+    is_chosen_by_model: Annotated[bool, "the span is a sentence that the model chose"] = False
     is_accepted: bool | None = None
     """True if the rule of --accept accepts the span; None where the threshold decides."""
     is_written: Annotated[bool, "the span is in the KILT file"] = False

@@ -9,7 +9,7 @@ import pyarrow as pa
 from kbsource.columns import schema_of
 from kbsource.records import BadRecord
 from kbsource.rows import Columns, Int32, Row
-from mapping.records import Alignment, Place, RecordFate, Span
+from mapping.records import Alignment, RecordFate
 
 SCHEMA_VERSION = 1
 
@@ -43,10 +43,26 @@ _EVIDENCE = (
     *("ordinal", "example_id", "output", "evidence", "file", "line", "page_kind", "page_value", "evidence_text"),
     *("outcome", "page_id", "title", "found_by", "hops"),
 )
-_SPAN = ("section", *Span.__struct_fields__, "text", *Place.__struct_fields__, "is_written")
 _VERIFICATION = (
-    *("hypothesis", "hypothesis_kind", "expects", "entailment", "neutral", "contradiction", "refusal", "is_rescued"),
+    *(
+        "hypothesis",
+        "hypothesis_kind",
+        "expected_verdict",
+        "entailment",
+        "neutral",
+        "contradiction",
+        "unjudged_reason",
+        "is_chosen_by_model",
+    ),
 )
+_NOT_OF_FOUND = ("fallback_kind", "fallback_value", "suggestions")
+"""Columns with a meaning that the table ``alignments`` does not have."""
+_SPAN = tuple(
+    field.name
+    for field in schema_of(Alignment)
+    if b"description" in (field.metadata or {}) and field.name not in {*_EVIDENCE, *_VERIFICATION, *_NOT_OF_FOUND}
+)
+"""All other columns of ``Alignment`` with a meaning, in its order."""
 
 
 def _of_alignments(*names: str) -> pa.Schema:

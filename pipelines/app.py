@@ -18,6 +18,7 @@ from kbsource import __version__
 from kbsource.errors import SetupError
 from kbsource.files import Folder, is_local, use_options
 from kbsource.runtime.fork_server import forked_server
+from kbsource.runtime.imports import release_collector
 from mapping.hub import allow_downloads
 from mapping.options import (
     DEFAULTS,
@@ -116,10 +117,16 @@ def run_command(given: Sequence[str], *, is_whole_process: bool = False) -> int:
     if typed is None:
         return 0
     run = typed.arguments.arguments.get("run")
+    is_run_here = False
     if run is not None and run.runner == LOCAL:
         run = typed.arguments.arguments["run"] = _with_workers(run, typed)
-        if not run.dry_run:
+        is_run_here = not run.dry_run
+        if is_run_here:
             _import_job(job, has_several=run.workers != 1, is_whole_process=is_whole_process)
+    if is_whole_process:
+        release_collector()
+        if is_run_here:
+            forked_server()
     try:
         if run is not None and run.dry_run:
             from pipelines.trial import dry_run  # imports Beam
@@ -141,13 +148,11 @@ def _job_of(given: Sequence[str]) -> str | None:
 
 
 def _import_job(job: str | None, *, has_several: bool, is_whole_process: bool) -> None:
-    """Imports what a local job needs, and starts the server that forks its processes."""
+    """Imports what a local job needs."""
     if has_several and not is_whole_process:
         worker_server()  # imports Beam at the same time as this process
     names = "pipelines.runners.running", *(IMPORTS if has_several else ()), *((job,) if job else ())
     import_local_beam(*names)
-    if is_whole_process:
-        forked_server()
 
 
 def _with_workers(run: RunOptions, typed: ParsedCommand) -> RunOptions:

@@ -17,6 +17,7 @@ from io import TextIOWrapper
 
 from kbsource import __version__
 from kbsource.errors import DataError, SetupError, named_faults
+from kbsource.runtime.imports import hold_collector
 from pipelines.commands import COMMANDS, GROUPS
 from pipelines.extras import missing_extra
 from pipelines.terminal import nearest, print_text, printable, styled
@@ -130,6 +131,7 @@ def run_and_leave() -> int:
     # Arrow's own allocator does not return freed memory. It holds hundreds of megabytes in a process that uses ten.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")  # the thread of that allocator
+    hold_collector()  # ``run_command`` releases it
     ending = _Ending()
     atexit.register(ending.end)
     for stream in (sys.stdout, sys.stderr):

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 _LEAST_POLL_S = 0.02
-_IDLE_SHARE = 50
+_IDLE_SHARE = 100
 """Time between two measurements, as a multiple of the time of one. The staging folder of a large dump has tens of
 thousands of files, and a measurement takes tenths of a second.
 """
@@ -27,7 +27,7 @@ class DiskUse:
 def measured_disk_use(folder: str) -> Iterator[DiskUse]:
     """Measures a local folder many times while the body runs, and once at its end.
 
-    The folder may be missing at first. Measuring takes at most a fiftieth of one core.
+    The folder may be missing at first. Measuring takes at most a hundredth of one core.
     """
     use, is_over = DiskUse(), threading.Event()
 
@@ -53,9 +53,13 @@ def measured_disk_use(folder: str) -> Iterator[DiskUse]:
 
 def folder_bytes(folder: str) -> int:
     """Returns the size of all files in a local folder; 0 if it does not exist. Files may be removed meanwhile."""
-    n_bytes = 0
-    for place, _, names in os.walk(folder):
-        for name in names:
-            with suppress(FileNotFoundError):
-                n_bytes += os.path.getsize(os.path.join(place, name))
+    n_bytes, folders = 0, [folder]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                    continue
+                with suppress(FileNotFoundError):
+                    n_bytes += entry.stat().st_size
     return n_bytes

@@ -47,7 +47,7 @@ from mapping.facts import (
     with_common,
 )
 from mapping.qampari.classes import ItemSet, Numbers, item_numbers
-from mapping.qampari.evidence import CandidateSentence, PageSentences, Sought
+from mapping.qampari.evidence import CandidateSentence, PageSentences, SearchTarget
 from mapping.qampari.names import (
     NAMES,
     TERMS,
@@ -324,7 +324,7 @@ def make_changed_facts(
     def make(path: str) -> None:
         values = {"old_values": stored_table(OWN_VALUES, old), "new_values": stored_table(OWN_VALUES, new)}
         named = {"old_named": stored_table(NAMED, old_named), "new_named": stored_table(NAMED, new_named)}
-        with warehouse({**values, **named}) as db:
+        with warehouse({**values, **named}, memory_mb=plan.options.memory) as db:
             write_chunk(_fact_batches(db, plan), schema_of(Fact), Report(), path=facts_path)
             for side in SIDES:  # the last chunk shows that the step is done
                 write_by_pages(_ordered_wanted(db, f"{side}_wanted"), WANTED, plan.of(side).pages, path=wanted[side])
@@ -492,7 +492,7 @@ def _look(
             sentences = PageSentences(page, n_before=plan.options.sentences_before)
             places = kilt_texts(page)[1]
             for _, fact, names, page_id, said in rows:
-                sought = Sought(tuple(names), page_id)
+                sought = SearchTarget(tuple(names), page_id)
                 named = [candidate for candidate in sentences.find(sought) if candidate.element in places]
                 named.sort(key=lambda candidate: _score(said, candidate, tokeniser), reverse=True)
                 tried.extend((fact, 0, number, *candidate, said) for number, candidate in enumerate(named))
@@ -527,7 +527,7 @@ def settle_facts(
             "proofs": stored_table(PROOFS, old_proofs, new_proofs),
             "placed": stored_table(PLACED, old_placed, new_placed),
         }
-        with warehouse(given) as db:
+        with warehouse(given, memory_mb=plan.options.memory) as db:
             write_chunk(_settled(db, facts), schema_of(Fact), Report(), path=path)
 
     yield ONLY, keep_chunk(plan.folder("settled"), ONLY, make)

@@ -1,22 +1,20 @@
 """Hypothesis draws the same examples in every run; ``make fuzz`` draws new ones, twenty times as many."""
 
-import functools
 import gc
 from collections.abc import Iterator
 
 import pytest
-from cyclopts import field_info
-from cyclopts.argument import _collection
 from hypothesis import HealthCheck, settings
+
+from tests.support.argument_cache import parse_faster
 
 settings.register_profile(
     "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 settings.register_profile("fuzz", settings.get_profile("same"), derandomize=False, max_examples=2000, print_blob=True)
 settings.load_profile("same")
-# Cyclopts works these out of a command's signature several times for each command line, two fifths of its time.
-_collection._resolve_groups_from_callable = functools.cache(_collection._resolve_groups_from_callable)
-field_info.get_type_hints = functools.cache(field_info.get_type_hints)
+parse_faster()
+_GC_THRESHOLDS = (100_000, 20, 100)  # little of what tests make is in cycles
 
 
 @pytest.hookimpl(wrapper=True)
@@ -30,6 +28,7 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.enable()
         gc.freeze()
+        gc.set_threshold(*_GC_THRESHOLDS)
 
 
 def pytest_unconfigure() -> None:

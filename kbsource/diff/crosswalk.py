@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 from kbsource.diff.kind import RELEASE_DIFF
-from kbsource.diff.matching import move_piece
+from kbsource.diff.matching import move_segment
 from kbsource.diff.page_texts import ComparedPages
 
 
@@ -80,22 +80,22 @@ class ReleaseDiff:
             raise ValueError(
                 f"page {page_id}, element {element}: [{start}, {end}) is outside of its {len(text)} characters"
             )
-        pieces = [piece for piece in self._rows("span_changes", page_id) if piece["old_element"] == element]
-        if not pieces:
+        segments = [segment for segment in self._rows("span_changes", page_id) if segment["old_element"] == element]
+        if not segments:
             return MovedSpan(row["new_page_id"], element, start, end, "same")
-        best = max(pieces, key=lambda piece: min(end, piece["old_end"]) - max(start, piece["old_start"]))
+        best = max(segments, key=lambda segment: min(end, segment["old_end"]) - max(start, segment["old_start"]))
         return self._moved(best, text, start, end)
 
-    def _moved(self, piece: dict[str, Any], text: str, start: int, end: int) -> MovedSpan:
-        page_id, element, first = (piece[name] for name in ("new_page_id", "new_element", "old_start"))
+    def _moved(self, segment: dict[str, Any], text: str, start: int, end: int) -> MovedSpan:
+        page_id, element, first = (segment[name] for name in ("new_page_id", "new_element", "old_start"))
         found = None if page_id is None else self._new.by_id(page_id)
         if found is None:
             return _GONE
-        own_start, own_end = max(start, first), min(end, piece["old_end"])
+        own_start, own_end = max(start, first), min(end, segment["old_end"])
         new_start, new_end = own_start - first, own_end - first
-        if piece["outcome"] == "edited":
-            new_start, new_end = move_piece(text, found.texts[element], own_start, own_end)
-        new_start, new_end = piece["new_start"] + new_start, piece["new_start"] + new_end
+        if segment["outcome"] == "edited":
+            new_start, new_end = move_segment(text, found.texts[element], own_start, own_end)
+        new_start, new_end = segment["new_start"] + new_start, segment["new_start"] + new_end
         if new_start == new_end and start < end:
             return _GONE
         is_same = found.texts[element][new_start:new_end] == text[start:end]

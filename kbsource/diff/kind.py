@@ -6,7 +6,7 @@
     section_changes/    the outcome of the sections of pages whose text changed
     span_changes/       new positions of the elements of pages that changed
     redirect_changes/   redirects that have another target, are new or gone
-    title_map.tsv       old titles that no longer lead to their page, for ``kbsource map --title-map``
+    title_map.tsv       old titles that no longer resolve to their page, for ``kbsource map --title-map``
     report.json, report.md
     manifest.json       written last
 """
@@ -21,8 +21,8 @@ import pyarrow as pa
 from kbsource.columns import schema_of
 from kbsource.dump.rejects import TRUNCATED
 from kbsource.release.counts import TableCount
-from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Law
+from kbsource.release.invariants import Invariant
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import Count, SourceFacts, shape
 from kbsource.release.measures import Measure, ToRow, ToRows, binned, literals, meanings_table
@@ -101,7 +101,7 @@ class PageChange(Row):
     new_chars: Annotated[int | None, "code points in all elements but the title of the new page"]
     outcome: Annotated[str, _values(PAGE_OUTCOMES)]
     matched_by: Annotated[str | None, "page_id | qid | title | redirect; null for gone and added"]
-    kept: Annotated[float | None, "share of old_chars that is also in the new page; null for new pages"]
+    kept_share: Annotated[float | None, "share of old_chars that is also in the new page; null for new pages"]
     text_changed: Annotated[
         bool | None, "true if the texts of the elements after the title differ; null if either page is missing"
     ]
@@ -122,7 +122,7 @@ class SectionChange(Row):
     new_number: Annotated[Int32 | None, "number of the section in the new page"]
     new_section: Annotated[tuple[str, ...] | None, "headings of the section in the new page"]
     outcome: Annotated[str, _values(SECTION_OUTCOMES)]
-    kept: Annotated[float | None, "share of the old section that is also in the new one; null for added"]
+    kept_share: Annotated[float | None, "share of the old section that is also in the new one; null for added"]
 
 
 class SpanChange(Row):
@@ -196,7 +196,7 @@ TABLES: dict[str, pa.Schema] = {
 REPORT, TEXT_REPORT, TITLE_MAP_FILE = "report.json", "report.md", "title_map.tsv"
 OUTCOMES_OF = dict(zip(TABLES, (PAGE_OUTCOMES, SECTION_OUTCOMES, SPAN_OUTCOMES, REDIRECT_OUTCOMES), strict=True))
 _PAGES, _SPANS = (shard_path(table, 0, 1) for table in ("page_changes", "span_changes"))
-_PIECE = "format('page {}, element {}, [{}, {})', old_page_id, old_element, old_start, old_end)"
+_SEGMENT = "format('page {}, element {}, [{}, {})', old_page_id, old_element, old_start, old_end)"
 _ROW = "'pages ' || coalesce(old_page_id::varchar, 'none') || ' and ' || coalesce(new_page_id::varchar, 'none')"
 
 
@@ -204,11 +204,11 @@ _KEPT = ("none", "< 25 %", "25–50 %", "50–75 %", "75–100 %", "all")
 _SIZES = ("below 1,000", "1,000–5,000", "5,000–20,000", "20,000 and more")
 _WORST = _TOPICS = 20
 _OLD_TEXT = """count(*) as pages, count_if(outcome = 'gone') as gone, count_if(text_changed) as "text changed",
-    sum(old_chars * kept) / nullif(sum(old_chars), 0) as "share kept\""""
+    sum(old_chars * kept_share) / nullif(sum(old_chars), 0) as "share kept\""""
 
 
 def _became(table: str) -> str:
-    """Returns a query for all outcomes of a table, each with its number of rows."""
+    """Returns a query for the number of rows with each outcome in a table."""
     counts = f"(select outcome as name, count(*) as n from {table} group by all)"
     return f"""select name as outcome, coalesce(n, 0) as number, number / nullif(sum(number) over (), 0) as share,
             meaning, place as _place
@@ -231,7 +231,7 @@ MEASURES = (
     Measure(
         "Pages of the older release",
         """select count(old_page_id) as "pages of the older release",
-            coalesce(sum(old_chars * kept), 0) / nullif(sum(old_chars), 0) as "of their text is kept",
+            coalesce(sum(old_chars * kept_share), 0) / nullif(sum(old_chars), 0) as "of their text is kept",
             count_if(text_changed) as "pages whose text changed",
             count_if(qid_moved) as "items that another page has now",
             'true' as _true from page_changes""",
@@ -257,7 +257,7 @@ MEASURES = (
         "Pages of the older release by the share of their text that is kept",
         f"""select name as "text kept", coalesce(n, 0) as pages
         from {literals("bins", ("place", "name"), enumerate(_KEPT))} left join (
-            select {binned("kept", (1e-9, 0.25, 0.5, 0.75, 1), 0)} as place, count(*) as n from page_changes
+            select {binned("kept_share", (1e-9, 0.25, 0.5, 0.75, 1), 0)} as place, count(*) as n from page_changes
             where old_page_id is not null group by all
         ) using (place) order by place""",
         section=_OF_PAGES,
@@ -269,9 +269,9 @@ MEASURES = (
     Measure(
         "Pages that lost the most text",
         f"""select coalesce(new_title, old_title) as page, old_page_id::varchar as id, outcome, old_chars as characters,
-            new_chars as now, kept, _file_number, _row
-        from page_changes where kept < 1 and outcome <> 'merged'
-        order by old_chars * (1 - kept) desc, old_page_id limit {_WORST}""",
+            new_chars as now, kept_share as kept, _file_number, _row
+        from page_changes where kept_share < 1 and outcome <> 'merged'
+        order by old_chars * (1 - kept_share) desc, old_page_id limit {_WORST}""",
         section=_OF_PAGES,
         shares=("kept",),
         links={"page": ToRow("page_changes")},
@@ -280,10 +280,10 @@ MEASURES = (
     _outcomes(
         "section_changes",
         "Sections",
-        "Sections and pieces",
-        "Of pages that are in both releases and whose text changed.",
+        "Sections and segments",
+        "Only pages that are in both releases and whose text changed are counted.",
     ),
-    _outcomes("span_changes", "Segments of paragraphs, headings and items", "Sections and pieces"),
+    _outcomes("span_changes", "Segments of paragraphs, headings and items", "Sections and segments"),
     _outcomes("redirect_changes", "Redirects", "Redirects"),
     Measure(
         "Text kept by size of the older page",
@@ -322,15 +322,15 @@ def _elements(side: str) -> str:
         generate_subscripts(elements, 1) - 1 as number from {side}.pages)"""
 
 
-LAWS = (
-    Law(
-        "change_law",
-        "a row contradicts itself, or is out of order",
+INVARIANTS = (
+    Invariant(
+        "invalid_change",
+        "the columns of a row contradict each other, or a row is out of order",
         f"""case when outcome not in {(*PAGE_OUTCOMES,)}
             or (old_page_id is not null) = (outcome in ('added', 'split'))
             or (new_page_id is not null) = (outcome = 'gone')
             or (origin_page_id is not null) <> (outcome = 'split')
-            or (kept is not null) <> (old_page_id is not null) or kept not between 0 and 1
+            or (kept_share is not null) <> (old_page_id is not null) or kept_share not between 0 and 1
             or (text_changed is null) <> (outcome in ('added', 'split', 'gone'))
             or (title_changed is null) <> (outcome in ('added', 'split', 'gone'))
             or (outcome in ('unchanged', 'changed', 'renamed') and (
@@ -338,10 +338,10 @@ LAWS = (
                 or title_changed <> (outcome = 'renamed')
                 or (outcome <> 'renamed' and text_changed <> (outcome = 'changed'))))
             then [{_ROW} || ': ' || outcome || ', which the other columns contradict'] end""",
-        of="page_changes",
+        table="page_changes",
     ),
-    Law(
-        "change_law",
+    Invariant(
+        "invalid_change",
         "",
         f"""select _file, {_ROW} || ': out of order, or duplicated' from (
             select *, (old_page_id is null, coalesce(old_page_id, 0), coalesce(new_page_id, 0)) as place,
@@ -349,17 +349,23 @@ LAWS = (
         ) where place <= before""",
     ),
     *(
-        Law("change_law", "", f"case when {is_broken} then ['page ' || {name} || ': ' || outcome] end", of=table)
+        Invariant(
+            "invalid_change", "", f"case when {is_broken} then ['page ' || {name} || ': ' || outcome] end", table=table
+        )
         for table, name, is_broken in (
-            ("section_changes", "old_page_id", f"outcome not in {(*SECTION_OUTCOMES,)} or kept not between 0 and 1"),
+            (
+                "section_changes",
+                "old_page_id",
+                f"outcome not in {(*SECTION_OUTCOMES,)} or kept_share not between 0 and 1",
+            ),
             ("span_changes", "old_page_id", f"outcome not in {(*SPAN_OUTCOMES,)}"),
             ("redirect_changes", "title", f"outcome not in {(*REDIRECT_OUTCOMES,)}"),
         )
     ),
     *(
-        Law(
-            "page_unnamed",
-            "a page of a release has no row, or several",
+        Invariant(
+            "page_row_count",
+            "a page of a compared release does not have exactly one row",
             f"""select '{_PAGES}', '{side} page ' || {side}_page_id || ' is named twice' from page_changes
             where {side}_page_id is not null and ('{side}' = 'old' or outcome <> 'merged')
             group by {side}_page_id having count(*) > 1""",
@@ -367,8 +373,8 @@ LAWS = (
         for side in ("old", "new")
     ),
     *(
-        Law(
-            "page_unnamed",
+        Invariant(
+            "page_row_count",
             "",
             f"""select '{_PAGES}', '{side} page ' || coalesce(page_id, named) from {side}.pages full join (
                 select distinct {side}_page_id as named from page_changes
@@ -378,9 +384,9 @@ LAWS = (
         )
         for side in ("old", "new")
     ),
-    Law(
+    Invariant(
         "change_differs",
-        "a row does not match its pages",
+        "a row does not match the pages that it compares",
         f"""select '{_PAGES}', 'page ' || old_page_id from page_changes
         join {_texts("old")} as old on old.page_id = old_page_id
         join {_texts("new")} as new on new.page_id = new_page_id
@@ -388,35 +394,35 @@ LAWS = (
             is distinct from (old.title <> new.title, old.texts <> new.texts, old.chars, new.chars)""",
         needs=("old", "new"),
     ),
-    Law(
-        "piece_law",
+    Invariant(
+        "invalid_segment",
         "the segments of an element do not cover it in order, or point nowhere",
-        f"case when (new_page_id is null) <> (outcome = 'gone') or old_start > old_end then [{_PIECE}] end",
-        of="span_changes",
+        f"case when (new_page_id is null) <> (outcome = 'gone') or old_start > old_end then [{_SEGMENT}] end",
+        table="span_changes",
     ),
-    Law(
-        "piece_law",
+    Invariant(
+        "invalid_segment",
         "",
-        f"""select _file, {_PIECE} from (
+        f"""select _file, {_SEGMENT} from (
             select *, lag(old_page_id) over placed as page, lag(old_element) over placed as element,
                 lag(old_end) over placed as place from span_changes window placed as (order by _file, _row)
         ) where old_start <> case when old_page_id = page and old_element = element then place else 0 end
             or (old_page_id = page and old_element < element) or old_page_id < page""",
     ),
-    Law(
-        "piece_law",
+    Invariant(
+        "invalid_segment",
         "",
         """select span_changes._file, 'page ' || old_page_id || case when page.outcome is null then ' has no row'
-            else ': unchanged, and it has pieces' end
+            else ': unchanged, and it has segments' end
         from span_changes left join (select old_page_id, outcome from page_changes where old_page_id is not null)
             as page using (old_page_id)
         where coalesce(page.outcome, 'unchanged') = 'unchanged'""",
         needs=("page_changes",),
     ),
-    Law(
-        "piece_law",
+    Invariant(
+        "invalid_segment",
         "",
-        f"""select distinct '{_SPANS}', 'page ' || old_page_id || ': pieces do not cover its elements' from (
+        f"""select distinct '{_SPANS}', 'page ' || old_page_id || ': segments do not cover its elements' from (
             select old_page_id, number, length(text) as size from page_changes
             join {_elements("old")} as old on page_id = old_page_id
             where text_changed or outcome = 'gone' or (title_changed and number = 0)
@@ -426,10 +432,10 @@ LAWS = (
         ) using (old_page_id, number) where size is distinct from covered""",
         needs=("page_changes", "span_changes", "old"),
     ),
-    Law(
-        "piece_differs",
-        "a segment is not at its stated position",
-        f"""select _file, {_PIECE} || case when new.text is null then ': there is no such place' else
+    Invariant(
+        "segment_differs",
+        "the text of a segment is not at its stated position",
+        f"""select _file, {_SEGMENT} || case when new.text is null then ': there is no such place' else
             ': ' || substring(old.text, old_start + 1, least(old_end - old_start, 80)) || ' is not there' end
         from (from span_changes where new_page_id is not null) as span
         join {_elements("old")} as old on old.page_id = old_page_id and old.number = old_element
@@ -451,8 +457,21 @@ class _Side(SourceFacts, total=False):
 
 RELEASE_DIFF = ListingKind(
     name="diff of releases",
-    format="kbsource-diff-1",
+    format="kbsource-diff-2",
     made_by="kbsource diff",
+    card=CardText(
+        title="What changed between two snapshots of Wikipedia",
+        summary="The outcome of every page, section and piece of text of an older release of pages in a newer one.",
+        main="page_changes",
+        holds=("wikipedia",),
+        tags=("wikipedia", "revision-history"),
+        limits=(
+            (
+                "Pages are matched by id, item, title and redirects; text is compared element by element, without "
+                "tables and links."
+            ),
+        ),
+    ),
     queries=(
         (
             "outcomes of pages",
@@ -460,7 +479,7 @@ RELEASE_DIFF = ListingKind(
         ),
         (
             "renamed pages",
-            "select old_title, new_title, kept from page_changes where title_changed order by old_title limit 20",
+            "select old_title, new_title, kept_share from page_changes where title_changed order by old_title limit 20",
         ),
     ),
     shown_by=(("page_changes", "old_qid"), ("page_changes", "new_qid"), ("redirect_changes", "title")),
@@ -475,7 +494,7 @@ RELEASE_DIFF = ListingKind(
         ),
         TableCount(None, "select count(old_page_id) from page_changes", summary="pages"),
     ),
-    laws=LAWS,
+    invariants=INVARIANTS,
     made_from={side: MadeFrom(PAGES_RELEASE, side, ("pages",)) for side in ("old", "new")},
     remarks=lambda manifest: [*doubts(manifest.facts)],
     measures=MEASURES,

@@ -29,7 +29,7 @@ from kbsource.diff.kind import (
     doubts,
     side_facts,
 )
-from kbsource.diff.matching import MovedPiece, gone_elements, match_elements, match_sections
+from kbsource.diff.matching import MovedSegment, gone_elements, match_elements, match_sections
 from kbsource.diff.page_texts import ComparedPages
 from kbsource.errors import SetupError, counted
 from kbsource.files import is_local
@@ -156,7 +156,7 @@ select pages.old_page_id, new_page_id, origin_page_id, old_title, new_title, old
         when new_page_id is null then 0.0
         when not text_changed or old_chars = 0 then 1.0
         else n_kept / old_chars
-    end as kept,
+    end as kept_share,
     text_changed, title_changed, qid_moved, qid_page_id
 from pages left join kept on kept.old_page_id = pages.old_page_id
 order by pages.old_page_id nulls last, new_page_id
@@ -171,7 +171,7 @@ select old_page_id, old_element, old_start, old_end,
     coalesce(new_end, case when place is not null then old_end - old_start end)::integer as new_end,
     case when place is not null then 'other_page' else outcome end as outcome,
     coalesce(score, case when place is not null then 1.0::double end) as score
-from pieces left join elsewhere using (text_hash)
+from segments left join elsewhere using (text_hash)
 order by old_page_id, old_element, old_start
 """
 SECTION_ROWS = "select * from sections order by old_page_id, old_number nulls last, new_number"
@@ -239,7 +239,7 @@ LONG_CHARS = 80
 """
 _HASH = pa.field("text_hash", pa.binary())
 STAGED: dict[str, pa.Schema] = {
-    "pieces": pa.schema([*schema_of(SpanChange), _HASH]),
+    "segments": pa.schema([*schema_of(SpanChange), _HASH]),
     "unclaimed": pa.schema([("page_id", pa.int64()), ("element", pa.int32()), _HASH]),
     "kept": pa.schema([("old_page_id", pa.int64()), ("n_kept", pa.int64())]),
     "sections": schema_of(SectionChange),
@@ -249,8 +249,8 @@ long enough), new elements to which no segment points, the number of code points
 """
 
 
-class Compared(Row):
-    """A row of ``COMPARED``."""
+class PagePair(Row):
+    """A pair of an old and a new page to compare: a row of ``COMPARED``."""
 
     old_page_id: int | None
     new_page_id: int | None
@@ -264,7 +264,7 @@ class Compared(Row):
 
 def compare_pages(
     db: DuckDBPyConnection,
-    pages: Iterable[Compared],
+    pages: Iterable[PagePair],
     old: ComparedPages,
     new: ComparedPages,
     on_page: Callable[[], None],
@@ -290,7 +290,7 @@ def compare_pages(
     flush(0)
 
 
-def _rows(page: Compared, old: ComparedPages, new: ComparedPages) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
+def _rows(page: PagePair, old: ComparedPages, new: ComparedPages) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
     """Iterates over the rows of a page, by table."""
     before = None if page.old_shard is None or page.old_row is None else old.at(page.old_shard, page.old_row)
     after = None if page.new_shard is None or page.new_row is None else new.at(page.new_shard, page.new_row)
@@ -298,13 +298,13 @@ def _rows(page: Compared, old: ComparedPages, new: ComparedPages) -> Iterator[tu
         assert after is not None
         yield "unclaimed", _long_texts(page.new_page_id, after.texts, range(1, len(after.texts)))
     elif after is None:
-        yield "pieces", _piece_rows(page, before.texts, gone_elements(before.texts))
+        yield "segments", _segment_rows(page, before.texts, gone_elements(before.texts))
     elif not page.text_changed:
-        yield "pieces", _piece_rows(page, before.texts, match_elements(before.texts[:1], after.texts[:1]).pieces)
+        yield "segments", _segment_rows(page, before.texts, match_elements(before.texts[:1], after.texts[:1]).segments)
     else:
-        pieces, unclaimed = match_elements(before.texts, after.texts)
-        yield "pieces", _piece_rows(page, before.texts, pieces)
-        n_kept = sum(piece.n_kept for piece in pieces if piece.old_element)
+        segments, unclaimed = match_elements(before.texts, after.texts)
+        yield "segments", _segment_rows(page, before.texts, segments)
+        n_kept = sum(segment.n_kept for segment in segments if segment.old_element)
         yield "kept", [(page.old_page_id, n_kept)]
         if page.outcome != "merged":
             yield "unclaimed", _long_texts(page.new_page_id, after.texts, unclaimed)
@@ -312,18 +312,18 @@ def _rows(page: Compared, old: ComparedPages, new: ComparedPages) -> Iterator[tu
                 "sections",
                 (
                     (page.old_page_id, *change[:2], page.new_page_id, *change[2:])
-                    for change in match_sections(before, after, pieces)
+                    for change in match_sections(before, after, segments)
                 ),
             )
 
 
-def _piece_rows(page: Compared, texts: Sequence[str], pieces: Iterable[MovedPiece]) -> Iterator[tuple[Any, ...]]:
-    for piece in pieces:
-        number, start, end = piece[:3]
-        is_sought = piece.new_element is None and number and end - start >= LONG_CHARS
-        new_page_id = None if piece.new_element is None else page.new_page_id
+def _segment_rows(page: PagePair, texts: Sequence[str], segments: Iterable[MovedSegment]) -> Iterator[tuple[Any, ...]]:
+    for segment in segments:
+        number, start, end = segment[:3]
+        is_sought = segment.new_element is None and number and end - start >= LONG_CHARS
+        new_page_id = None if segment.new_element is None else page.new_page_id
         sought = text_hash(texts[number][start:end]) if is_sought else None
-        yield (page.old_page_id, number, start, end, new_page_id, *piece[3:8], sought)
+        yield (page.old_page_id, number, start, end, new_page_id, *segment[3:8], sought)
 
 
 def text_hash(text: str) -> bytes:
@@ -429,8 +429,8 @@ def _compare(
     with db.cursor() as reading:  # a second cursor, because the first one writes
         rows = (
             page
-            for batch in ordered_batches(reading, COMPARED, schema_of(Compared))
-            for page in rows_of(batch, Compared)
+            for batch in ordered_batches(reading, COMPARED, schema_of(PagePair))
+            for page in rows_of(batch, PagePair)
         )
         compare_pages(db, rows, before, after, see)
 
@@ -448,7 +448,9 @@ def _figures(db: DuckDBPyConnection) -> dict[str, Any]:
             "kept_chars": kept_chars,
             "kept_share": unchanged_share(kept_chars, old_chars),
         },
-        "most_changed": [{**row, "kept": unchanged_share(row["kept_chars"], row["old_chars"])} for row in most_changed],
+        "most_changed": [
+            {**row, "kept_share": unchanged_share(row["kept_chars"], row["old_chars"])} for row in most_changed
+        ],
     }
 
 
@@ -479,7 +481,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     for page in report["most_changed"]:
         yield (
             f"| {_cell(page['title'])} | {page['old_page_id']} | {page['outcome']} | {page['old_chars']:,} | "
-            f"{page['new_chars']:,} | {100 * page['kept']:.1f} % |"
+            f"{page['new_chars']:,} | {100 * page['kept_share']:.1f} % |"
         )
 
 

@@ -77,7 +77,7 @@ def equal_blocks(old: str, new: str) -> list[EqualRun]:
     return blocks
 
 
-def move_piece(old: str, new: str, start: int, end: int) -> tuple[int, int]:
+def move_segment(old: str, new: str, start: int, end: int) -> tuple[int, int]:
     """Returns the new position of a part of the old version, or the position of the text that replaced it.
 
     Spaces around it are excluded; if nothing replaced it, the result is empty.
@@ -102,7 +102,7 @@ REACH = 40
 """Number of elements before and after its expected position that an unmatched element is compared with."""
 
 
-class MovedPiece(NamedTuple):
+class MovedSegment(NamedTuple):
     """A segment of an old element and its new position, with the columns of ``SpanChange``."""
 
     old_element: int
@@ -117,9 +117,9 @@ class MovedPiece(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """The outcome of all old elements."""
+    """The outcomes of the elements of an old page, and the new elements that no outcome covers."""
 
-    pieces: list[MovedPiece]  #: in order; the segments of an element cover it
+    segments: list[MovedSegment]  #: in order; the segments of an element cover it
     unclaimed: list[int]  #: new elements that no segment points to
 
 
@@ -138,29 +138,29 @@ def match_elements(old: Sequence[str], new: Sequence[str]) -> Matches:
             matcher.whole(i, places.popleft(), "moved")
     for olds, news in _gaps(chain, matcher.unplaced(), matcher.unclaimed()):
         matcher.match_gap(olds, news)
-    return Matches(matcher.pieces(), matcher.unclaimed())
+    return Matches(matcher.segments(), matcher.unclaimed())
 
 
-def gone_elements(texts: Sequence[str]) -> list[MovedPiece]:
-    """Returns the segments of a page that is gone."""
-    return [_gone_piece(number, 0, len(text)) for number, text in enumerate(texts)]
+def gone_elements(texts: Sequence[str]) -> list[MovedSegment]:
+    """Returns a segment with the outcome ``gone`` for each element of a page."""
+    return [_gone_segment(number, 0, len(text)) for number, text in enumerate(texts)]
 
 
-def _gone_piece(element: int, start: int, end: int) -> MovedPiece:
-    return MovedPiece(element, start, end, None, None, None, "gone", None, 0)
+def _gone_segment(element: int, start: int, end: int) -> MovedSegment:
+    return MovedSegment(element, start, end, None, None, None, "gone", None, 0)
 
 
 class _Matcher:
-    """Collects the matches of two pages."""
+    """Matches the elements of two versions of a page."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
         self._old, self._new = old, new
-        self._pieces: defaultdict[int, list[MovedPiece]] = defaultdict(list)
+        self._segments: defaultdict[int, list[MovedSegment]] = defaultdict(list)
         self._claimed: set[int] = {0}
         self._words = Words()
 
     def unplaced(self) -> list[int]:
-        return [i for i in range(1, len(self._old)) if i not in self._pieces]
+        return [i for i in range(1, len(self._old)) if i not in self._segments]
 
     def unclaimed(self) -> list[int]:
         return [j for j in range(1, len(self._new)) if j not in self._claimed]
@@ -173,16 +173,16 @@ class _Matcher:
 
     def whole(self, i: int, j: int, outcome: str) -> None:
         size = len(self._old[i])
-        self._claim(MovedPiece(i, 0, size, j, 0, size, outcome, 1.0, size))
+        self._claim(MovedSegment(i, 0, size, j, 0, size, outcome, 1.0, size))
 
-    def _claim(self, piece: MovedPiece) -> None:
-        assert piece.new_element is not None
-        self._pieces[piece.old_element].append(piece)
-        self._claimed.add(piece.new_element)
+    def _claim(self, segment: MovedSegment) -> None:
+        assert segment.new_element is not None
+        self._segments[segment.old_element].append(segment)
+        self._claimed.add(segment.new_element)
 
     def _edited(self, i: int, j: int, score: float) -> None:
         n_kept = sum(block.size for block in equal_blocks(self._old[i], self._new[j]))
-        self._claim(MovedPiece(i, 0, len(self._old[i]), j, 0, len(self._new[j]), "edited", score, n_kept))
+        self._claim(MovedSegment(i, 0, len(self._old[i]), j, 0, len(self._new[j]), "edited", score, n_kept))
 
     def match_gap(self, olds: Sequence[int], news: Sequence[int]) -> None:
         pairs: list[tuple[int, int]] = []  # pairs to compare
@@ -191,7 +191,7 @@ class _Matcher:
             pairs += product((i,), news[max(0, expected - REACH) : expected + REACH])
         for i, j in pairs:
             self._match_part(i, j)
-        pairs = [(i, j) for i, j in pairs if i not in self._pieces and j not in self._claimed]
+        pairs = [(i, j) for i, j in pairs if i not in self._segments and j not in self._claimed]
         words = {
             side: {number: self._words.of(texts[number]) for number in {pair[side] for pair in pairs}}
             for side, texts in enumerate((self._old, self._new))
@@ -201,7 +201,7 @@ class _Matcher:
             (scored_pair for scored_pair in scored if scored_pair[0]),
             key=lambda scored_pair: (-scored_pair[0], *scored_pair[1:]),
         ):
-            if i not in self._pieces and j not in self._claimed:
+            if i not in self._segments and j not in self._claimed:
                 self._edited(i, j, score)
 
     def _match_part(self, i: int, j: int) -> None:
@@ -209,25 +209,25 @@ class _Matcher:
         old, new = self._old[i], self._new[j]
         if min(len(old), len(new)) < PART_CHARS:
             return
-        if i not in self._pieces and (at := new.find(old)) >= 0:
-            self._claim(MovedPiece(i, 0, len(old), j, at, at + len(old), "part", 1.0, len(old)))
+        if i not in self._segments and (at := new.find(old)) >= 0:
+            self._claim(MovedSegment(i, 0, len(old), j, at, at + len(old), "part", 1.0, len(old)))
         elif j not in self._claimed and (at := old.find(new)) >= 0:
             end = at + len(new)
-            if all(end <= piece.old_start or piece.old_end <= at for piece in self._pieces.get(i, ())):
-                self._claim(MovedPiece(i, at, end, j, 0, len(new), "part", 1.0, len(new)))
+            if all(end <= segment.old_start or segment.old_end <= at for segment in self._segments.get(i, ())):
+                self._claim(MovedSegment(i, at, end, j, 0, len(new), "part", 1.0, len(new)))
 
-    def pieces(self) -> list[MovedPiece]:
+    def segments(self) -> list[MovedSegment]:
         """Returns all segments in order, including the gone ones between matches."""
-        found: list[MovedPiece] = []
+        found: list[MovedSegment] = []
         for i, text in enumerate(self._old):
             at = 0
-            for piece in sorted(self._pieces.get(i, ())):
-                if at < piece.old_start:
-                    found.append(_gone_piece(i, at, piece.old_start))
-                found.append(piece)
-                at = piece.old_end
-            if at < len(text) or not self._pieces.get(i):
-                found.append(_gone_piece(i, at, len(text)))
+            for segment in sorted(self._segments.get(i, ())):
+                if at < segment.old_start:
+                    found.append(_gone_segment(i, at, segment.old_start))
+                found.append(segment)
+                at = segment.old_end
+            if at < len(text) or not self._segments.get(i):
+                found.append(_gone_segment(i, at, len(text)))
         return found
 
 
@@ -303,7 +303,7 @@ class SectionOutcome(NamedTuple):
     new_number: int | None
     new_section: list[str] | None
     outcome: str
-    kept: float | None
+    kept_share: float | None
 
 
 class _Sections:
@@ -324,16 +324,16 @@ class _Sections:
 
 
 def match_sections(
-    old_page: ComparedPage, new_page: ComparedPage, pieces: Sequence[MovedPiece]
+    old_page: ComparedPage, new_page: ComparedPage, segments: Sequence[MovedSegment]
 ) -> Iterator[SectionOutcome]:
     """Iterates over the outcomes of all sections, by number in the old page; then the added sections, by number in the
     new page.
     """
     old, new = _Sections(old_page), _Sections(new_page)
     flows: Counter[tuple[int, int]] = Counter()
-    for piece in pieces:
-        if piece.new_element is not None:
-            flows[old.of_element[piece.old_element], new.of_element[piece.new_element]] += piece.n_kept
+    for segment in segments:
+        if segment.new_element is not None:
+            flows[old.of_element[segment.old_element], new.of_element[segment.new_element]] += segment.n_kept
     waiting: defaultdict[tuple[str, ...], deque[int]] = defaultdict(deque)
     for j, path in enumerate(new.paths):
         waiting[tuple(path)].append(j)

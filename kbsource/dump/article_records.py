@@ -157,8 +157,8 @@ def check_article_record(record: ArticleRecord) -> None:
 
 
 def redirect_of(record: ArticleRecord) -> tuple[str | None, str | None]:
-    """Returns a pair for a redirect page: its target, or else its text as written, such as ``#REDIRECT [[Ada]]``. The
-    other value of the pair is None. Both are None if the page is not a redirect.
+    """Returns the target of a redirect page and None; or None and its text as written, such as ``#REDIRECT [[Ada]]``,
+    if only the text names the target. Both are None if the page is not a redirect.
 
     The HTML of a redirect page is an element that names the target. If MediaWiki did not recognise the wiki's word for
     a redirect, the HTML contains the text as written. Some pages have no HTML, so that only the wikitext shows that
@@ -206,7 +206,7 @@ def unpacked(items: Iterable[Piece | Damage]) -> Iterator[Piece | Damage]:
     Source: POSIX.1-2017, pax, "ustar Interchange Format" and "pax Extended Header".
     """
     waiting = b""  # bytes of an unfinished header
-    left = padding = 0  # bytes of the current member, and of its padding, that are still to come
+    left = padding = 0  # bytes of the current member, and of its padding, that were not read yet
     is_file = False
     facts: bytes | None = None  # the part read so far of a header with facts about the next file
     size: int | None = None  # size of the next file, from this header

@@ -499,5 +499,5 @@ def read_index(path: str) -> Iterator[IndexEntry]:
 def _index_entry(line: bytes) -> IndexEntry:
     found = _INDEX_LINE.fullmatch(line)
     if found is None:
-        raise RecordError("malformed_index", f"{line[:200]!r} is not offset:page_id:title")
+        raise RecordError("malformed_index", f"{line[:200]!r} does not have the form offset:page_id:title")
     return IndexEntry(int(found[1]), int(found[2]), found[3].decode("utf-8", "replace"))

@@ -110,9 +110,9 @@ def check_one_day(paths: Iterable[str]) -> None:
 
 _LEAST_CHANCE = 1e-6
 _LEAST_SHARE = 0.25
-"""A file counts as older than the others only if at least this share of their pages changed later. Parts of the same
-dump may differ by less: in a wiki of 2,004 pages, one part with a third of the page ids was unchanged in the last two
-months, in which 3 % of the other pages changed.
+"""A file counts as older than the others only if at least this share of their pages changed after its newest revision.
+Parts of the same dump may differ by less. For example, in a wiki of 2,004 pages, a part with a third of the page ids
+was unchanged in the last two months, in which 3 % of the other pages changed.
 """
 
 

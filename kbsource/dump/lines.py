@@ -44,7 +44,8 @@ class Line(NamedTuple):
 
 
 def compression_alone(path: str, files: Files) -> tuple[Compression, bool]:
-    """Returns the compression of a file, and that it is not an array. Used as the argument ``form`` of ``plan_lines``.
+    """Returns the compression of a file, and False, because the file is not an array. Use it as the argument ``form``
+    of ``plan_lines``.
 
     Raises:
         SetupError: the file is empty, or has an unsupported format.

@@ -56,6 +56,20 @@ _BASE = re.compile(
 _SNAPSHOT_DBNAME = re.compile(r"([a-z][a-z0-9_]*?wik[a-z]+)_namespace_\d")
 _CONTENT_LANGUAGES = {"simple": "en"}  # content language by the code of the edition, if they differ
 _FIRST_LINES = 100
+# Other files of a dump's folder, by their first bytes, and what to do about them.
+_OTHER_FILES = (
+    (re.compile(rb"\d+:\d+:[^\n]+\n"), "the index of a multistream dump, which is not needed. Leave it out."),
+    (re.compile(rb"[0-9a-f]{32,64} [ *]\S"), "a list of checksums. Leave it out."),
+    (
+        re.compile(rb"\s*(?:-- (?:MySQL|MariaDB) dump|/\*|CREATE TABLE|DROP TABLE|INSERT INTO)", re.IGNORECASE),
+        "a file of SQL. Leave it out; a build reads page_props.sql.gz if it is given with --page-props.",
+    ),
+    (re.compile(rb'\[\s*\{"(?:type|id)"'), "a dump of Wikidata. Read it with kbsource wikidata."),
+    (
+        re.compile(rb"\s*<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE),
+        "a web page, such as the error message of a server. Check the address and download the file again.",
+    ),
+)
 _DBNAME_SUFFIX = re.compile(r"wik(?:i|tionary|ibooks|inews|iquote|isource|iversity|ivoyage)\Z")
 
 
@@ -92,6 +106,9 @@ def read_header(path: str, *, allow_unknown_schema: bool = False) -> DumpHeader:
     bare = _BEFORE_ROOT.sub(b"", head[: page.start()] if page else head)
     root = _ROOT.search(bare)
     if root is None and page is None:
+        for beginning, what in _OTHER_FILES:
+            if beginning.match(head):
+                raise SetupError(f"{path} is not a MediaWiki XML dump but {what}")
         raise SetupError(
             f"{path} is not a MediaWiki XML dump: it has neither <mediawiki> nor <page> in its first {len(head):,} "
             f"bytes. "

@@ -79,7 +79,7 @@ class PageSplitter:
         self._marks: list[tuple[int, int, bool]] = []
         self._open_at = -1  # offset of the open page; -1 if none is open
         self._is_open = is_open
-        # True if a title or a revision would belong to a headless page; None if ``is_open`` must be asked.
+        # True if a title or a revision would belong to a headless page; None if ``is_open`` must be called to find out.
         self._is_outside = None if is_open else True
         self._first = b""
         self._is_in_parts = False

@@ -24,7 +24,7 @@ from kbsource.titles import split_namespace
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 
 TEXT = "text"
-"""Kind of a missing word that is in the page's own wikitext, and not from a template."""
+"""Kind of a missing word that is in the page's own wikitext, not in the output of a template."""
 NOT_SEEN = "not_seen"
 """Kind of a missing word from a use of a template that the wikitext parser did not find."""
 UNDEFINED = frozenset({"unknown", NOT_SEEN})
@@ -76,7 +76,7 @@ def _words_with_templates(runs: Iterable[TextRun], *, has_formulas: bool) -> Ite
             yield found[0], names[at]
 
 
-class Missing(NamedTuple):
+class MissingWords(NamedTuple):
     """Consecutive words of a page that are missing in the text from its wikitext."""
 
     template: str  #: name of the template that shows them, see ``TextRun``
@@ -101,7 +101,7 @@ class PageComparison:
     links: int  #: links of the page
     links_found: int
     own_links: int  #: links in the text from the wikitext
-    missing: tuple[Missing, ...] = ()  #: in order
+    missing: tuple[MissingWords, ...] = ()  #: in order
     lines: tuple[LinePair, ...] = ()  #: the lines of both texts side by side, if requested
 
     @property
@@ -139,7 +139,7 @@ def compare_page(
     outcomes = _outcomes(own)
     kinds = {name: outcomes.get(name, NOT_SEEN) if name else TEXT for name in set(templates)}
     missing = [
-        Missing(name, kinds[name], tuple([words[at] for at in range(start, end)]))
+        MissingWords(name, kinds[name], tuple([words[at] for at in range(start, end)]))
         for name, start, end in _gaps(is_found, templates)
     ]
     undefined = [at for at, name in enumerate(templates) if kinds[name] in UNDEFINED]

@@ -70,8 +70,8 @@ _ASIDE_IDS = frozenset({"sitesub", "contentsub", "jump-to-nav", "catlinks"})
 
 @lru_cache(maxsize=1 << 12)
 def _kind(classes: str, style: str, role: str, id_: str) -> str:
-    """Returns the kind of box of an element from its attributes; ``aside`` for other elements that are not running
-    text.
+    """Returns the kind of box that an element is, from its attributes; ``aside`` for other elements that are not
+    running text.
     """
     words = [word for word in classes.split() if word not in _SHOWN_CLASSES]
     found = kind_of_box((("class", " ".join(words)), ("style", style), ("role", role), ("id", id_)))
@@ -86,7 +86,7 @@ def _kind(classes: str, style: str, role: str, id_: str) -> str:
 
 
 def box_kind_of(element: etree._Element) -> str:
-    """Returns the kind of box of an element, from its attributes; empty if it is no box."""
+    """Returns the kind of box that an element is, from its attributes; empty if it is not a box."""
     get = element.get
     classes, style, role, id_ = get("class"), get("style"), get("role"), get("id")
     if not (classes or style or role or id_):

@@ -40,8 +40,10 @@ class PageNotes:
         self._contents: dict[etree._Element, str] = {}
         self._n_repeated_chars = 0
         self._order: list[int] = []
-        self._searched: set[etree._Element] = set()  # notes in which all notes are recorded
-        self._read: set[str] = set()  # groups of elements whose notes are recorded; a group is the output of a template
+        self._searched: set[etree._Element] = set()  # notes whose inner notes are all recorded
+        self._read: set[str] = (
+            set()
+        )  # groups of elements whose notes are recorded; a group consists of the elements that a template made
 
     def footnote(self, element: etree._Element, group: str) -> list[int]:
         """Records the marker of a footnote and returns its number, unless the template around it is already

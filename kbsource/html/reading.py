@@ -40,7 +40,7 @@ from kbsource.html.template_uses import TemplateUses
 from kbsource.records import Loss
 from kbsource.site import Site
 from kbsource.titles import Target, clean_title, is_valid_title, normalise_title, split_namespace, upper_first
-from kbsource.wikitext.asked import Dependencies
+from kbsource.wikitext.dependencies import Dependencies
 from kbsource.wikitext.markers import ANY_CONTROL, number_mark
 from kbsource.wikitext.page_builder import PageBuilder
 from kbsource.wikitext.parse import FAILED_REFERENCES, PAGE_FAULTS, ParsedText, WikitextParser
@@ -73,10 +73,10 @@ class HtmlReader:
         self._site = site
         self._has_references = has_references
         if has_references:
-            asked = Dependencies(site)
-            self._note_kind = NoteKinds(site.lang, None, asked)
+            dependencies = Dependencies(site)
+            self._note_kind = NoteKinds(site.lang, None, dependencies)
             plain = WikitextParser(site).plain
-            self._read_reference = ReferenceReader(site.lang, plain, self._note_kind, asked)
+            self._read_reference = ReferenceReader(site.lang, plain, self._note_kind, dependencies)
         self.target = lru_cache(maxsize=1 << 16)(self._target)
 
     def parse(self, html: str, *, title: str, leave_out_references: bool = False) -> ParsedText:
@@ -289,7 +289,7 @@ class PageWalk:
             is_disambiguation=self._is_disambiguation,
             lost=self._templates.lost(),
             shown=self._templates.shown(),
-            asked=frozenset(),  # HTML depends on other pages only through the titles that it links to
+            dependencies=frozenset(),  # HTML depends on other pages only through the titles that it links to
         )
 
     def walk(self, main: etree._Element) -> None:

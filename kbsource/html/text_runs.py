@@ -22,7 +22,7 @@ class TextRun(NamedTuple):
 
     text: str
     template: str  #: name of the template that produced the text; empty if it is in the page's own wikitext
-    group: str  #: name of the template's group of elements; empty if ``template`` is
+    group: str  #: name of the group of elements that the template made; empty if ``template`` is empty
 
 
 class HtmlRunReader:

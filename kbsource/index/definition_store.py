@@ -7,9 +7,9 @@ its target.
 
 ``definition-keys.arrow`` is one batch sorted by ``key`` (``identity.title_hash`` of ``definition_name``). It has a row
 for every name that resolves to a text, and after it a second row if the name is a redirect. In the first row, ``place``
-is the position of the text in definitions.arrow, as batch << 32 | row; for a redirect, that of its target's text. In
-the second row, ``place`` is the bitwise complement of the position of the target's name, also if there is no such page.
-``text_hash`` is ``identity.title_hash`` of the text at the position. This file is written last.
+is the position of the text in definitions.arrow, as batch << 32 | row; for a redirect, the position of its target's
+text. In the second row, ``place`` is the bitwise complement of the position of the target's name, also if there is no
+such page. ``text_hash`` is ``identity.title_hash`` of the text at the position. This file is written last.
 
 Memory: the mapped files, and 48 bytes per page while the store is built.
 """
@@ -30,7 +30,7 @@ from kbsource.identity import title_hash
 from kbsource.index.mapped_files import MappedFile, MappedStrings, title_keys, write_index_file
 from kbsource.site import Site
 from kbsource.titles import clean_title, upper_first
-from kbsource.wikitext.asked import module_name, template_name
+from kbsource.wikitext.dependencies import module_name, template_name
 
 FORMAT = "kbsource-definitions-3"
 TEXTS_FILE = "definitions.arrow"

@@ -82,9 +82,9 @@ create table pages as select page_id, qid, wikidata, page_props, is_disambiguati
 ) left join (select page_id, min(qid) as qid from won group by page_id) using (page_id)
 """
 _CONFLICTS = """
-select distinct qid, won.page_id as page_id, contended.page_id as refused_page_id
+select distinct qid, won.page_id as page_id, contended.page_id as other_page_id
 from contended join won using (qid, kind) where contended.page_id <> won.page_id
-order by qid, page_id, refused_page_id
+order by qid, page_id, other_page_id
 """
 _CLAIMS = """
 select page_id, coalesce(qid, 0) as qid, coalesce(wikidata, 0) as wikidata, coalesce(page_props, 0) as page_props
@@ -102,7 +102,7 @@ class PagePropsReport:
 
     n_invalid_qids: int  #: number of values of ``wikibase_item`` that are not item ids
     n_not_articles: int  #: number of rows left out because their page is not an article
-    conflicts: tuple[Conflict, ...]  #: sorted by item, then by refused page
+    conflicts: tuple[Conflict, ...]  #: sorted by item, then by the page that does not get it
     claims_path: str  #: file of the item that every page got, and its sources (``CLAIMS``)
 
 

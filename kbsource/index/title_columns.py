@@ -15,8 +15,8 @@ import numpy.typing as npt
 from kbsource.index.mapped_files import MappedFile, digest_keys
 
 _STEPS = 4
-"""Number of interpolations. In a batch, the result of the first is about 100 rows from the key, that of the last two or
-three.
+"""Number of interpolations. In a batch, the first one comes within about 100 rows of the key, the last one within two
+or three.
 """
 _WINDOW = 16
 """Number of keys around the interpolated row that are compared."""

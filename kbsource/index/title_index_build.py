@@ -114,7 +114,7 @@ _ROW_BYTES = np.dtype(np.int32).itemsize
 _VECTOR_HOPS = 4
 
 
-class Dropped(NamedTuple):
+class DroppedRow(NamedTuple):
     """A row of the scan that is not in the index because a newer row has the same page id."""
 
     page_id: int
@@ -217,10 +217,10 @@ def _write_zeros(path: str, n_bytes: int) -> None:
             file.write(bytes(min(CHUNK_BYTES, n_bytes - start)))
 
 
-def read_dropped(path: str) -> Iterator[Dropped]:
+def read_dropped(path: str) -> Iterator[DroppedRow]:
     """Reads the dropped rows in the order of their titles' hashes."""
     for batch in read_index_file(path):
-        yield from map(Dropped._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        yield from map(DroppedRow._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
 def dropped_sources(path: str) -> npt.NDArray[np.int64]:

@@ -29,7 +29,7 @@ from kbsource.index.title_index_build import DROPPED_FILE, dropped_sources
 from kbsource.pages.base import BaseRelease, RecordedPage
 from kbsource.pages.shards import FALLBACKS_NAMED, TemplateCounts
 from kbsource.pages.spread_tables import spread
-from kbsource.pages.staging import raw_pages, text_bytes
+from kbsource.pages.staging import raw_pages, text_sizes
 from kbsource.records import (
     Anchor,
     BadRecord,
@@ -46,12 +46,12 @@ from kbsource.records import (
     Table,
     instant,
 )
-from kbsource.release.pages.writing import PageFaultError, PageGroups, Placed, check_page
+from kbsource.release.pages.writing import BatchRow, PageFaultError, PageGroups, check_page
 from kbsource.rows import Row
 from kbsource.runtime.chunks import Work
 from kbsource.site import Site
 from kbsource.titles import permanent_url, split_namespace
-from kbsource.wikitext.asked import Dependencies
+from kbsource.wikitext.dependencies import Dependencies
 from kbsource.wikitext.lua_modules import LuaModules
 from kbsource.wikitext.parse import (
     FAILED_REFERENCES,
@@ -60,7 +60,7 @@ from kbsource.wikitext.parse import (
     WikitextParser,
     extract_fallback,
 )
-from kbsource.wikitext.reference_rows import NotedPage
+from kbsource.wikitext.reference_rows import PageWithReferences
 from kbsource.wikitext.references import ParsedReferences
 
 PARSER = "kbsource.pages.articles:PageParser"
@@ -68,7 +68,7 @@ HTML_PARSER = "kbsource.pages.articles:HtmlPageParser"
 FALLBACK = "fallback_"
 """Prefix of the parse statuses other than ``ok``."""
 LINKS_AT_ONCE = 1024
-"""Number of links that are looked up together. Their pages are in memory meanwhile."""
+"""Number of links that are looked up together. The pages that contain them stay in memory until then."""
 _DETAIL_CHARS = 1000
 
 
@@ -242,7 +242,7 @@ def resolve_page(
     )
 
 
-def noted_page(page: Page, references: ParsedReferences | None) -> NotedPage:
+def page_with_references(page: Page, references: ParsedReferences | None) -> PageWithReferences:
     """Returns the page with the rows of its references. If its references could not be read, there are no rows."""
     page_id = page.page_id
     refs, uses, _ = references or ((), (), None)
@@ -251,7 +251,7 @@ def noted_page(page: Page, references: ParsedReferences | None) -> NotedPage:
         tuple([replace(ref, page_id=page_id) for ref in refs]),
         tuple([replace(use, page_id=page_id) for use in uses]),
     ]
-    return NotedPage(*values)
+    return PageWithReferences(*values)
 
 
 def dependencies_of(
@@ -266,9 +266,9 @@ def dependencies_of(
         uses.append(ShownUse(text.shown.get((use.name, use.outcome), 0), n_lost, example))
     counts = text.references.counts if text.references is not None else {}
     reference_counts = tuple(ReferenceCount(name, n) for name, n in sorted(counts.items()))
-    if text.asked is None or input_hash is None:
+    if text.dependencies is None or input_hash is None:
         return PageDependencies(page.page_id, None, (), tuple(uses), reference_counts)
-    hashes = np.array([title_hash(name) for name in text.asked.union(redirects_used)], np.uint64).view(np.int64)
+    hashes = np.array([title_hash(name) for name in text.dependencies.union(redirects_used)], np.uint64).view(np.int64)
     return PageDependencies(page.page_id, input_hash, tuple(sorted(hashes.tolist())), tuple(uses), reference_counts)
 
 
@@ -326,7 +326,7 @@ class MakePages:
     parser: str = PARSER
     has_items: bool = False  #: true if the index contains the items of pages
     has_lua: bool = True  #: true if the Lua modules that definitions call are run
-    has_references: bool = False  #: produce ``NotedPage`` rows
+    has_references: bool = False  #: produce ``PageWithReferences`` rows
     has_dependencies: bool = False  #: record dependencies
     #: folder of a release whose pages are reused; the index must contain the changes since then
     base: str | None = None
@@ -342,7 +342,7 @@ class MakePages:
         make: Callable[..., Parser] = getattr(importlib.import_module(module), name)
         row: type[Page] = Page
         if self.has_references:
-            make, row = partial(make, has_references=True), NotedPage
+            make, row = partial(make, has_references=True), PageWithReferences
         if index is None:
             none = np.empty(0, np.int64)
             return PageChunks(
@@ -363,10 +363,10 @@ class MakePages:
             parser = make(self.site)
         else:
             store = DefinitionStore(local_index(definitions), self.site)
-            asked = Dependencies(self.site)
-            exists = asked.noting(titles.__contains__)
-            invoke = LuaModules(store, self.site, exists, asked) if self.has_lua else None
-            parser = make(self.site, definitions=store, invoke=invoke, exists=exists, asked=asked)
+            dependencies = Dependencies(self.site)
+            exists = dependencies.recording(titles.__contains__)
+            invoke = LuaModules(store, self.site, exists, dependencies) if self.has_lua else None
+            parser = make(self.site, definitions=store, invoke=invoke, exists=exists, dependencies=dependencies)
         base = None if self.base is None else BaseRelease(self.base, index)
         settings: dict[str, Any] = {"row": row, "has_dependencies": self.has_dependencies, "base": base}
         settings["spreads_tables"] = self.spreads_tables
@@ -380,7 +380,7 @@ class _Article:
     raw: RawPage
     number: int  #: number of the article in the chunk, from 1
     input_hash: bytes | None  #: see ``PageDependencies``; None if dependencies are not recorded
-    copy: tuple[Placed, int] | None  #: the page of the base that is reused, and its number of code points
+    copy: tuple[BatchRow, int] | None  #: the page of the base that is reused, and its number of code points
     ways: list[Callable[[RawPage], ParsedPage]]  #: methods to parse the article that have not been tried yet
     failure: RecordError  #: the reason for the rejection, if no method is left
     parsed: ParsedPage | None = None
@@ -415,7 +415,7 @@ class PageChunks:
         spreads_tables: bool = False,
     ) -> None:
         self._spreads_tables = spreads_tables
-        self._has_references, self._has_dependencies = row is NotedPage, has_dependencies
+        self._has_references, self._has_dependencies = row is PageWithReferences, has_dependencies
         self.schema = (
             schema_of(row).append(schema_of(RecordedPage).field("dependencies")) if has_dependencies else schema_of(row)
         )
@@ -438,7 +438,8 @@ class PageChunks:
         name = ""
         for first, batch in rows:
             name = batch.schema.metadata[b"file"].decode()
-            report.n_bytes += text_bytes(batch)
+            sizes = text_sizes(batch)
+            report.n_bytes += sum(sizes)
             raws = list(raw_pages(batch))
             hashes: list[bytes] = []
             if self._has_dependencies or self._base is not None:
@@ -446,7 +447,7 @@ class PageChunks:
             known = {} if self._base is None else self._base.find([raw.page_id for _, raw in raws], hashes)
             for place, (source, raw) in enumerate(raws):
                 number = first + place
-                work.beat.done(pages=1, amount=len(raw.text.encode()))
+                work.beat.done(pages=1, amount=sizes[place])
                 if source in self._skipped:
                     report.counts["skipped"] += 1
                     continue
@@ -562,12 +563,12 @@ class PageChunks:
         """
         self._resolver.names.clear()
         page = resolve_page(parsed, self._resolver, self._properties, self._site, spreads_tables=self._spreads_tables)
-        noted = noted_page(page, parsed.text.references)
+        noted = page_with_references(page, parsed.text.references)
         try:
             check_page(noted)
         except RecordError:  # if the references are not the cause, the second check raises the same error
             parsed = replace(parsed, text=replace(parsed.text, references=FAILED_REFERENCES))
-            noted = noted_page(page, FAILED_REFERENCES)
+            noted = page_with_references(page, FAILED_REFERENCES)
             check_page(noted)
         values: list[Any] = [*astuple(noted), dependencies_of(page, parsed.text, self._resolver.names, input_hash)]
         return RecordedPage(*values)

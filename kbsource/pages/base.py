@@ -28,10 +28,10 @@ from kbsource.records import Page, PageDependencies
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from kbsource.release.pages.locations import PAGES_FILE, QIDS_FILE, Locations, index_folder
 from kbsource.release.pages.reading import PagesReader
-from kbsource.release.pages.writing import Placed
+from kbsource.release.pages.writing import BatchRow
 from kbsource.release.reader import row_groups
-from kbsource.wikitext.asked import GENERATOR, source_name
-from kbsource.wikitext.reference_rows import NotedPage
+from kbsource.wikitext.dependencies import GENERATOR, source_name
+from kbsource.wikitext.reference_rows import PageWithReferences
 
 CHANGES_FILE = "changes.arrow"
 CHANGES_SCHEMA = pa.schema([pa.field("key", pa.uint64(), nullable=False), pa.field("title", pa.string())])
@@ -40,7 +40,7 @@ definitions.
 """
 
 
-class RecordedPage(NotedPage):
+class RecordedPage(PageWithReferences):
     """A page with its rows in all tables."""
 
     dependencies: PageDependencies
@@ -166,7 +166,7 @@ class BaseRelease:
         self._group: _Group | None = None
         self._ids = lru_cache(2)(partial(_page_ids, path, manifest))
 
-    def find(self, page_ids: Sequence[int], hashes: Sequence[bytes]) -> dict[int, tuple[Placed, int]]:
+    def find(self, page_ids: Sequence[int], hashes: Sequence[bytes]) -> dict[int, tuple[BatchRow, int]]:
         """Returns the pages that can be reused, by index in ``page_ids``, each with the number of code points in its
         elements.
         """
@@ -179,7 +179,7 @@ class BaseRelease:
                 group = self._group = self._read(shard, row)
             at = row - group.first_row
             if group.input_hashes[at] == hashes[place]:
-                found[place] = Placed(group.batch, at), group.n_chars[at]
+                found[place] = BatchRow(group.batch, at), group.n_chars[at]
         return found
 
     def _read(self, shard: int, row: int) -> _Group:
@@ -188,7 +188,7 @@ class BaseRelease:
         (batch,) = pages.to_batches()
         own = {name: batch[name] for name in schema_of(Page).names}
         for table in ("refs", "ref_uses"):
-            type_ = schema_of(NotedPage).field(table).type
+            type_ = schema_of(PageWithReferences).field(table).type
             own[table] = pa.array([[]] * len(batch), type_)
             if table in self._readers:
                 own[table] = self._lists(table, type_, shard, batch["page_id"].to_numpy())

@@ -42,7 +42,7 @@ from kbsource.wikitext.reference_rows import Reference, ReferenceUse
 
 _Structs = list[dict[str, Any]]
 REFERENCES: dict[str, type[Row]] = {"refs": Reference, "ref_uses": ReferenceUse}
-"""The tables of references. ``NotedPage`` has a column for each."""
+"""The tables of references. ``PageWithReferences`` has a column for each."""
 SHARD_BYTES = 400 << 20
 """Wikitext of a full shard; measured to give 64-256 MB of Parquet."""
 FALLBACKS_NAMED = 3

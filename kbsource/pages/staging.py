@@ -301,7 +301,7 @@ def stage_scan(scan: RangeScan, *, staging: str, part: int) -> ScanReport:
             path = chunk_path(join(staging, kind), ChunkKey(part, len(chunks)))
             with Folder.of(path).create() as sink, pa.ipc.new_file(sink, batch.schema, options=WRITING) as writer:
                 writer.write_batch(batch)
-            chunks.append(BatchRef(path, 0, 1, batch.num_rows, text_bytes(batch)))
+            chunks.append(BatchRef(path, 0, 1, batch.num_rows, sum(text_sizes(batch))))
     report = scan.report(chunks)
     Folder.of(part_path(staging, "scan", part)).write_json(msgspec.to_builtins(report))
     return report
@@ -327,9 +327,10 @@ def read_staged_batches(path: str) -> Iterator[pa.RecordBatch]:
             yield reader.get_batch(number)
 
 
-def text_bytes(batch: pa.RecordBatch) -> int:
-    """Returns the size of the text of staged articles, in bytes of UTF-8."""
-    return pc.sum(pc.binary_length(batch["text"])).as_py() or 0
+def text_sizes(batch: pa.RecordBatch) -> list[int]:
+    """Returns the size of the text of each staged article, in bytes of UTF-8."""
+    sizes: list[int] = pc.binary_length(batch["text"]).to_pylist()
+    return sizes
 
 
 def raw_pages(batch: pa.RecordBatch) -> Iterator[tuple[int, RawPage]]:

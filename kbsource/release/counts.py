@@ -99,7 +99,7 @@ class Sum:
     """A rule that numbers of a manifest add up to another number. Each number is named by its path, with dots between
     the names of fields. An object counts as the sum of its fields.
 
-    >>> law = Sum("records.read", ("records.examples", "records.merged", "records.rejected"))
+    >>> invariant = Sum("records.read", ("records.examples", "records.merged", "records.rejected"))
     """
 
     total: str

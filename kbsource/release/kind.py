@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from kbsource.documents import MOST_BYTES, bounded_content, parsed_json, typed_v
 from kbsource.errors import DataError, SetupError, shown_value
 from kbsource.files import Folder, is_local, join
 from kbsource.release.counts import Sum, TableCount
-from kbsource.release.laws import Checking, Law, M
+from kbsource.release.invariants import Checking, Invariant, M
 from kbsource.release.layout import MANIFEST, is_path, is_shard, no_release, parents
 from kbsource.release.manifest import (
     DAMAGED,
@@ -46,6 +46,24 @@ class MadeFrom(NamedTuple):
     ] = ()  #: tables of the source that are read completely, so that their files must be unchanged
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardText:
+    """Text about a kind of release for its dataset card."""
+
+    title: str
+    summary: str  #: description of the release
+    main: str = ""  #: table or group of files that is loaded by default; empty for none
+    holds: Sequence[Literal["wikipedia", "wikidata", "pageviews", "dataset"]]
+    """Sources of the content. --licence sets the licence of the first one."""
+    tasks: Sequence[str] = ()  #: task categories of the hub
+    tags: Sequence[str] = ()
+    limits: Sequence[str] = ()  #: limitations that users should know
+    template_limits: Mapping[str, str] = field(default_factory=dict)
+    """Further limitations, of which one applies, by the way in which templates were rendered: ``html``, ``rules``,
+    ``definitions`` or ``lua``.
+    """
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Kind(Generic[M]):
     """The definition of a kind of release."""
@@ -53,6 +71,7 @@ class Kind(Generic[M]):
     name: str  #: name of such a release in messages
     format: str  #: format of its manifests, with the version after the last hyphen
     made_by: str  #: command that makes such a release
+    card: CardText | None = None  #: text for its dataset card; None if it is never published
     manifest: type[M]
     tables: Mapping[str, pa.Schema]
     required: Sequence[str] = ()  #: tables that its manifest must list
@@ -65,7 +84,7 @@ class Kind(Generic[M]):
     further_faults: Callable[[M], list[str]] | None = (
         None  #: returns further contradictions among the counts of a manifest
     )
-    laws: Sequence[Law] = ()
+    invariants: Sequence[Invariant] = ()
     settings: Callable[[M], Mapping[str, float]] | None = None
     """Returns the numbers of a manifest that invariants and counts need, by name. They are the view ``settings``."""
     remarks: Callable[[M], list[str]] | None = (
@@ -156,7 +175,7 @@ class Kind(Generic[M]):
         try:
             for count in self.counts:
                 count.written(manifest)
-            faults += [fault for law in self.sums if (fault := law.fault(manifest)) is not None]
+            faults += [fault for invariant in self.sums if (fault := invariant.fault(manifest)) is not None]
         except DataError as error:
             return [str(error)]
         return faults + (self.further_faults(manifest) if self.further_faults is not None else [])

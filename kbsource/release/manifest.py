@@ -402,7 +402,7 @@ def row_faults(manifest: Manifest, expected: Mapping[str, int]) -> list[str]:
     ]
 
 
-class Counted:
+class InputCounts:
     """Base of dataclasses that count the records of an input. The first field is the number of records read; the other
     fields are the numbers of records with each outcome.
     """
@@ -416,7 +416,7 @@ class Counted:
         return sum(self.rejected.values())
 
 
-Summed = typing.TypeVar("Summed", bound=Counted)
+Summed = typing.TypeVar("Summed", bound=InputCounts)
 
 
 def sum_faults(counts: Mapping[str, Summed], totals: Summed, zero: Summed) -> list[str]:

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 from kbsource.errors import DataError, SetupError
 from kbsource.files import TEMPORARY, Folder, is_local, is_special, join
 from kbsource.identity import stable_sha256
+from kbsource.release.invariants import M
 from kbsource.release.kind import Kind
-from kbsource.release.laws import M
 from kbsource.release.layout import (
     BUILDING,
     EXTRA,

@@ -58,8 +58,8 @@ _PLACE = re.compile(r"(\d+): (.*)\n( *)\^")
 
 
 class RefusedQueryError(ValueError):
-    """A query is refused, because it might do more than read tables, or is too long or too deeply nested for the
-    check.
+    """A query that is not run, because it might do more than read tables, or is too long or too deeply nested to be
+    checked.
     """
 
 

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from kbsource.errors import DataError, SetupError, value_fault
 from kbsource.files import CHUNK_BYTES, Folder, join
 from kbsource.release.counts import add_settings
+from kbsource.release.invariants import COMMON, Checking, Finding, Findings, check
 from kbsource.release.kind import Kind, kind_of, read_content
-from kbsource.release.laws import COMMON, Checking, Finding, Findings, check
 from kbsource.release.layout import EXTRA, MANIFEST, is_in, stored_files, table_of
 from kbsource.release.manifest import FileEntry, Manifest
 from kbsource.release.reader import check_hashes, file_fault, has_columns, opened_table
@@ -70,7 +70,7 @@ def verify(
     for folder in sources.values():
         Folder.of(folder).reached()
     content = read_content(path)
-    found = Findings([*COMMON, *(law for kind in kinds for law in kind.laws)])
+    found = Findings([*COMMON, *(invariant for kind in kinds for invariant in kind.invariants)])
     kind = None
     try:
         kind = kind_of(content, join(path, MANIFEST), kinds)
@@ -87,7 +87,7 @@ def verify(
     for fault in kind.count_faults(manifest):
         found.add(MANIFEST, "counts", fault)
     files.check_rows()
-    counts = _check_laws(kind, manifest, files, sources, memory_mb)
+    counts = _check_invariants(kind, manifest, files, sources, memory_mb)
     has_texts = bool(sources) and counts is not None
     n_files, extra = len(files.entries), tuple(files.extra)
     sizes = n_files, files.n_bytes, files.n_rows
@@ -120,11 +120,11 @@ def _check_sources(
             check_hashes(folder, source.tables[table])
 
 
-def _check_laws(
+def _check_invariants(
     kind: Kind[Any], manifest: Manifest, files: _Files, sources: Mapping[str, str], memory_mb: int
 ) -> Mapping[str, int] | None:
     """Checks all invariants and returns the number of checked things by name; None if files are too damaged."""
-    if not kind.laws and not files.has_counts:
+    if not kind.invariants and not files.has_counts:
         return {}
     import duckdb
 
@@ -141,7 +141,7 @@ def _check_laws(
                 checking.given.add(name)
             if kind.views is not None:
                 checking.given.update(kind.views(checking))
-            check(db, kind.laws, checking.given, found)
+            check(db, kind.invariants, checking.given, found)
             counts = files.check_counts(db)
             further = {} if kind.check is None else kind.check(checking)
             return None if further is None else {**counts, **further}

@@ -71,8 +71,9 @@ class Work:
     #: rows that ended the process even when they were processed alone, by row number from 1: how often (1 or 2), and in
     #: which way (``timeout``, ``crash`` or ``error``)
     verdicts: Mapping[int, tuple[int, str]] = field(default_factory=dict)
-    #: 0, or the number of the only row to process, to find out whether it ends the process; its result is not kept. In
-    #: this case only this row is passed; a function that finds the rows of a chunk by its key must select it
+    #: 0, or the number of the only row to process, which is done to find out whether this row ends the process; its
+    #: result is discarded. Only this row is passed then; a function that finds the rows of a chunk by its key must
+    #: select it
     alone: int = 0
     report: Report = field(default_factory=Report)  #: filled by the function
 
@@ -236,7 +237,7 @@ def numbered_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, p
 
 
 def row_alone(batches: Iterable[pa.RecordBatch], number: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Returns the row with a number, counted from 1, as pairs of number and batch like ``numbered_batches``."""
+    """Returns one row, by its number from 1, in the form of ``numbered_batches``: pairs of number and batch."""
     for first, batch in numbered_batches(batches):
         if first <= number < first + batch.num_rows:
             yield number, batch.slice(number - first, 1)

@@ -40,10 +40,10 @@ def connected(
 ) -> Iterator[DuckDBPyConnection]:
     """Opens a database without tables for the duration of the context.
 
-    The connection is permanently locked down before it is used. It has no access to files outside ``reads``, ``writes``
-    and its temporary folder, to the network, to extensions or to settings. All folders must be named here, because
-    DuckDB cannot add one later. As DuckDB does not distinguish reading from writing, a statement could overwrite a file
-    in ``reads``. So names from outside must always be passed through ``identifier`` and ``quoted``.
+    The connection is permanently locked down before it is used. It has no access to the network, to extensions, to
+    settings, or to files outside ``reads``, ``writes`` and its temporary folder. All folders must be named here,
+    because DuckDB cannot add one later. As DuckDB does not distinguish reading from writing, a statement could
+    overwrite a file in ``reads``. So names from outside must always be passed through ``identifier`` and ``quoted``.
 
     Args:
         reads: folders of the files to read, local or in a bucket.

@@ -33,10 +33,12 @@ from functools import partial
 from types import TracebackType
 from typing import Any, NoReturn
 
+from kbsource.runtime.imports import hold_collector, release_collector
+
 _COMMAND = "from kbsource.runtime.fork_server import main; main({}, {!r})"
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # prctl(2)
 _BYTE = b"\0"
-_FILES = 5  # the most file descriptors with a request
+_FILES = 5  # maximum number of file descriptors in a request
 
 
 class ServerGoneError(Exception):
@@ -148,7 +150,7 @@ def running_server() -> ForkServer | None:
 
 
 def forget_server(gone: ForkServer) -> None:
-    """Makes this process use this server no longer."""
+    """Makes this process stop using a server that is gone."""
     global _server
     if _server is gone:
         _server = None
@@ -173,7 +175,6 @@ def forked_server() -> ForkServer | None:
             stream.flush()  # otherwise each fork might write it again
     _open_standard_files()
     (ours, theirs), (alive, watched) = socket.socketpair(), socket.socketpair()
-    gc.collect()
     gc.freeze()  # the garbage collector of a fork would write to shared memory
     if (pid := os.fork()) == 0:
         alive.close()
@@ -189,7 +190,7 @@ def _wait_for(pid: int) -> int:
 
 
 def _open_standard_files() -> None:
-    """Opens those of standard input, output and error that are closed, so that no other file gets their numbers."""
+    """Opens standard input, output and error if they are closed, so that no other file gets their numbers."""
     while (file := os.open(os.devnull, os.O_RDWR)) < 3:
         pass
     os.close(file)
@@ -224,11 +225,11 @@ def import_path() -> str:
 
 def main(files: Sequence[int], prepare: str) -> None:
     """Becomes the server of ``new_server``."""
+    hold_collector()
     for file in files:
         os.set_inheritable(file, False)
     _named(prepare)()
-    gc.collect()
-    gc.freeze()
+    release_collector()
     with _Leaving():
         _Server(*(socket.socket(fileno=file) for file in files)).serve()
 
@@ -293,7 +294,7 @@ class _Server:
         os._exit(0)
 
     def _control(self, pid: int) -> None:
-        """Kills a fork, because its owner wants it or is gone."""
+        """Kills a fork if its owner requests this or is gone."""
         control = self._controls[pid]
         with contextlib.suppress(ConnectionError):
             if control.recv(1):
@@ -322,7 +323,7 @@ class _Server:
         _send_number(self._controls[pid], pid)
 
     def _become(self, control: int, request_file: int, standard: Sequence[int]) -> None:
-        """Does the work of a fork."""
+        """Runs the requested function in a new fork, and ends the process."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         end_with_parent(self._pid)

@@ -39,7 +39,7 @@ MEMORY_EXIT_CODE = 70
 
 
 class WorkerDiedError(Exception):
-    """The process ended, or was ended, before it answered."""
+    """The process ended, or was killed, before it returned a result."""
 
     def __init__(self, page: int, kind: str, detail: str, *, is_killed: bool = False) -> None:
         super().__init__(f"{kind} at page {page}: {detail}")

@@ -19,7 +19,7 @@ import pyarrow as pa
 from kbsource.runtime.chunks import BatchRef, Report, read_stored, write_chunk
 
 MOST_GROUPS = 256
-"""Number of groups. The file of a chunk has a segment for each group."""
+"""Maximum number of groups. The file of a chunk has a segment for each group."""
 PIECE_ROWS = 1 << 14
 """Rows per batch in the file of a chunk. While a group is merged, this number of rows of each chunk is in memory."""
 

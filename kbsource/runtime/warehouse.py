@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kbsource.errors import SetupError
 from kbsource.runtime.chunks import BatchRef, read_stored
-from kbsource.runtime.database import MEMORY_MB, connected, identifier, insert
+from kbsource.runtime.database import connected, identifier, insert
 from kbsource.runtime.machine import memory_bytes
 from kbsource.temporary import TemporaryFolder
 
@@ -45,9 +45,7 @@ class StoredTable(NamedTuple):
 
 
 @contextmanager
-def warehouse(
-    tables: Mapping[str, StoredTable], *, memory_mb: int = MEMORY_MB, threads: int = 1
-) -> Iterator[DuckDBPyConnection]:
+def warehouse(tables: Mapping[str, StoredTable], *, memory_mb: int, threads: int = 1) -> Iterator[DuckDBPyConnection]:
     """Opens a database with the rows of chunks as tables, in a temporary folder, for the duration of the context.
 
     A query returns the same rows with any number of threads only if it determines their order completely, also inside
@@ -72,7 +70,8 @@ def warehouse(
                 said = str(error).partition("\n")[0]
                 raise SetupError(
                     f"{os.path.dirname(folder)}: joining {_mb(n_bytes):,} MB of rows needs more disk space, or more "
-                    f"than {memory_mb:,} MB of memory ({said}). Set TMPDIR to a larger local disk on every worker."
+                    f"than {memory_mb:,} MB of memory ({said}). Set TMPDIR to a larger local disk on every worker, or "
+                    "allow more memory with --memory."
                 ) from error
 
 
@@ -130,7 +129,7 @@ def _check_room(folder: str, n_bytes: int, memory_mb: int) -> None:
     if wanted > installed:
         raise SetupError(
             f"joining {_mb(n_bytes):,} MB of rows needs {wanted:,} MB of memory, and this worker's machine has only "
-            f"{installed:,} MB. Give the workers more memory."
+            f"{installed:,} MB. Give the workers more memory, or allow less with --memory."
         )
 
 

@@ -74,7 +74,7 @@ def read_snak(snak: dict[str, Any]) -> Snak:
         kind = snak["snaktype"]
         datatype = snak.get("datatype")
         if type(datatype) is str:
-            datatype = intern(datatype)  # so that a row group holds one object per datatype, not one per value
+            datatype = intern(datatype)  # so that the values of a row group share one text per datatype
         elif datatype is not None:
             raise RecordError("malformed_statement", f"datatype {brief(datatype)}")
         if kind != "value":
@@ -336,7 +336,7 @@ class EntityReader:
         try:
             value = orjson.loads(line)
         except orjson.JSONDecodeError as error:
-            if _NO_MEMORY in str(error):  # the line is not the cause
+            if _NO_MEMORY in str(error):  # the cause is not the line
                 raise MemoryError from error
             raise RecordError("malformed_json", str(error)) from error
         if type(value) is not dict:

@@ -10,8 +10,8 @@ import pyarrow as pa
 from kbsource.columns import rebatched
 from kbsource.files import join
 from kbsource.release.counts import TableCount
-from kbsource.release.kind import Kind
-from kbsource.release.laws import Checking, Law
+from kbsource.release.invariants import Checking, Invariant
+from kbsource.release.kind import CardText, Kind
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import Count, TypedManifest, row_faults, sum_faults
 from kbsource.release.reader import row_groups
@@ -95,12 +95,12 @@ def _first(faults: Iterable[tuple[str, str]]) -> str:
     return f"case {' '.join(f'when {is_broken} then {what!r}' for is_broken, what in faults)} end"
 
 
-def _row_law(table: str, key: str, faults: Iterable[tuple[str, str]]) -> Law:
-    return Law(
-        "entity_law",
+def _row_invariant(table: str, key: str, faults: Iterable[tuple[str, str]]) -> Invariant:
+    return Invariant(
+        "invalid_entity",
         "a row is malformed",
         f"[{key} || ': ' || fault for fault in [{_first(faults)}] if fault is not null]",
-        of=table,
+        table=table,
     )
 
 
@@ -113,11 +113,12 @@ def _entity_faults(key: str, form: str) -> Iterator[tuple[str, str]]:
     yield "n_statements < 0", "n_statements below 0"
 
 
-def _claim_law(name: str, claiming: str, present: str, needs: tuple[str, ...]) -> Law:
-    """Returns the invariant that a table has as many rows of each entity as the entity claims. It compares the number
-    of rows, and a sum weighted by the entities' numbers, which detects rows of wrong entities.
+def _claim_invariant(name: str, claiming: str, present: str, needs: tuple[str, ...]) -> Invariant:
+    """Returns the invariant that a table has as many rows for each entity as the entity's own row states, such as
+    ``n_statements``. It compares the total number of rows, and a sum weighted by the numbers of the entities, which
+    detects rows of a wrong entity.
     """
-    return Law(
+    return Invariant(
         "counts",
         "",
         f"""select '{MANIFEST}', format('{name}: {{}}, entities claim {{}}', present, claimed)
@@ -128,15 +129,15 @@ def _claim_law(name: str, claiming: str, present: str, needs: tuple[str, ...]) -
     )
 
 
-LAWS = (
-    _row_law("items", "item_id", (*_entity_faults("item_id", _ITEM), ("n_sitelinks < 0", "n_sitelinks below 0"))),
-    _row_law("properties", "property_id", _entity_faults("property_id", _PROPERTY)),
-    _row_law(
+INVARIANTS = (
+    _row_invariant("items", "item_id", (*_entity_faults("item_id", _ITEM), ("n_sitelinks < 0", "n_sitelinks below 0"))),
+    _row_invariant("properties", "property_id", _entity_faults("property_id", _PROPERTY)),
+    _row_invariant(
         "sitelinks",
         "item_id",
         ((f"not regexp_full_match(item_id, '{_ITEM}')", "not an id"), ("title = ''", "a sitelink without a title")),
     ),
-    _row_law(
+    _row_invariant(
         "statements",
         "entity_id",
         (
@@ -145,23 +146,23 @@ LAWS = (
             *_value_faults(),
         ),
     ),
-    Law(
-        "entity_law",
+    Invariant(
+        "invalid_entity",
         "",
         f"[entity_id || ': ' || fault for fault in [{_first(_value_faults('qualifier.'))} for qualifier in qualifiers] "
         "if fault is not null]",
-        of="statements",
+        table="statements",
     ),
     *(
-        Law(
+        Invariant(
             "duplicate_entity",
-            "two rows have one entity",
+            "two rows describe the same entity",
             f"select min(_file), {key} from {table} group by {key} having count(*) > 1",
         )
         for table, key in (("items", "item_id"), ("properties", "property_id"))
     ),
     *(
-        _claim_law(
+        _claim_invariant(
             f"statements_{letter}",
             f"select sum(n_statements), sum(n_statements * try_cast({key}[2:] as bigint)) from {table}",
             f"select count(*), sum(try_cast(entity_id[2:] as bigint)) from statements where entity_id[1] = '{letter}'",
@@ -169,7 +170,7 @@ LAWS = (
         )
         for letter, key, table in (("Q", "item_id", "items"), ("P", "property_id", "properties"))
     ),
-    _claim_law(
+    _claim_invariant(
         "sitelinks_Q",
         "select sum(n_sitelinks), sum(n_sitelinks * try_cast(item_id[2:] as bigint)) from items "
         "where exists (from settings where name = 'every site' and n > 0)",
@@ -177,7 +178,7 @@ LAWS = (
         "where exists (from settings where name = 'every site' and n > 0)",
         ("items", "sitelinks"),
     ),
-    Law("classes_disagree", "the class closure does not follow from the statements"),
+    Invariant("classes_disagree", "the table of classes is not the one recomputed from the statements"),
 )
 _IS_LINK = f"value_type = 'entity' and rank <> 'deprecated' and regexp_full_match(value, '{_ITEM}')"
 _EDGES = f"""
@@ -209,6 +210,20 @@ WIKIDATA_RELEASE: Kind[WikidataManifest] = Kind(
     name="release of Wikidata",
     format=FORMAT,
     made_by="kbsource wikidata",
+    card=CardText(
+        title="Items and statements of Wikidata",
+        summary=(
+            "Items, properties, statements with their qualifiers, sitelinks and the hierarchy of classes of a dump "
+            "of Wikidata."
+        ),
+        main="statements",
+        holds=("wikidata",),
+        tags=("wikidata", "knowledge-graph"),
+        limits=(
+            "References of statements and lexemes are left out.",
+            "Labels, descriptions and aliases are in the languages that the options name.",
+        ),
+    ),
     queries=(
         (
             "items in the most wikis",
@@ -247,7 +262,7 @@ WIKIDATA_RELEASE: Kind[WikidataManifest] = Kind(
         TableCount(None, "select count(*) from classes", summary="pairs of classes"),
     ),
     further_faults=_count_faults,
-    laws=LAWS,
+    invariants=INVARIANTS,
     settings=lambda manifest: {"every site": manifest.options.get("sites", ()) is None},
     check=check_classes,
 )

@@ -116,7 +116,7 @@ class TableBatches:
             self._give(self._group_rows)
 
     def flush(self) -> None:
-        """Passes on the last rows. Call it once, after all rows were added."""
+        """Passes on the remaining rows. Call it once, after all rows were added."""
         if self._n_rows:
             self._give(self._n_rows)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kbsource.columns import schema_of
 from kbsource.records import BadRecord
-from kbsource.release.manifest import Count, Counted
+from kbsource.release.manifest import Count, InputCounts
 from kbsource.rows import Columns, Int8, Int32, Row
 
 
@@ -129,7 +129,7 @@ WIKIDATA_TABLES: dict[str, pa.Schema] = {
 
 
 @dataclass(frozen=True, slots=True)
-class EntityCounts(Counted):
+class EntityCounts(InputCounts):
     """Counts of the lines read by outcome. The invariant is lines_read = items + properties + other_entities +
     rejected.
     """

@@ -59,7 +59,7 @@ class RawTable:
 
     caption: str | None = None
     rows: list[list[RawCell]] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)  # numbers of what was cut from it
+    numbers: list[int] = field(default_factory=list)  # numbers of the notes that were cut from it
     is_interrupted: bool = False  # while it is read: a block is in the line of cells, which goes on after it
 
 
@@ -277,8 +277,8 @@ def _resume_cells(table: RawTable, line: str) -> None:
 
 
 def _end_open_link(table: RawTable, content: str, end: int) -> str:
-    """Returns what is left of a cell's content with a closer that nothing in it opens: the cell that opens the link
-    takes the rest.
+    """Returns the rest of a cell's content if it closes a link that an earlier cell opens; the text up to the closer is
+    moved to that cell.
 
     Such a link may cross rows if its target has a namespace, as a file with its caption.
 
@@ -303,7 +303,7 @@ def _end_open_link(table: RawTable, content: str, end: int) -> str:
 
 
 def _last_cells(table: RawTable) -> Iterator[tuple[list[RawCell], int]]:
-    """Iterates over row and position of the last cells, the last one first, as many as a link may cross."""
+    """Iterates backwards over the last cells, as pairs of row and position, as far as a link may extend."""
     n_cells = 0
     for row in reversed(table.rows[-_LONGEST_LINK:]):
         for number in range(len(row) - 1, -1, -1):
@@ -332,7 +332,7 @@ def _find_open_link(text: str) -> int:
 
 
 def _find_closer(content: str) -> int:
-    """Returns the position of a link's end that nothing before it opens, or -1."""
+    """Returns the position of the first link end without an opener before it, or -1."""
     end = content.find("]]")
     return end if content.find("[[", 0, max(end, 0)) < 0 else -1
 

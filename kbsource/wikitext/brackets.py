@@ -42,9 +42,10 @@ _BRACKET = re.compile(
     r"|\[(?:(?=\[\[(?!\[))|(?!\[))(?P<single>)"  # the first of three brackets, or a single one
     r"|\[\[(?P<stray>)"  # an opener that cannot open a link
 )
-# The text after the address of an external link with brackets in its label, up to the first closing bracket that is not
-# a plain link's: the label of ``[http://x Title [in Greek]]`` has one bracket. It ends before another opener, so that
-# no part of a text is scanned for two openers. Source: handleExternalLinks of MediaWiki 1.39's Parser.
+# The label of an external link whose label contains brackets, up to the first closing bracket that does not belong to a
+# plain link: ``[http://x Title [in Greek]]`` ends after the first of its closing brackets. The match ends before
+# another opener, so that no part of a text is scanned for two openers. Source: handleExternalLinks of MediaWiki 1.39's
+# Parser.
 _LABEL = re.compile(rf"(?:[^\[\]\n]|\[\[[^\[\]\n]*\]\]|\[(?!\[|{_SCHEMES}))*+\]")
 _SPACES = re.compile("   *")
 # A trail stop whose closing bracket was dropped.
@@ -95,7 +96,7 @@ def match_brackets(
         else:
             text = single_spaces(_STRAY_STOP.sub("", text))
         cut, edits = _match(text, is_file)
-    if edits:  # dropping keeps joining its sides to new brackets: then no bracket of the page is markup
+    if edits:  # every removal makes new brackets from the text around it, so all brackets of the page are dropped
         dropped = [_Edit(match.start(), match.end(), "", False) for match in re.finditer(r"\[\[|\]\]", text)]
         numbers = _moved(numbers, dropped) if numbers else []
         text = _apply(text, dropped)

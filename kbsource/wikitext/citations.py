@@ -188,7 +188,9 @@ def read_listed_work(name: str, arguments: Mapping[str, str], *, language: str) 
 
 
 class _Reader:
-    """Reads one use. Every argument ends in a field or in a loss, or is listed as deliberately left out."""
+    """Reads a use of a citation template. Every argument becomes a field or a loss, or is one of those that are left
+    out on purpose.
+    """
 
     __slots__ = ("language", "losses", "people", "plain", "values")
 

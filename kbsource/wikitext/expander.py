@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kbsource.site import CATEGORY, TEMPLATE, Site
 from kbsource.titles import clean_title, split_namespace, upper_first
-from kbsource.wikitext.asked import MODULE, Dependencies
+from kbsource.wikitext.dependencies import MODULE, Dependencies
 from kbsource.wikitext.functions.arguments import PageFacts, Template
 from kbsource.wikitext.functions.conditions import CHOICES, namespace_text, stripped_argument
 from kbsource.wikitext.functions.numbers import NBSP
@@ -98,14 +98,14 @@ Parts = tuple[tuple["Text | None", Text], ...]
 
 
 INFOBOX = '<table class="infobox"></table>'
-"""Placeholder that an infobox in a definition leaves, so that the enclosing box is recognised as one."""
+"""Placeholder for an infobox in a definition, so that a box around it is recognised as an infobox."""
 _NOTHING = f"{CUT}{LINE} \n"
 BLOCK_STARTS = ("*", "#", ":", ";", "{|")
-"""What begins a line of its own where a template or a parser function begins with it."""
+"""Beginnings of the output of a template or parser function that make it begin on a new line."""
 
 
 class WatchedPage:
-    """PageFacts that record whether a fact was requested that differs between pages."""
+    """Facts about a page, like ``PageFacts``. They record whether a fact was requested that differs between pages."""
 
     __slots__ = ("_facts", "is_asked", "lang", "site")
     lang: str
@@ -195,7 +195,7 @@ class Frame:
         return self.use(Use((f"{name.rstrip(':')}:", *first), (*unnamed, *named), True))
 
     def spend(self, work: int) -> None:
-        """Charges units of work to the page; a BoundError must propagate."""
+        """Charges units of work to the page. Let a BoundError propagate."""
         self.engine.spend(work)
 
     def read(self, text: Text) -> str:
@@ -368,7 +368,7 @@ _NO_VALUE = re.compile(r"\{{3}[^{}]*\}{3}")
 _DOUBLED = re.compile(r"\{(?=\{)|(?<=\})\}")
 
 
-class Expanded(NamedTuple):
+class Expansion(NamedTuple):
     """The expansion of a use."""
 
     #: ``expanded``; ``invoked`` if a module took part; ``limit_exceeded`` if a limit was exceeded; ``unknown`` if there
@@ -379,13 +379,13 @@ class Expanded(NamedTuple):
     is_infobox: bool = False  #: its box is an infobox
     n_modules: int = 0  #: number of calls of Lua modules that were not run, or failed
     n_refs: int = 0  #: number of references in the definitions used
-    #: something was left out that a rule may show: an unknown template, a module that was not run, or a box beside the
-    #: text if the expansion has nothing else
+    #: true if something was left out that a rule may show: an unknown template, a module that was not run, or a box
+    #: beside the text if the expansion has nothing else
     is_incomplete: bool = False
 
 
 _Value = TypeVar("_Value")
-_LIMIT_EXCEEDED = Expanded("limit_exceeded", is_incomplete=True)
+_LIMIT_EXCEEDED = Expansion("limit_exceeded", is_incomplete=True)
 
 
 class _Memory(Generic[_Value]):
@@ -417,7 +417,7 @@ class Expander:
         *,
         invoke: Invoke | None = None,
         exists: Callable[[str], bool] | None = None,
-        asked: Dependencies | None = None,
+        dependencies: Dependencies | None = None,
     ) -> None:
         """Prepares the expansion.
 
@@ -425,13 +425,13 @@ class Expander:
             find_rule: returns the rule for a name. A rule has precedence over the definition if it is marked so;
                 otherwise it replaces a missing or incomplete definition.
             exists: returns whether an article exists; by default, none does.
-            asked: records dependencies.
+            dependencies: records dependencies.
         """
-        self.asked = asked or Dependencies(site)
+        self.dependencies = dependencies or Dependencies(site)
         self._definitions = definitions
         self._site = site
         self._trees: _Memory[tuple[Text | None, int, int]] = _Memory()
-        self.known: _Memory[tuple[Expanded, tuple[int, int, int], frozenset[str]]] = _Memory()
+        self.known: _Memory[tuple[Expansion, tuple[int, int, int], frozenset[str]]] = _Memory()
         self.find_rule = find_rule
         self._resolved: dict[str, tuple[str, TemplateRule]] = {}
         self._fixed_outcome = fixed_outcomes_of(site.lang, self.resolve)
@@ -457,7 +457,7 @@ class Expander:
         """Returns the name that a name in normal form resolves to, with redirects of the wiki followed, and the rule
         for it; if it has no rule, the rule for the original name.
         """
-        self.asked.template(name)
+        self.dependencies.template(name)
         found = self._resolved.get(name)
         if found is None:
             target = self._definitions.target(name)
@@ -473,7 +473,7 @@ class Expander:
         """Returns the result of ``fixed_outcomes_of``, with redirects of the wiki followed."""
         found = self._fixed_outcome(head)
         if found is not None:
-            self.asked.template(found.name)
+            self.dependencies.template(found.name)
         return found
 
     def is_category(self, prefix: str) -> bool:
@@ -484,7 +484,7 @@ class Expander:
         """Returns the parsed definition of a template (or None), its number of syntax elements, and of
         references.
         """
-        self.asked.template(name)
+        self.dependencies.template(name)
         found = self._trees.get(name)
         if found is None:
             source = self._definitions.source(name)
@@ -550,7 +550,7 @@ class PageExpander:
         return text
 
     def look_up(self) -> bool:
-        """Counts a looked-up page; returns whether the limit allows it."""
+        """Counts a page that ``#ifexist`` looks up; returns whether the limit allows it."""
         self.n_look_ups += 1
         return self.n_look_ups <= MAX_LOOK_UPS
 
@@ -570,7 +570,7 @@ class PageExpander:
         return CUT
 
     def if_complete(self, expand: Callable[[], str]) -> str | None:
-        """Returns an expansion; None, with nothing recorded of it but its cost, if something unknown was left out."""
+        """Returns an expansion; None if something unknown was left out, in which case only its cost is recorded."""
         before = self.is_partial, self.n_modules, self.n_refs
         self.is_partial = False
         text = expand()
@@ -592,20 +592,20 @@ class PageExpander:
         text = as_expanded(text)
         return self.give(f"\n\n{text}\n\n" if rule.is_block else text)
 
-    def expand(self, inner: str, name: str) -> Expanded:
+    def expand(self, inner: str, name: str) -> Expansion:
         """Returns the expansion of a use, from the text between its braces with inner templates expanded; ``name``
         in normal form.
         """
-        known, asked = self.wiki.known, self.wiki.asked
+        known, dependencies = self.wiki.known, self.wiki.dependencies
         remembered = known.get(inner)
         # If the budget does not cover a cached result, it is expanded as far as possible, as if it were not cached.
         if remembered is not None and self._pay(*remembered[1]):
-            asked.names |= remembered[2]
+            dependencies.names |= remembered[2]
             return remembered[0]
         self._start()
         work, n_chars, n_look_ups = self.work, self.n_chars, self.n_look_ups
         try:
-            text, names = asked.apart(lambda: self._worked_out(inner))
+            text, names = dependencies.apart(lambda: self._worked_out(inner))
         except BoundError:
             return _LIMIT_EXCEEDED
         expanded = self._seen(text)
@@ -623,21 +623,22 @@ class PageExpander:
         ]
         return Frame(self).use(Use(parts[0][1], tuple(parts[1:]), True), is_by_rule=False)
 
-    def _seen(self, text: str) -> Expanded:
+    def _seen(self, text: str) -> Expansion:
         if "{{" in text or "}}" in text:  # parameters without a value, and unmatched braces
             text = _DOUBLED.sub("", _NO_VALUE.sub(CUT, text))
         text, kinds = read_boxes(text, self.wiki.is_category)
         if self.is_partial and not kinds and not any(map(str.isalnum, text)):
-            return Expanded("unknown", n_modules=self.n_modules, n_refs=self.n_refs, is_incomplete=True)
+            return Expansion("unknown", n_modules=self.n_modules, n_refs=self.n_refs, is_incomplete=True)
         if text.startswith(BLOCK_STARTS):
             text = LINE + text
         outcome = "invoked" if self.is_invoked else "expanded"
         is_incomplete = self.is_partial or ("aside" in kinds and not text.strip(_NOTHING))
-        return Expanded(outcome, text, "infobox" in kinds, self.n_modules, self.n_refs, is_incomplete)
+        return Expansion(outcome, text, "infobox" in kinds, self.n_modules, self.n_refs, is_incomplete)
 
 
 def _on_own_line(text: str, node: Use) -> str:
-    """Returns what a template or a parser function gives; a list, an indented line or a table begins a line.
+    """Returns the output of a template or parser function. If it begins with a list, an indented line or a table, it
+    begins on a new line.
 
     Source: braceSubstitution of MediaWiki's Parser.
     """
@@ -645,7 +646,7 @@ def _on_own_line(text: str, node: Use) -> str:
 
 
 class _NoDefinitions:
-    """Stands in for the definitions if a dump has none: nothing is defined."""
+    """Takes the place of the definitions if a dump has none."""
 
     def source(self, name: str) -> None:
         return None
@@ -687,7 +688,7 @@ def run_rule(rule: TemplateRule, template: Template, page: PageFacts | WatchedPa
     except BoundError:
         return template.shown()
     n_chars = sum(map(len, arguments.values()))
-    if len(text) > 2 * n_chars + _MOST_CHARS_ADDED:  # arguments that are no words of a sentence
+    if len(text) > 2 * n_chars + _MOST_CHARS_ADDED:  # the arguments are not words of a sentence
         return template.shown()
     return text.replace(CUT, "").replace("&#32;", " ").replace("&nbsp;", NBSP) or None
 

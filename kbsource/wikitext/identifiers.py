@@ -146,18 +146,18 @@ def identifiers_of_address(url: str) -> dict[str, str]:
     return {scheme: found[0]} if found else {}
 
 
-class Archived(NamedTuple):
+class ArchiveAddress(NamedTuple):
     """The information in the URL of a copy in a web archive."""
 
     url: str | None  #: URL of the original; None if the copy's URL does not contain it
     date: str | None  #: ISO date of the copy; None if its URL does not contain it
 
 
-def read_archive_address(url: str) -> Archived | None:
+def read_archive_address(url: str) -> ArchiveAddress | None:
     """Returns the information in the URL of a copy in a web archive; None for other URLs.
 
     >>> read_archive_address("https://web.archive.org/web/20200102030405/http://example.org/")
-    Archived(url='http://example.org/', date='2020-01-02')
+    ArchiveAddress(url='http://example.org/', date='2020-01-02')
     """
     match = _addresses()[1].match(url)
     if match is None:
@@ -166,4 +166,4 @@ def read_archive_address(url: str) -> Archived | None:
     date = f"{stamp[:4]}-{stamp[4:6]}-{stamp[6:8]}" if len(stamp) >= 8 else None
     source = url[match.end() :] if match["code"] is None else ""
     source = unquote(source) if match["query"] is not None else source
-    return Archived((source if "//" in source[:10] else f"http://{source}") if source else None, date)
+    return ArchiveAddress((source if "//" in source[:10] else f"http://{source}") if source else None, date)

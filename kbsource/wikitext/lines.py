@@ -1,6 +1,4 @@
-"""Marks the beginnings of headings and list items before tokenization, and cleans up the places where markup was
-removed.
-"""
+"""Marks the beginnings of headings and list items before tokenization, and tidies the text where markup was removed."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from kbsource.languages import edition_code, interwiki_prefixes, language_codes
 from kbsource.numerals import unescape
 from kbsource.site import CANONICAL_NAMESPACES, TEMPLATE, Site
 from kbsource.titles import clean_title, is_valid_title, normalise_title, split_namespace, upper_first
-from kbsource.wikitext.asked import GENERATOR, MODULE, Dependencies
+from kbsource.wikitext.dependencies import GENERATOR, MODULE, Dependencies
 from kbsource.wikitext.expander import Argument, BoundError, Definitions, Frame
 from kbsource.wikitext.functions import foreign
 from kbsource.wikitext.functions.arguments import PageFacts
@@ -369,15 +369,15 @@ class Host:
     def _definition(self, title: str) -> str | None:
         number, name = split_namespace(title, self._site)
         if number == TEMPLATE:
-            self._modules.asked.template(name)
+            self._modules.dependencies.template(name)
             return self._definitions.source(name)
         if number == MODULE:
-            self._modules.asked.module(name)
+            self._modules.dependencies.module(name)
             return self._definitions.module(name)
         return None
 
     def _version(self) -> str:
-        self._modules.asked.names.add(GENERATOR)
+        self._modules.dependencies.names.add(GENERATOR)
         return self._site.generator.removeprefix("MediaWiki ") or "1.39"
 
     # Languages, numbers, time.
@@ -539,9 +539,9 @@ class LuaModules:
         definitions: Definitions,
         site: Site,
         exists: Callable[[str], bool] | None = None,
-        asked: Dependencies | None = None,
+        dependencies: Dependencies | None = None,
     ) -> None:
-        self.asked = asked or Dependencies(site)  #: records the dependencies of modules
+        self.dependencies = dependencies or Dependencies(site)  #: records the dependencies of modules
         self._definitions = definitions
         self._site = site
         self._exists = exists or (lambda title: False)
@@ -556,7 +556,7 @@ class LuaModules:
 
     def compiled(self, name: str) -> tuple[bytes | None, str]:
         """Returns the compiled module of a name in normal form and an empty message, or None and an error message."""
-        self.asked.module(name)
+        self.dependencies.module(name)
         found = self._compiled.get(name)
         if found is None:
             source = self._definitions.module(name)

@@ -20,8 +20,8 @@ from kbsource.records import Loss, TemplateUse
 from kbsource.rows import Row
 from kbsource.site import Site
 from kbsource.titles import TargetParser
-from kbsource.wikitext.asked import Dependencies
 from kbsource.wikitext.brackets import CutText, lift_numbers, match_brackets, without_stray_blocks, without_stray_marks
+from kbsource.wikitext.dependencies import Dependencies
 from kbsource.wikitext.expander import Definitions, Expander, Invoke
 from kbsource.wikitext.functions.arguments import PageFacts
 from kbsource.wikitext.lines import mark_lines, strip_quotes, tidy
@@ -97,15 +97,15 @@ class ParsedText(Row):
     #: empty are not listed
     shown: Mapping[tuple[str, str], int] = {}
     references: ParsedReferences | None = None  #: None if not requested
-    asked: frozenset[str] | None = None  #: the page's dependencies, see ``Dependencies``; None if not recorded
+    dependencies: frozenset[str] | None = None  #: the page's dependencies, see ``Dependencies``; None if not recorded
 
 
 class WikitextParser:
     """Parses a wiki's pages. It holds caches; create one per process.
 
-    ``definitions`` is used to expand templates; ``invoke``, ``exists`` and ``asked`` are arguments of ``Expander``.
-    With ``is_direct``, plain and hidden links are read without mwparserfromhell, which is faster and gives the same
-    result.
+    ``definitions`` is used to expand templates; ``invoke``, ``exists`` and ``dependencies`` are passed to
+    ``Expander``. With ``is_direct``, plain and hidden links are read without mwparserfromhell, which is faster and
+    gives the same result.
 
     With ``has_references``, references are read too; the rest of the result is the same. If the references of a page
     cannot be read, the page has none, and ``failed`` counts it.
@@ -120,13 +120,13 @@ class WikitextParser:
         invoke: Invoke | None = None,
         exists: Callable[[str], bool] | None = None,
         has_references: bool = False,
-        asked: Dependencies | None = None,
+        dependencies: Dependencies | None = None,
     ) -> None:
-        self._asked = asked or Dependencies(site)
+        self._dependencies = dependencies or Dependencies(site)
         self._read_reference: ReferenceReader | None = None
         if has_references:
-            self._note_kind = NoteKinds(site.lang, definitions, self._asked)
-            self._read_reference = ReferenceReader(site.lang, self.plain, self._note_kind, self._asked)
+            self._note_kind = NoteKinds(site.lang, definitions, self._dependencies)
+            self._read_reference = ReferenceReader(site.lang, self.plain, self._note_kind, self._dependencies)
         self._trail = site.language_facts.link_trail_pattern()
         self._prefix = site.language_facts.link_prefix_pattern()
         self._targets = TargetParser(site)
@@ -135,7 +135,9 @@ class WikitextParser:
         self._expander: Expander | None = None
         if definitions is not None:
             rules = find_rule(site.lang)
-            self._expander = Expander(definitions, site, rules, invoke=invoke, exists=exists, asked=self._asked)
+            self._expander = Expander(
+                definitions, site, rules, invoke=invoke, exists=exists, dependencies=self._dependencies
+            )
 
     def parse(
         self,
@@ -169,7 +171,7 @@ class WikitextParser:
     def _parse_page(
         self, wikitext: str, page: PageFacts, n_controls: int, references: References | None = None
     ) -> ParsedText:
-        self._asked.names.clear()
+        self._dependencies.names.clear()
         work = PagePreparation(page, self._expander, references)
         if n_controls:
             work.losses["control_character"] += n_controls
@@ -257,7 +259,7 @@ class WikitextParser:
             references=None
             if references is None or self._read_reference is None
             else references.rows(blocks.elements, self._read_reference),
-            asked=frozenset(self._asked.names),
+            dependencies=frozenset(self._dependencies.names),
         )
 
 

@@ -101,7 +101,7 @@ class ReferenceUse(Row):
     section: Annotated[tuple[str, ...], "headings above the marker, outermost first"] = ()
 
 
-class NotedPage(Page):
+class PageWithReferences(Page):
     """A page with its references and their uses, which a release stores in separate tables."""
 
     refs: tuple[Reference, ...]

@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kbsource.numerals import unescape
-from kbsource.wikitext.asked import Dependencies
 from kbsource.wikitext.braces import expand_braces
 from kbsource.wikitext.citations import find_note, is_citation, note_names, read_citation, read_link, read_text
+from kbsource.wikitext.dependencies import Dependencies
 from kbsource.wikitext.expander import Definitions
 from kbsource.wikitext.functions.arguments import Template
 from kbsource.wikitext.identifiers import SCHEMES
@@ -84,24 +84,24 @@ class ReferenceReader:
     Args:
         plain: converts wikitext to text.
         kind_of: returns the reference kind of a template, as ``NoteKinds`` does.
-        asked: records the dependencies of ``plain`` and ``kind_of``.
+        dependencies: records the dependencies of ``plain`` and ``kind_of``.
     """
 
     def __init__(
-        self, lang: str, plain: Callable[[str], str], kind_of: Callable[[str], str | None], asked: Dependencies
+        self, lang: str, plain: Callable[[str], str], kind_of: Callable[[str], str | None], dependencies: Dependencies
     ) -> None:
-        self._lang, self._parse, self._kind_of, self._asked = lang, plain, kind_of, asked
+        self._lang, self._parse, self._kind_of, self._dependencies = lang, plain, kind_of, dependencies
         self._read = lru_cache(maxsize=1 << 12)(self._as_text)
 
     def _plain(self, wikitext: str) -> str:
         text, names = self._read(wikitext)
-        self._asked.names |= names
+        self._dependencies.names |= names
         return text
 
     def _as_text(self, wikitext: str) -> tuple[str, frozenset[str]]:
         if not _MARKUP.search(wikitext):
             return " ".join(wikitext.split()), frozenset()
-        return self._asked.apart(lambda: self._parse(wikitext))
+        return self._dependencies.apart(lambda: self._parse(wikitext))
 
     def __call__(self, content: str) -> ReferenceText:
         """Reads a reference from its wikitext."""
@@ -221,8 +221,8 @@ class NoteKinds:
     redirect or copy of a known template has the kind of that template.
     """
 
-    def __init__(self, lang: str, definitions: Definitions | None, asked: Dependencies) -> None:
-        self._lang, self._definitions, self._asked = lang, definitions, asked
+    def __init__(self, lang: str, definitions: Definitions | None, dependencies: Dependencies) -> None:
+        self._lang, self._definitions, self._dependencies = lang, definitions, dependencies
         self._by_source: dict[str, str] = {}
         for name, kind in note_names(lang).items() if definitions is not None else ():
             if definitions is not None and (source := definitions.source(normalise_template_name(name, lang))):
@@ -233,16 +233,16 @@ class NoteKinds:
         if head not in self._known:
             if len(self._known) >= _MOST_HEADS:
                 self._known.clear()
-            self._known[head] = self._asked.apart(lambda: self._found(head))
+            self._known[head] = self._dependencies.apart(lambda: self._found(head))
         kind, names = self._known[head]
-        self._asked.names |= names
+        self._dependencies.names |= names
         return kind
 
     def target(self, name: str) -> str:
         """Returns the name of a template after redirects, from its name in normal form."""
         if self._definitions is None:
             return name
-        self._asked.template(name)
+        self._dependencies.template(name)
         return self._definitions.target(name)
 
     def _found(self, head: str) -> str | None:
@@ -264,7 +264,7 @@ class NoteKinds:
             return None
         if not (source := self._definitions.source(name)):
             return None
-        self._asked.same_source(source)
+        self._dependencies.same_source(source)
         return self._by_source.get(source)
 
 

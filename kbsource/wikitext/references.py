@@ -145,7 +145,7 @@ class References:
         self._infoboxes: dict[str, str] = {}  # wikitext between the braces of each infobox, by placeholder
         self.places: dict[int, MarkerPlace] = {}  #: by note; a note that is not shown has no position
         self.above: dict[MarkerPlace, int] = {}  #: index of the element before a table or an infobox
-        self._below_headings: set[int] = set()  # notes that are alone on the first line after a heading
+        self._below_headings: set[int] = set()  # notes that are the only content of the first line after a heading
         self._headings: dict[int, int] = {}  # index of the heading of these notes
         self._notes: list[Note] = []
         self._order: list[int] = []
@@ -210,7 +210,7 @@ class References:
         written = "" if is_shown else markup  # the enclosing text contains the output
         if level:
             self._levels[len(self._notes)] = level
-        if PLACE in inner:  # for an enclosing template, only the infobox counts
+        if PLACE in inner:  # an enclosing template needs only the infobox
             self._box_levels.update(dict.fromkeys(_BOX.findall(inner), level))
         if kind == "reuse":
             self.counts["by_template"] += len(template.filled())
@@ -292,7 +292,7 @@ class References:
     def set_order(self, text: str) -> None:
         """Determines the order of the notes from the text with all templates expanded.
 
-        Notes that a template received and did not show come directly after the last note that is written before them.
+        Notes that a template received but does not show follow the last note that is written before them.
         """
         order: list[int] = [] if self.boxes else mark_numbers(text)
         for digits, box in _IN_ORDER.findall(text) if self.boxes else ():

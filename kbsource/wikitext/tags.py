@@ -401,7 +401,7 @@ def strip_extensions(text: str, losses: Counter[str], notes: TagNotes | None = N
         tag = tag.lower()
         has_kept = has_kept or tag not in _CUT_TAGS
         position = after
-        if tag in _TRANSPARENT_TAGS:  # leaves no cut, so that a heading or a list may begin after it
+        if tag in _TRANSPARENT_TAGS:  # no cut is left, so that a heading or a list may begin after the tag
             continue
         if tag in _TRANSPARENT_BLOCKS:
             out.append(_BLOCK_END if match.group(2) else _BLOCK_START)

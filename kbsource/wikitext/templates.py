@@ -198,9 +198,9 @@ def _add(
     """Adds the rules in a language's files. A name that already has a rule keeps it.
 
     ``canonical`` contains the English rules by name, because aliases refer to them. When English rules are added for
-    another language, ``borrowed`` is the content of international.toml. Of the rules that show text, only those listed
-    in it are added. Of the rules that show nothing, only those with long names are added, because a short name may mean
-    something else in the other language.
+    another language, ``borrowed`` is the content of international.toml. A rule that shows text is added only if it is
+    listed there. A rule that shows nothing is added only if its name is long, because a short name may mean something
+    else in the other language.
     """
     shown = None if borrowed is None else frozenset(borrowed["names"])
     data = read_rules(code)

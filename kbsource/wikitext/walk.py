@@ -34,7 +34,7 @@ A plain tuple for speed, because links are the most frequent objects.
 """
 
 
-class Walked(NamedTuple):
+class WalkResult(NamedTuple):
     """The result of a walk: plain text (newlines kept, literal characters restored), its links in order, the categories
     (name -> whether only templates add it), their sort keys by name, and the placeholders (``T3``) of tables in
     captions of files, which are not shown.
@@ -108,7 +108,7 @@ class Walker:
         self._hidden_places: set[str] = set()
         self._parts_words = False  # true after a word that is directly followed by a file on a line of its own
 
-    def walk(self, cut: CutText, gaps: list[tuple[int, int]] | None = None) -> Walked:
+    def walk(self, cut: CutText, gaps: list[tuple[int, int]] | None = None) -> WalkResult:
         """Returns the text of the links and of the gaps between them. Every link must be complete.
 
         ``gaps`` receives the start and end in the text of the gap before each link and of the last gap.
@@ -207,7 +207,7 @@ class Walker:
         self._add_text(gap.removeprefix(TRAIL_STOP))
         if gaps is not None:
             gaps.append((length, self._length))
-        return Walked(unliteral("".join(self._out)), links, self._categories, self._sort_keys, self._hidden_places)
+        return WalkResult(unliteral("".join(self._out)), links, self._categories, self._sort_keys, self._hidden_places)
 
     def _extend_link(self, n_chars: int) -> None:
         start, end, target, written, is_made = self._links[-1]

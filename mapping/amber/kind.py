@@ -14,8 +14,8 @@ import orjson
 from kbsource.errors import DataError
 from kbsource.kilt import kilt_texts
 from kbsource.lookup import KnowledgeSource
-from kbsource.release.kind import ListingKind
-from kbsource.release.laws import Checking, Law
+from kbsource.release.invariants import Checking, Invariant
+from kbsource.release.kind import CardText, ListingKind
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import Count, ListingManifest, shape
 from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
@@ -36,11 +36,11 @@ from mapping.amber.release import (
 from mapping.amber.sets import PageBeginning, align_entity, amber_id, lacking
 from mapping.write.kind import FROM_PAGES, REPORT
 
-LAWS = (
-    Law("set_law", "a set is malformed, or out of order"),
-    Law("queries_differ", "the queries of a set do not follow from its tuples"),
-    Law("rows_differ", "the rows of a table differ from the files"),
-    Law("page_differs", "a tuple contradicts its page in the knowledge source"),
+INVARIANTS = (
+    Invariant("invalid_set", "a set is malformed, or out of order"),
+    Invariant("queries_differ", "the queries of a set are not those made from its tuples"),
+    Invariant("rows_differ", "the rows of a table differ from the files"),
+    Invariant("page_differs", "a tuple contradicts its page in the release of pages"),
 )
 
 
@@ -48,7 +48,7 @@ def further_pages(release: PagesManifest) -> dict[str, tuple[int, ...]]:
     """Returns the pages of a release that claim the item of another page, by item, ascending."""
     pages: dict[str, set[int]] = {}
     for conflict in release.qid_conflicts:
-        pages.setdefault(conflict.qid, set()).add(conflict.refused_page_id)
+        pages.setdefault(conflict.qid, set()).add(conflict.other_page_id)
     return {qid: tuple(sorted(own)) for qid, own in pages.items()}
 
 
@@ -92,7 +92,7 @@ def _check_collection(
     for amber_set in _sets(checking, file):
         values.add(amber_set)
         for fault in _faults(amber_set, before):
-            checking.found.add(file, "set_law", f"{amber_set.name}: {fault}")
+            checking.found.add(file, "invalid_set", f"{amber_set.name}: {fault}")
             faulty.add(amber_set.name)
         for entity in amber_set.entities:
             if source is not None and (wrong := _page_fault(entity, source, further.get(entity.qid, ()))) is not None:
@@ -116,7 +116,7 @@ def _check_collection(
                 continue
             stored = {} if record is None else record["qids"]
             counts["set_queries"] += sum(len(stored_set["queries"]) for stored_set in stored.values())
-            # The objects of false claims chosen from all of Wikidata are not in the release.
+            # If the objects of false claims were chosen from all of Wikidata, the release does not contain them.
             is_known = task != "fc" or options.false_objects == "code"
             wanted = None if amber_set is None else amber_line(set_record(amber_set.name, queries))
             if amber_set is None or line is None or (is_known and line != wanted):
@@ -132,7 +132,7 @@ def _sets(checking: Checking[ListingManifest], file: str) -> Iterator[AmberSet]:
 
 
 class _LineError(DataError):
-    """A line that is not a valid record of its file."""
+    """A line of a file is not a valid record."""
 
     def __init__(self, file: str, message: str) -> None:
         super().__init__(message)
@@ -264,6 +264,18 @@ AMBER_SETS = ListingKind(
     format="kbsource-amber-2",
     facts=shape("facts", collections=list[str], options=shape("options", rules=AmberOptions)),
     made_by="kbsource amber",
+    card=CardText(
+        title="AmbER sets",
+        summary=(
+            "Entities that share a name, with queries that each fit only one of them. In each set, the most popular "
+            "entity is the head; the others are the tail."
+        ),
+        main="sets",
+        holds=("wikipedia", "wikidata"),
+        tasks=("text-retrieval", "question-answering"),
+        tags=("wikipedia", "wikidata", "AmbER", "entity-ambiguity"),
+        limits=("Queries are made from templates, and answers are taken from Wikidata.",),
+    ),
     queries=(
         (
             "names with their heads and tails",
@@ -275,7 +287,7 @@ AMBER_SETS = ListingKind(
     tables=TABLES,
     files=(REPORT,),
     documents={REPORT: shape("report", collections=dict[str, _CollectionReport], entities=dict[str, Any])},
-    laws=LAWS,
+    invariants=INVARIANTS,
     check=check_sets,
     made_from=FROM_PAGES,
     shown_by=(

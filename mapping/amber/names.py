@@ -28,7 +28,7 @@ KEYED_LINKS = pa.schema([*required("key", of=pa.string()), *required("item", "pa
 VIEWED = pa.schema(required("item", "page_id", "views"))
 """Items with a sitelink and views; page is -1 without a page."""
 TERMS = pa.schema([*required("item", "place"), *required("text", of=pa.string())])
-"""Names of items. Place 0 is the label, or the first alias if the item has no label."""
+"""Names of items. The name with place 0 is the label, or the first alias if the item has no label."""
 ITEM_KIND, QUANTITY_KIND = 1, 2
 FACTS = pa.schema(
     [*required("item", "place", "property", "kind"), pa.field("value", pa.string()), pa.field("unit", pa.string())]
@@ -39,7 +39,7 @@ NAMES = pa.schema(
         *required("collection"),
         *required("name", of=pa.string()),
         pa.field("outcome", pa.string()),
-        *required("n_bearers", "n_members"),
+        *required("n_entities", "n_members"),
     ]
 )
 """Names that several entities share, at least one of them in the collection; the outcome is null for a set."""
@@ -74,7 +74,7 @@ select
     count(*) filter (has_item is null) as pages_without_item
 from of_pages left join (select distinct key, true as has_item from links) using (key)
 """
-"""Counts of all views by outcome, from the same tables."""
+"""Numbers of views by outcome, from the tables ``views`` and ``links``."""
 
 
 class _TypeRow(Row):
@@ -101,7 +101,7 @@ select name, item, views from named semi join shared using (name) join viewed us
 _NAMES = f"""
 create table names as
 with
-    of_all as (select name, count(*) as n_bearers, max(views) as most_views from bearers group by name),
+    of_all as (select name, count(*) as n_entities, max(views) as most_views from bearers group by name),
     of_collections as (
         select collection, name, count(*) as n_members, max(views, 2) as most
         from bearers join members using (item) group by collection, name
@@ -111,7 +111,7 @@ with
             case $gap_on when 'log10' then log10(most[2]) else most[2]::double end as low
         from of_collections join of_all using (name)
     )
-select collection, name, n_bearers, n_members,
+select collection, name, n_entities, n_members,
     case $head_scope when 'all' then most_views else most[1] end as top_views,
     case
         when n_members = 1 then 'too_few_members'

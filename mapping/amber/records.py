@@ -248,7 +248,7 @@ class NameRow(Row):
     collection: Annotated[str, "collection of types, such as human"]
     name: Annotated[str, "name of several entities, at least one of them in the collection"]
     outcome: Annotated[str, "set, or the reason why there is no set"]
-    n_bearers: Annotated[int, "number of entities that have the name"]
+    n_entities: Annotated[int, "number of entities that have the name"]
     n_members: Annotated[int, "number of entities of the collection that have the name"]
 
 

@@ -71,7 +71,7 @@ from mapping.sources.raw_records import (
     objects_at,
     text_at,
 )
-from mapping.sources.scratch import Joined
+from mapping.sources.scratch import QuestionFiles
 
 _ID_CHARS = 16
 
@@ -208,7 +208,7 @@ def write_candidates(
 
         stop_words = frozenset(spacy.blank(options.language).Defaults.stop_words)
     counts: Counter[str] = Counter(questions=0, passages=0, without_candidates=0, places_without_text=0)
-    with Joined() as joined, output_file(output) as file:
+    with QuestionFiles() as joined, output_file(output) as file:
         for number, run in enumerate(runs):
             for raw, record in _records(run, reject, "run"):
                 with raw.rejecting(reject, stage="run"):
@@ -422,7 +422,7 @@ def _judgement(
     if passage_id not in texts:
         raise RecordError("unknown_passage", f"there is no passage {passage_id!r}")
     if label not in LABELS:
-        raise RecordError("unknown_label", f"{label!r}; known are {', '.join(LABELS)}")
+        raise RecordError("unknown_label", f"unknown label {label!r}; known labels are {', '.join(LABELS)}")
     if labels_given.setdefault((passage_id, worker_id), label) != label:
         raise RecordError(
             "conflicting_label", f"worker {worker_id!r} contradicts an earlier judgement of passage {passage_id!r}"
@@ -504,10 +504,10 @@ def report_campaign(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         kept = "kept" if verdicts["accepted"] else "dropped"
         question["fate"] = "unjudged" if verdicts["unjudged"] == verdicts.total() else kept
         n_fates[question["fate"]] += 1
-        question |= {"other_passages": [], "explanations": [], "unexplained_by": []}
+        question |= {"passages_disagree": [], "explanations": [], "unexplained_by": []}
         for worker in sorted(name for name, chose in accepted_by[question["question_id"]].items() if not chose):
             own = written[question["question_id"], worker]
-            question["other_passages"] += own.get("other_passage", {})
+            question["passages_disagree"] += own.get("other_passage", {})
             question["explanations"] += own.get("free_text", {})
             question["unexplained_by"] += [] if own else [worker]
             none_chosen.update(
@@ -526,7 +526,7 @@ def report_campaign(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
             **{name: n_fates[name] for name in ("kept", "dropped", "unjudged")},
         },
         "passages": {"asked": len(passages)}
-        | {name: verdicts[name] for name in ("accepted", "partial", "refused", "unjudged")},
+        | {name: verdicts[name] for name in ("accepted", "partial", "rejected", "unjudged")},
         "accepted_per_question": verdicts["accepted"] / n_fates["kept"] if n_fates["kept"] else None,
         "check_by_hand": sum(passage["check_by_hand"] for passage in passages),
         "annotations": {"wanted": n_wanted, "passages_with_fewer": n_short},

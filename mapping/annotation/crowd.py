@@ -110,7 +110,7 @@ class ValidationTask(NamedTuple):
 
 
 def candidate_of(drawn: Question) -> PoolQuestion:
-    """Returns a question as a candidate for the draw."""
+    """Returns a question in the form in which ``selection`` samples it."""
     return PoolQuestion(drawn.key, drawn.subset, drawn.property_ids)
 
 

@@ -1,4 +1,4 @@
-"""QAMPARI's ExtendedSet: annotators search for additional answers to drawn test questions.
+"""QAMPARI's ExtendedSet: annotators search for additional answers to sampled test questions.
 
 ::
 
@@ -56,7 +56,7 @@ class ExtendedOptions(Checked):
     """Options of the ExtendedSet."""
 
     questions: Annotated[AtLeast1, Parameter("--sample")] = 200
-    """Number of test questions that are drawn."""
+    """Number of test questions to sample."""
     minutes: AtLeast1 = 12
     """Time per question, in minutes."""
     seed: Name = "qampari"
@@ -78,7 +78,7 @@ def instructions(minutes: int) -> str:
 
 
 def export_extended(release: str, output: str, options: ExtendedOptions) -> dict[str, int]:
-    """Writes the tasks for drawn test questions into an empty folder; returns their number.
+    """Writes the tasks for sampled test questions into an empty folder; returns their number.
 
     Raises:
         SetupError: ``release`` is not a finished QAMPARI release, or was changed after it was written; or ``output`` is
@@ -147,7 +147,7 @@ def import_extended(tasks: str, files: Sequence[str], output: str, *, reject: Re
         if _form(text) in known[qid]:
             raise RecordError("known_answer", f"{qid!r} has {text!r} already")
         if not (optional_text(record, "proof_text") or "").strip():
-            raise RecordError("no_proof", f"{qid!r}: {text!r} has no text that says it")
+            raise RecordError("no_proof", f"{qid!r}: {text!r} has no text that proves it")
         return qid, record
 
     for qid, record in read_annotations(

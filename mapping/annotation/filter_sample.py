@@ -42,7 +42,7 @@ from mapping.annotation.tasks import (
     write_task_folder,
 )
 from mapping.annotation.verdicts import Task, judge, read_verdicts
-from mapping.entail.signal import Pair, Refused, Verdict
+from mapping.entail.signal import Pair, UnjudgedPair, Verdict
 from mapping.options import AtLeast1, Checked, Name
 from mapping.passages.forms import json_line
 from mapping.qampari.evidence import LEAST_ENTAILMENT
@@ -70,7 +70,7 @@ class FilterSampleOptions(Checked):
     """Options of the sample."""
 
     answers: Annotated[AtLeast1, Parameter("--sample")] = 200
-    """Number of proofs that are drawn."""
+    """Number of proofs to sample."""
     seed: Name = "qampari"
     """Seed of the draw."""
     form: Annotated[TaskForm, Parameter("--format")] = "jsonl"
@@ -88,7 +88,7 @@ class AnswerFilterOptions(Checked):
 class Model(Protocol):
     """A model that judges pairs."""
 
-    def judge(self, pairs: Sequence[Pair]) -> Sequence[Verdict | Refused]:
+    def judge(self, pairs: Sequence[Pair]) -> Sequence[Verdict | UnjudgedPair]:
         """Returns an answer to each pair."""
 
 
@@ -100,7 +100,7 @@ class _DrawnProof(NamedTuple):
 
 
 def export_filter_sample(release: str, output: str, options: FilterSampleOptions) -> dict[str, int]:
-    """Writes tasks about drawn proofs into an empty folder; returns their number.
+    """Writes tasks about sampled proofs into an empty folder; returns their number.
 
     Raises:
         SetupError: ``release`` is not a finished QAMPARI release, was made with a model, or has no proof of a fact; or
@@ -132,7 +132,7 @@ def export_filter_sample(release: str, output: str, options: FilterSampleOptions
     drawn = nsmallest(options.answers, proofs(), key=lambda task: task.task_id)
     if not drawn:
         raise SetupError(f"{release} has no proofs of Wikidata facts, so there is nothing to sample.")
-    counts = {"proofs": n_proofs, "drawn": len(drawn)}
+    counts = {"proofs": n_proofs, "sampled": len(drawn)}
     write_task_folder(
         CROWD_TASKS,
         (

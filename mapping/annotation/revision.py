@@ -19,7 +19,7 @@ from kbsource.release.manifest import ListingManifest, code_facts, input_files
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.writer import write_rejected
 from mapping.annotation.crowd import POOL, candidate_of, question_key
-from mapping.annotation.verdicts import Judged, Task, WorkerOptions, read_answers, read_checks
+from mapping.annotation.verdicts import JudgedTasks, Task, WorkerOptions, read_answers, read_checks
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.qampari.questions import SIMPLE
 from mapping.qampari.records import QueryRow, Question
@@ -48,7 +48,12 @@ def find_replacements(release: str, manifest: ListingManifest, *, dropped: Dropp
     hands: defaultdict[tuple[str, str], list[Question]] = defaultdict(list)
     for question in read_questions(release, manifest) if short else ():
         hand = _hand(question)
-        if hand in short and question.side == "test" and question.split is None and _n_distinct(question) >= least:
+        if (
+            hand in short
+            and question.eligible_split == "test"
+            and question.split is None
+            and _n_distinct(question) >= least
+        ):
             hands[hand].append(question)
             if len(hands[hand]) >= 2 * len(short[hand]) + 64:
                 hands[hand] = _first_drawn(hands[hand], seed)[: len(short[hand])]
@@ -63,7 +68,9 @@ def find_replacements(release: str, manifest: ListingManifest, *, dropped: Dropp
 
 
 def _hand(question: Question) -> tuple[str, str]:
-    """Returns the group within which a question is drawn, as in ``selection.draw_pool``."""
+    """Returns the group within which a question is sampled, as in ``selection.draw_pool``: its subset and, for simple
+    questions, its relation.
+    """
     return question.subset, question.property_ids[0] if question.subset == SIMPLE else ""
 
 
@@ -117,9 +124,9 @@ def apply_crowd(
 ) -> dict[str, Any]:
     """Writes a release without the answers judged wrong, and with paraphrases; returns the report.
 
-    A development or test question that is left with fewer than ``least`` answers of different text returns to the
-    questions that were not drawn. It is replaced, in the same split, by the next question of the test side in the order
-    of the draw, with the same subset and, for simple questions, the same relation. If no such question is left, the
+    A development or test question that is left with fewer than ``least`` answers of different text is removed from its
+    split. It is replaced by the next question in the order of sampling that is eligible for test and has the same
+    subset and, for simple questions, the same relation. If no such question is left, the
     split becomes smaller. Memory: development and test set.
 
     Args:
@@ -136,7 +143,7 @@ def apply_crowd(
     if least < 1:
         raise SetupError(f"--least-answers is {least}; give a number of at least 1.")
     rejected: list[BadRecord] = []
-    manifest, form, own, _, tasks, asked, refused, judged, every = read_answers(
+    manifest, form, own, _, tasks, paraphrase_tasks, excluded, judged, every = read_answers(
         release,
         tasks_folder,
         output,
@@ -145,11 +152,11 @@ def apply_crowd(
         workers=workers,
         reject=rejected.append,
     )
-    is_right = read_checks(checks, asked, rejected.append)
+    is_right = read_checks(checks, paraphrase_tasks, rejected.append)
     written = {
         qid: paraphrase.text
         for qid, paraphrase in every.items()
-        if paraphrase.worker not in refused and is_right.get(qid, True)
+        if paraphrase.worker not in excluded and is_right.get(qid, True)
     }
     dropped: defaultdict[str, set[int]] = defaultdict(set)
     for task_id, is_correct in judged.final.items():
@@ -166,13 +173,13 @@ def apply_crowd(
         "qampari": {"manifest_sha256": manifest.sha256},
         "tasks": {"manifest_sha256": own.sha256},
         "inputs": {name: list(map(asdict, input_files(paths))) for name, paths in given.items() if paths},
-        "options": {"least": least, "rejected_workers": sorted(refused)},
+        "options": {"least": least, "rejected_workers": sorted(excluded)},
         "code": code_facts(),
     }
     with ReleaseFolder(output, kind=QAMPARI_RELEASE):
         queries = read_question_rows(release, manifest, "queries", QueryRow)
         entries = write_release_files(questions, queries, form=form, output=output)
-        report = _report(tasks, judged, asked, written, moved, counts, rejected)
+        report = _report(tasks, judged, paraphrase_tasks, written, moved, counts, rejected)
         report["paraphrase_checks"] = {
             "checked": len(every.keys() & is_right.keys()),
             "rejected": sum(not right for qid, right in is_right.items() if qid in every),
@@ -182,7 +189,7 @@ def apply_crowd(
                 "verdicts": judged.n_taken_out[name],
                 "paraphrases": sum(paraphrase.worker == name for paraphrase in every.values()),
             }
-            for name in sorted(refused)
+            for name in sorted(excluded)
         }
         entries.append(write_rejected(rejected, output=output))
         entries.append(write_report(report, output=output))
@@ -192,8 +199,8 @@ def apply_crowd(
 
 def _report(
     tasks: Mapping[str, Task],
-    judged: Judged,
-    asked: Collection[str],
+    judged: JudgedTasks,
+    paraphrase_tasks: Collection[str],
     paraphrases: Mapping[str, str],
     moved: Moved,
     counts: Counter[str],
@@ -223,7 +230,7 @@ def _report(
         "questions": {"replaced": n_come, "not_replaced": n_left - n_come},
         "paraphrases": {
             "used": counts["paraphrases_used"],
-            "missing": len(asked) - len(paraphrases),
+            "missing": len(paraphrase_tasks) - len(paraphrases),
             "of_replaced": len(paraphrases) - counts["paraphrases_used"],
             "without_entity": counts["without_entity"],
         },

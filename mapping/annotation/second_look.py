@@ -60,8 +60,8 @@ def second_look(
     workers: WorkerOptions | None = None,
     reject: Reject,
 ) -> dict[str, Any]:
-    """Writes tasks again into an empty folder: all answers judged incorrect, some of those judged correct, those
-    without a valid judgement, and some paraphrases of each annotator; returns counts.
+    """Writes tasks for a second judgement into an empty folder: all answers judged incorrect, some of those judged
+    correct, those without a valid judgement, and some paraphrases of each annotator; returns counts.
 
     Tasks keep their ids, and do not reveal why they are included. Pass the results to ``apply_crowd`` after the first
     verdicts. Memory: development and test set.
@@ -72,9 +72,9 @@ def second_look(
     answers = read_answers(
         release, tasks_folder, output, verdicts=verdicts, paraphrases=paraphrases, workers=workers, reject=reject
     )
-    manifest, form, _, key, tasks, asked, refused, judged, every = answers
+    manifest, form, _, key, tasks, paraphrase_tasks, excluded, judged, every = answers
     final = judged.final
-    written = {qid: paraphrase for qid, paraphrase in every.items() if paraphrase.worker not in refused}
+    written = {qid: paraphrase for qid, paraphrase in every.items() if paraphrase.worker not in excluded}
     correct = [task_id for task_id, is_right in final.items() if is_right and not tasks[task_id].is_wrong]
     incorrect = {task_id for task_id, is_right in final.items() if not is_right and not tasks[task_id].is_wrong}
     drawn = _random_subset(correct, options.correct_share, options.seed, "second")
@@ -88,7 +88,7 @@ def second_look(
         for qids in by_worker.values()
         for qid in _random_subset(qids, options.paraphrase_share, options.seed, "check")
     }
-    unwritten = [record for qid, record in asked.items() if qid not in written] if paraphrases else []
+    unwritten = [record for qid, record in paraphrase_tasks.items() if qid not in written] if paraphrases else []
     questions = {
         str(question.qid): question for question in read_questions(release, manifest) if question.split in POOL
     }
@@ -98,7 +98,7 @@ def second_look(
         "unjudged": len(unjudged),
         "paraphrases_to_check": len(checked),
         "paraphrases_to_write": len(unwritten),
-        "rejected_workers": len(refused),
+        "rejected_workers": len(excluded),
     }
 
     def records() -> Iterator[Json]:
@@ -121,15 +121,21 @@ def second_look(
             VALIDATION_KEY: (task_line(entry) for task_id, entry in key.items() if task_id in again),
             PARAPHRASE: map(task_line, unwritten),
             PARAPHRASE_CHECK: (
-                task_line({"qid": qid, "question_text": asked[qid]["question_text"], "paraphrase": written[qid].text})
-                for qid in asked
+                task_line(
+                    {
+                        "qid": qid,
+                        "question_text": paraphrase_tasks[qid]["question_text"],
+                        "paraphrase": written[qid].text,
+                    }
+                )
+                for qid in paraphrase_tasks
                 if qid in checked
             ),
             INSTRUCTIONS: INSTRUCTIONS_TEXT.encode().splitlines(keepends=True),
         },
         facts={
             "qampari": {"manifest_sha256": manifest.sha256},
-            "options": {**asdict(options), "rejected_workers": sorted(refused)},
+            "options": {**asdict(options), "rejected_workers": sorted(excluded)},
             "counts": counts,
         },
         output=output,

@@ -82,7 +82,7 @@ class StudyOptions(Checked):
     """Options of the study."""
 
     queries: Annotated[AtLeast1, Parameter("--sample")] = 100
-    """Number of queries that are drawn."""
+    """Number of queries to sample."""
     words: AtLeast1 = N_TOKENS
     """Number of words shown of each page, from its beginning."""
     seed: Name = "amber"
@@ -148,7 +148,7 @@ def write_study(
     check_shape(
         sets, iter_records(sets), lambda record: record.keys() >= {"name", "qids"}, expected="AmbER sets (name, qids)"
     )
-    counts = Counter[str](queries=0, too_few_pages=0, page_not_in_release=0, drawn=0)
+    counts = Counter[str](queries=0, too_few_pages=0, page_not_in_release=0, sampled=0)
 
     def every() -> Iterator[StudyQuery]:
         for raw in iter_records(sets):
@@ -169,7 +169,7 @@ def write_study(
             f"{counts['too_few_pages']:,} with fewer pages in their sets, and {counts['page_not_in_release']:,} with a "
             "page that the release lacks."
         )
-    counts["drawn"] = len(drawn)
+    counts["sampled"] = len(drawn)
     texts: dict[str, tuple[str, str]] = {}
     for page_id in (page_id for asked in drawn for page_id in asked.page_ids):
         found = _shown_page(source, page_id, options.words)
@@ -245,7 +245,7 @@ def _choice(
     if query_id not in shown:
         raise RecordError("unknown_question", f"there is no query {query_id!r}")
     if label not in LABELS:
-        raise RecordError("unknown_label", f"{label!r}; known are {', '.join(LABELS)}")
+        raise RecordError("unknown_label", f"unknown label {label!r}; known labels are {', '.join(LABELS)}")
     if said.setdefault((query_id, worker_id), label) != label:
         raise RecordError("conflicting_label", f"worker {worker_id!r} contradicts an earlier choice for {query_id!r}")
     page_id = None if label == NONE else shown[query_id][int(label) - 1]

@@ -26,7 +26,7 @@ from kbsource.columns import schema_of
 from kbsource.errors import DataError, RecordError, shown_value
 from kbsource.files import Folder, join
 from kbsource.records import BadRecord
-from kbsource.release.kind import ListingKind
+from kbsource.release.kind import CardText, ListingKind
 from kbsource.release.layout import check_output
 from kbsource.release.manifest import (
     DAMAGED,
@@ -60,7 +60,14 @@ def task_names(name: str, form: TaskForm) -> tuple[str, ...]:
 
 
 def tasks_kind(
-    name: str, format: str, made_by: str, *, sheet: str, hidden: Sequence[str], records: Mapping[str, type[Any]]
+    name: str,
+    format: str,
+    made_by: str,
+    *,
+    card: CardText,
+    sheet: str,
+    hidden: Sequence[str],
+    records: Mapping[str, type[Any]],
 ) -> ListingKind:
     """Returns the kind of a folder of tasks: a sheet in any form, and files that are hidden from annotators."""
     shown = (file for form in get_args(TaskForm) for file in task_names(sheet, form))
@@ -69,6 +76,7 @@ def tasks_kind(
         name=name,
         format=format,
         made_by=made_by,
+        card=card,
         tables={},
         files=(*shown, *hidden),
         facts=facts,
@@ -113,6 +121,12 @@ CAMPAIGN_TASKS = tasks_kind(
     "folder of tasks of a campaign",
     "kbsource-campaign-tasks-1",
     "kbsource campaign tasks",
+    card=CardText(
+        title="Tasks of an annotation campaign",
+        summary="Questions and passages, in the form shown to annotators.",
+        holds=("wikipedia", "dataset"),
+        tags=("wikipedia",),
+    ),
     sheet=TASKS,
     hidden=(PASSAGES, KEY),
     records={PASSAGES: _PASSAGE, KEY: _KEY_LINE},
@@ -122,6 +136,12 @@ CAMPAIGN = ListingKind(
     format="kbsource-campaign-1",
     facts=shape("facts", tasks=SourceFacts, counts=counts_shape("rejected")),
     made_by="kbsource campaign import",
+    card=CardText(
+        title="Judgements of an annotation campaign",
+        summary="Annotators' judgements on whether passages contain the answer to a question.",
+        holds=("wikipedia", "dataset"),
+        tags=("wikipedia",),
+    ),
     shown_by=(("rejected", "key"),),
     tables={"rejected": schema_of(BadRecord)},
     files=(JUDGEMENTS, PASSAGES, KEY),
@@ -137,6 +157,12 @@ CROWD_TASKS = tasks_kind(
     "folder of tasks",
     "kbsource-qampari-tasks-1",
     "kbsource qampari-tasks export",
+    card=CardText(
+        title="Tasks of annotators for questions with many answers",
+        summary="Questions and proofs of a QAMPARI release, in the form shown to annotators.",
+        holds=("wikipedia", "wikidata"),
+        tags=("wikipedia", "QAMPARI"),
+    ),
     sheet=VALIDATION,
     hidden=(
         VALIDATION_KEY,
@@ -307,7 +333,7 @@ def passage_texts(kind: ListingKind, folder: str, manifest: ListingManifest) -> 
 
 
 def named_in(known: Mapping[str, T], name: str, folder: str, what: str) -> T:
-    """Returns the entry of a file with the id that another file of the folder names.
+    """Returns the entry with an id that another file of the folder names.
 
     Raises:
         DataError: there is no such entry.

@@ -55,15 +55,15 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class Task(NamedTuple):
-    """The subject of a task: an answer, or an answer from another question."""
+    """The subject of a task: an answer to the question, or a wrong answer that was taken from another question."""
 
     aid: str
     is_wrong: bool
 
 
 @dataclass(slots=True)
-class Judged:
-    """The results of the verdicts."""
+class JudgedTasks:
+    """The results of the verdicts on all tasks."""
 
     #: last verdict of each judged task: whether the answer is correct
     final: dict[str, bool] = field(default_factory=dict)
@@ -129,9 +129,9 @@ def rejected_workers(
     return frozenset((*options.reject_worker, *careless))
 
 
-def judge(verdicts: Iterable[AnnotatorVerdict], tasks: Mapping[str, Task], rejected: Collection[str]) -> Judged:
+def judge(verdicts: Iterable[AnnotatorVerdict], tasks: Mapping[str, Task], rejected: Collection[str]) -> JudgedTasks:
     """Returns the results of the verdicts; verdicts of excluded annotators do not count."""
-    judged = Judged()
+    judged = JudgedTasks()
     for task_id, is_right, name in verdicts:
         if name in rejected:
             judged.n_taken_out[name] += 1
@@ -245,9 +245,9 @@ class Answers(NamedTuple):
     own: ListingManifest  # manifest of the tasks
     key: dict[str, Json]  # hidden part of the tasks, by task id
     tasks: dict[str, Task]
-    asked: dict[str, Json]  # questions to be paraphrased, by qid
-    refused: frozenset[str]  # names of the excluded annotators
-    judged: Judged
+    paraphrase_tasks: dict[str, Json]  # questions to be paraphrased, by qid
+    excluded_workers: frozenset[str]  # names of the excluded annotators
+    judged_tasks: JudgedTasks
     paraphrases: dict[str, Paraphrase]  # paraphrases of all annotators
 
 
@@ -277,8 +277,8 @@ def read_answers(
     check_hashes(release, manifest.entries())
     key = {line["task_id"]: line for line in CROWD_TASKS.lines(tasks_folder, own, VALIDATION_KEY)}
     tasks = {task_id: Task(line["aid"], line["is_wrong"]) for task_id, line in key.items()}
-    asked = {line["qid"]: line for line in CROWD_TASKS.lines(tasks_folder, own, PARAPHRASE)}
+    paraphrase_tasks = {line["qid"]: line for line in CROWD_TASKS.lines(tasks_folder, own, PARAPHRASE)}
     said = read_verdicts(verdicts, tasks, reject)
-    refused = rejected_workers(said, tasks, WorkerOptions() if workers is None else workers)
-    written = read_paraphrases(paraphrases, asked, reject)
-    return Answers(manifest, form, own, key, tasks, asked, refused, judge(said, tasks, refused), written)
+    excluded = rejected_workers(said, tasks, WorkerOptions() if workers is None else workers)
+    written = read_paraphrases(paraphrases, paraphrase_tasks, reject)
+    return Answers(manifest, form, own, key, tasks, paraphrase_tasks, excluded, judge(said, tasks, excluded), written)

@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing
 from kbsource.errors import RecordError, SetupError
 from kbsource.files import Folder, join
 from kbsource.identity import title_hash
-from kbsource.release.laws import Checking, Remade
+from kbsource.release.invariants import Checking, Remade
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import ListingManifest, canonical_json
 from mapping.contexts.gold import UNPLACED_REASONS, GoldPassages, GoldText, RankedPassage, unplaced_line
@@ -40,7 +40,7 @@ from mapping.write.kilt import kilt_line
 from mapping.write.kind import REPORT
 
 Sources = tuple[ReleaseQuestions, list[str]]
-"""Inputs of questions with passages: the questions of the QAMPARI release, and the paths of the corpus table."""
+"""The releases to compare with: the questions of the QAMPARI release, and the paths of the table of passages."""
 
 
 def check_contexts(checking: Checking[ListingManifest]) -> Mapping[str, int] | None:
@@ -117,7 +117,7 @@ class _ContextsChecks:
                 for place, reason in gold.unplaced():
                     unplaced.write(unplaced_line(place, reason), place.pid)
         for pid in sorted(self._unplaced):
-            self._found.add(UNPLACED, "proof_lost", f"{pid} is not a proof of a question, or has a passage")
+            self._found.add(UNPLACED, "proof_unplaced", f"{pid} is not a proof of a question, or has a passage")
         self._check_counts(reasons, silent)
         n_questions = sum(self._tally.questions.values())
         return {"questions": n_questions, "answers": self._n_answers, "proofs": self._tally.proofs}
@@ -130,7 +130,7 @@ class _ContextsChecks:
                 if reason not in UNPLACED_REASONS or pid in self._unplaced:
                     raise RecordError("odd_line", f"{pid}, {reason}: it occurred before, or has an unknown reason")
             except RecordError as error:
-                self._found.add(UNPLACED, "context_law", f"line {raw.line}: {error.detail}")
+                self._found.add(UNPLACED, "invalid_context", f"line {raw.line}: {error.detail}")
                 continue
             self._unplaced[pid] = reason
 
@@ -143,7 +143,7 @@ class _ContextsChecks:
             positives = _positives_in(context, record) if given is None else positives_of(*given)
             ranked = self._ranked_in(context)
         except RecordError as error:
-            self._found.add(file, "context_law", f"line {raw.line}: {error.detail}")
+            self._found.add(file, "invalid_context", f"line {raw.line}: {error.detail}")
             for again in self._again[split]:
                 again.skip_line()
             return
@@ -176,7 +176,7 @@ class _ContextsChecks:
         placed = {positive.pid for positive in positives}
         for pid in pids_of(record):
             if (pid in placed) == (pid in self._unplaced):
-                self._found.add(contexts_path(split), "proof_lost", pid)
+                self._found.add(contexts_path(split), "proof_unplaced", pid)
             self._unplaced.pop(pid, None)
 
     def _ranked_in(self, context: Json) -> list[RankedPassage]:

@@ -48,7 +48,7 @@ from mapping.passages.corpus import TABLE
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.records import SPLITS
 from mapping.sources.raw_records import open_decompressed
-from mapping.sources.scratch import Joined
+from mapping.sources.scratch import QuestionFiles
 from mapping.write.kilt import kilt_line
 from mapping.write.kind import REPORT
 
@@ -60,7 +60,7 @@ def write_splits(
     questions: Iterable[SplitQuestion],
     options: ContextsOptions,
     gold: GoldPassages,
-    joined: Joined,
+    joined: QuestionFiles,
     *,
     output: str,
 ) -> tuple[list[FileEntry], ContextCounts]:
@@ -137,7 +137,7 @@ def _write_contexts(
     passages = corpus.tables[TABLE]
     check_hashes(files.passages, passages)
     inputs = [asdict(input_file) for input_file in input_files(files.retrieved)]
-    with GoldPassages() as gold, Joined() as joined:
+    with GoldPassages() as gold, QuestionFiles() as joined:
         note("questions: reading the positions of proofs")
         questions.add_places(gold)
         note("passages: looking for those that contain the proofs")

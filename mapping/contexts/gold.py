@@ -23,7 +23,7 @@ from kbsource.release.reader import parquet_file
 from mapping.metrics.qampari import is_line_of, record_qid
 from mapping.passages.cut import Passage
 from mapping.sources.raw_records import FAULTS, Json, check_shape, digits_or_text, iter_records, objects_at, text_at
-from mapping.sources.scratch import Joined, ScratchFile
+from mapping.sources.scratch import QuestionFiles, ScratchFile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -210,7 +210,7 @@ class RankedPassage(NamedTuple):
     score: float  # score of the retriever, or 1 / rank
 
 
-def read_ranked(paths: Sequence[str], joined: Joined, gold: GoldPassages, *, most: int, reject: Reject) -> None:
+def read_ranked(paths: Sequence[str], joined: QuestionFiles, gold: GoldPassages, *, most: int, reject: Reject) -> None:
     """Reads the passages of every line and stores them by question.
 
     Args:
@@ -237,7 +237,7 @@ def read_ranked(paths: Sequence[str], joined: Joined, gold: GoldPassages, *, mos
                 reject(raw.bad(error, key=qid, stage="retrieved"))
 
 
-def ranked_for(qid: str, joined: Joined) -> list[RankedPassage] | None:
+def ranked_for(qid: str, joined: QuestionFiles) -> list[RankedPassage] | None:
     """Returns the passages of a question, best first; None if there was no line."""
     content = joined.get("retrieved", qid)
     return None if content is None else [RankedPassage(*fields) for fields in orjson.loads(content)]

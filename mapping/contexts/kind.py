@@ -7,19 +7,19 @@ from typing import Any
 
 from kbsource.columns import schema_of
 from kbsource.records import BadRecord
-from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Checking, Law
+from kbsource.release.invariants import Checking, Invariant
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.manifest import Count, ListingManifest, SourceFacts, counts_shape, shape
 from mapping.contexts.records import FID, OF_RETRIEVERS, UNPLACED
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.qampari.kind import QAMPARI_RELEASE
 from mapping.write.kind import REPORT
 
-LAWS = (
-    Law("context_law", "a question with passages is malformed"),
-    Law("context_differs", "a line differs from the line that its question, passages and ranking determine"),
-    Law("proof_lost", "a proof must have either a passage or a line with the reason why it has none"),
-    Law("unknown_passage", "a ranked passage is not in the corpus"),
+INVARIANTS = (
+    Invariant("invalid_context", "a question with passages is malformed"),
+    Invariant("context_differs", "a line differs from the one recomputed from its question, passages and ranking"),
+    Invariant("proof_unplaced", "a proof must have either a passage or a line with the reason why it has none"),
+    Invariant("unknown_passage", "a ranked passage is not in the corpus"),
 )
 
 
@@ -40,11 +40,23 @@ CONTEXTS = ListingKind(
     name="folder of questions with passages",
     format="kbsource-qampari-contexts-1",
     made_by="kbsource qampari-contexts",
+    card=CardText(
+        title="QAMPARI questions with passages",
+        summary=(
+            "Questions of a QAMPARI release with passages that contain their proofs and passages that do not, for "
+            "training retrievers and readers."
+        ),
+        main="qampari_contexts-data_with_contexts",
+        holds=("wikipedia", "wikidata"),
+        tasks=("question-answering", "text-retrieval"),
+        tags=("wikipedia", "QAMPARI", "retrieval"),
+        limits=("Proofs that no passage contains are listed in `unplaced.jsonl`.",),
+    ),
     shown_by=(("rejected", "key"),),
     tables={"rejected": schema_of(BadRecord)},
     files=(OF_RETRIEVERS, FID, UNPLACED, REPORT),
     documents={REPORT: dict[str, Any]},
-    laws=LAWS,
+    invariants=INVARIANTS,
     check=_check,
     made_from={
         "qampari": MadeFrom(QAMPARI_RELEASE, "qampari"),

@@ -66,7 +66,7 @@ def _folded(searched: PageSearch) -> dict[int, str]:
 
 
 def _word_for_word(wanted: str, searched: PageSearch) -> ProofSpot | None:
-    """Returns the last sentence of the first place where a text occurs, ignoring case."""
+    """Returns the last sentence of the first occurrence of a text, ignoring case."""
     folded = fold_case(wanted)
     for number, text in _folded(searched).items():
         whole = searched.page.elements[number].text

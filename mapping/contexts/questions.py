@@ -80,26 +80,26 @@ class ReleaseQuestions:
 
     def add_places(self, gold: GoldPassages) -> None:
         """Adds all proofs of all questions, with their locations."""
-        for drawn in read_questions(self._folder, self._manifest):
-            for place in proof_places(drawn):
+        for question in read_questions(self._folder, self._manifest):
+            for place in proof_places(question):
                 gold.add(place)
 
     def read(self) -> Iterator[SplitQuestion]:
         """Reads the questions of each split, in the order of its file."""
-        for drawn in read_questions(self._folder, self._manifest):
-            if drawn.qid is not None and drawn.split is not None:
-                yield SplitQuestion(drawn.split, released_record(drawn, self._form))
+        for question in read_questions(self._folder, self._manifest):
+            if question.qid is not None and question.split is not None:
+                yield SplitQuestion(question.split, released_record(question, self._form))
 
 
-def proof_places(drawn: Question) -> Iterator[ProofPlace]:
-    """Locates the sentences of a question's proofs. A question that was not drawn has no proofs."""
-    if drawn.qid is None:
+def proof_places(question: Question) -> Iterator[ProofPlace]:
+    """Locates the sentences of a question's proofs. A question that was not sampled has no proofs."""
+    if question.qid is None:
         return
-    for number, answer in enumerate(drawn.answers):
+    for number, answer in enumerate(question.answers):
         for place, proof in enumerate(answer.proofs):
             yield ProofPlace(
-                part_id(part_id(drawn.qid, number), place),
-                drawn.qid,
+                part_id(part_id(question.qid, number), place),
+                question.qid,
                 proof.page_id,
                 proof.title,
                 proof.element,
@@ -119,7 +119,8 @@ PUBLISHED_REASONS: dict[str, str] = {
 
 
 class PublishedQuestions:
-    """The same interface for published files. Memory: about 60 bytes per question.
+    """The questions of the files that QAMPARI published, with the interface of ``ReleaseQuestions``. Memory: about 60
+    bytes per question.
 
     Args:
         reject: called with the position and reason of every question that cannot be used.

@@ -42,9 +42,9 @@ def edits_allowed(form: str, most: int = MOST_EDITS) -> int:
 class NameFinder:
     """Checks whether a passage mentions any of the given answers, up to a few edits.
 
-    It does if ARECALL@K finds a name in its title or text, or if a run of whole words in either is close enough to a
-    name. Both are compared in the normalised form of answers (``answer_form``). Names whose normalised form is empty
-    are never found.
+    A passage mentions an answer if the metric ARECALL@K finds a name in its title or text, or if a run of whole words
+    in either is close enough to a name. Both are compared in the normalised form of answers (``answer_form``). Names
+    whose normalised form is empty are never found.
 
     Args:
         most_edits: maximum number of insertions, deletions and replacements of one character.

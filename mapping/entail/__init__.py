@@ -1,2 +1,1 @@
-"""The second signal: a natural-language-inference model's judgement of a span, and the hypotheses and premises it is
-given."""
+"""Verifies spans with models for natural-language inference (NLI): hypotheses, premises and verdicts."""

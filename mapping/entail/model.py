@@ -1,5 +1,6 @@
-"""A cross-encoder that judges pairs of texts with PyTorch or ONNX Runtime, from files that run no code; and its ONNX
-export.
+"""Cross-encoders that judge pairs of texts, run with PyTorch or ONNX Runtime, and their export to ONNX.
+
+Only file formats that cannot run code are read.
 
 Pairs are converted to batches of numbers. Premises are truncated if necessary, hypotheses never. torch, transformers
 and onnxruntime are installed with the extra ``nli`` and imported when a model is opened.
@@ -30,7 +31,7 @@ from mapping.entail.signal import (
     ModelOptions,
     Pair,
     Precision,
-    Refused,
+    UnjudgedPair,
     Verdict,
     check_layers,
     digest_of,
@@ -44,23 +45,26 @@ from mapping.entail.signal import (
 from mapping.hub import ONNX_FILES, model_name
 
 Arrays = dict[str, npt.NDArray[np.int64]]
-"""Inputs of a model by name, each pairs × tokens."""
+"""Inputs of a model by name. The shape of each is pairs × tokens."""
 
 _Tokens = dict[str, list[int]]
 _LEAST_FILLED = 0.9
-"""Minimum length of a pair, as a share of the longest pair in its batch. Shorter pairs are padded, and padding costs as
-much as text."""
+"""Minimum length of a pair as a share of the longest pair in its batch. All pairs are padded to the length of the
+longest, and padding costs as much time as text.
+"""
 _LEAST_PREMISE = 1
-"""Minimum tokens of the premise that must remain."""
+"""Minimum number of tokens that remain of a truncated premise."""
 
 
 class GraphForm(NamedTuple):
-    """The batches that a graph accepts: number of pairs and of tokens; None for any number."""
+    """The batches that an ONNX graph accepts: the number of pairs, and the number of tokens per pair; None for any."""
 
     n_pairs: int | None = None
     n_tokens: int | None = None
     is_quantised: bool = False
-    """Quantised at run time, so that the output for a pair depends on the other pairs in the batch."""
+    """True if the graph is quantised at run time. Then the output for a pair depends on the other pairs in its
+    batch.
+    """
 
 
 _ANY = GraphForm()
@@ -86,8 +90,9 @@ class Batch(NamedTuple):
 
     places: tuple[int, ...]  # positions of the pairs in the list they come from
     arrays: Arrays
-    """Padded to the longest of them, or to the size that the model requires; additional rows are filled with the last
-    one."""
+    """The inputs of these pairs, padded to the longest pair or to the size that the model requires. If the model
+    requires more pairs, the last pair is repeated.
+    """
 
 
 class PairEncoder:
@@ -117,18 +122,18 @@ class PairEncoder:
         self._form = form
         self._n_marks = tokenizer.num_special_tokens_to_add(pair=True)
 
-    def encode(self, pairs: Sequence[Pair]) -> tuple[list[Batch], dict[int, Refused]]:
-        """Returns batches of pairs of similar length, and, by position, the reasons why pairs are in no batch.
+    def encode(self, pairs: Sequence[Pair]) -> tuple[list[Batch], dict[int, UnjudgedPair]]:
+        """Returns batches of pairs of similar length, and the pairs that cannot be judged, by position in the list.
 
         Pairs are sorted by descending length, then by position in the list. The batches therefore depend only on the
         list, and contain little padding.
         """
-        refused: dict[int, Refused] = {}
+        refused: dict[int, UnjudgedPair] = {}
         encoded: dict[int, _Tokens] = {}
-        # In parts: the tokenizer's output takes much more memory than the numbers kept from it.
+        # The list is encoded in parts, because the tokenizer's output takes much more memory than the batches.
         for start in range(0, len(pairs), self._batch_pairs):
             for place, found in enumerate(self._encoded(pairs[start : start + self._batch_pairs]), start=start):
-                if isinstance(found, Refused):
+                if isinstance(found, UnjudgedPair):
                     refused[place] = found
                 else:
                     encoded[place] = found
@@ -146,33 +151,33 @@ class PairEncoder:
             and length >= _LEAST_FILLED * longest
         )
 
-    def _encoded(self, pairs: Sequence[Pair]) -> Iterator[_Tokens | Refused]:
+    def _encoded(self, pairs: Sequence[Pair]) -> Iterator[_Tokens | UnjudgedPair]:
         rows = self._tokens([pair.premise for pair in pairs], [pair.hypothesis for pair in pairs], verbose=False)
         for number, pair in enumerate(pairs):
             if not pair.hypothesis.strip():
-                yield Refused("empty_hypothesis", "")
+                yield UnjudgedPair("empty_hypothesis", "")
             elif not pair.premise.strip():
-                yield Refused("empty_premise", "")
+                yield UnjudgedPair("empty_premise", "")
             elif len(rows["input_ids"][number]) <= self._max_tokens:
                 yield {name: values[number] for name, values in rows.items()}
             else:
                 yield self._cut(pair)
 
-    def _cut(self, pair: Pair) -> _Tokens | Refused:
+    def _cut(self, pair: Pair) -> _Tokens | UnjudgedPair:
         """Returns the tokens of a pair that is too long, shortened to the limit. The tokens of the premise that are
         farthest from its core are removed first."""
         n_hypothesis = len(self._tokenizer(pair.hypothesis, add_special_tokens=False, verbose=False)["input_ids"])
         n_room = self._max_tokens - self._n_marks - n_hypothesis
         if n_room < _LEAST_PREMISE:
             n_most = self._max_tokens - self._n_marks - _LEAST_PREMISE
-            return Refused("hypothesis_too_long", f"{n_hypothesis} tokens; {n_most} fit")
+            return UnjudgedPair("hypothesis_too_long", f"{n_hypothesis} tokens; {n_most} fit")
         found = self._tokenizer(pair.premise, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         offsets: list[tuple[int, int]] = found["offset_mapping"]
         start, end = pair.core or (0, len(pair.premise))
         in_core = next((number for number, (_, stop) in enumerate(offsets) if stop > start), len(offsets) - 1)
         last = next((number for number, (begin, _) in enumerate(offsets) if begin >= end), len(offsets))
         first, last = _window(in_core, max(last, in_core + 1), n_room, len(offsets))
-        # A segment inside a word is not a token by itself; encoded separately, it may become several tokens.
+        # A part of a word, encoded by itself, may become several tokens.
         words = found.word_ids()
         while 0 < first < in_core and words[first] == words[first - 1]:
             first += 1
@@ -197,8 +202,8 @@ def like_lengths(lengths: Mapping[int, int], fits: Callable[[int, int, int], boo
     """Returns positions in groups of similar length, the longest first; equal lengths keep their order.
 
     Args:
-        fits: called with a length, the size of a group, and the group's longest length; returns whether another element
-            fits.
+        fits: called with a length, the size of a group and the group's longest length; returns whether an element of
+            that length fits into the group.
     """
     groups: list[list[int]] = []
     for place in sorted(lengths, key=lambda place: -lengths[place]):
@@ -210,7 +215,8 @@ def like_lengths(lengths: Mapping[int, int], fits: Callable[[int, int, int], boo
 
 
 def _window(first: int, last: int, n_room: int, n_all: int) -> tuple[int, int]:
-    """Returns the tokens to keep: the core with as many on either side as possible, or its beginning if it is too long.
+    """Returns which tokens of a premise to keep: its core, and as many tokens on either side as fit. If the core does
+    not fit, its beginning is kept.
 
     >>> _window(4, 6, 4, 10), _window(0, 2, 4, 10), _window(9, 10, 4, 10), _window(2, 9, 4, 10)
     ((3, 7), (0, 4), (6, 10), (2, 6))
@@ -234,8 +240,8 @@ def keep_first_token(model: Any) -> bool:
     This saves three quarters of the work of that layer: 12 % for a model of six layers, 6 % for one of twelve.
 
     Returns:
-        Whether this was possible. It is not possible for other architectures, or for a model with a single layer, after
-            which DeBERTa may still attend to neighbours.
+        True if this was possible. It is not possible for other architectures, or for a model with only one layer,
+            because DeBERTa may still attend to neighbours after the first layer.
     """
     if model.config.model_type not in FIRST_TOKEN_MODELS:
         return False
@@ -403,8 +409,8 @@ def _is_quantised(path: str) -> bool:
 
 
 def count_threads() -> int:
-    """Returns how many batches the CPU computes at the same time: ``OMP_NUM_THREADS``, or else the cores available to
-    this process.
+    """Returns how many batches the CPU computes at the same time: ``OMP_NUM_THREADS`` if it is set, otherwise the
+    number of cores that this process may use.
 
     Raises:
         SetupError: the variable is not a number of threads.
@@ -463,8 +469,9 @@ def _onnx_device(runtime: Any, device: str) -> tuple[str, Any]:
 _UNBOUNDED = 10**6
 """Tokenizers without a limit report a huge number."""
 CPU_BATCH_TOKENS = 512
-"""Larger batches do not make a core faster. Small batches keep all cores busy to the end, and need little memory per
-layer."""
+"""Maximum number of tokens in a batch on the CPU. Larger batches do not make a core faster. Small batches keep all
+cores busy to the end, and need little memory per layer.
+"""
 
 
 class PairModel:
@@ -479,8 +486,8 @@ class PairModel:
         """The device it runs on."""
         return self._computer.device
 
-    def outputs(self, pairs: Sequence[Pair]) -> tuple[Outputs, dict[int, Refused]]:
-        """Returns the logits, pairs × labels, and by position the reasons why pairs were not judged; their rows are 0.
+    def outputs(self, pairs: Sequence[Pair]) -> tuple[Outputs, dict[int, UnjudgedPair]]:
+        """Returns the logits, pairs × labels, and the pairs that could not be judged, by position. Their rows are 0.
 
         Repeated pairs are judged once. Batches depend only on the list, and so do the numbers.
         """
@@ -491,8 +498,8 @@ class PairModel:
             output.ndim != 2 or len(output) < len(batch.places) for output, batch in zip(computed, batches, strict=True)
         ):
             raise SetupError(
-                "The model does not return one row of outputs for each pair; name a cross-encoder; this model may be "
-                "an encoder."
+                "The model does not return one row of outputs for each pair, so it may be an encoder; name a "
+                "cross-encoder."
             )
         found = np.zeros((len(distinct), computed[0].shape[1] if computed else 0), np.float32)
         for batch, own in zip(batches, computed, strict=True):
@@ -516,8 +523,8 @@ class CrossEncoder(PairModel):
         super().__init__(encoder, computer)
         self._labels = labels
 
-    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
-        """Returns one answer per pair, in order, see ``outputs``."""
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | UnjudgedPair]:
+        """Returns a verdict for each pair, in order, or the reason why it could not be judged."""
         outputs, refused = self.outputs(pairs)
         verdicts = self._verdicts(outputs) if len(refused) < len(pairs) else []
         return [refused[place] if place in refused else verdicts[place] for place in range(len(pairs))]
@@ -558,8 +565,8 @@ def open_model(options: ModelOptions) -> CrossEncoder:
 
 
 def open_pair_model(options: ModelOptions) -> tuple[PairModel, dict[int, str]]:
-    """Opens a cross-encoder that reads the hypothesis first, regardless of the meaning of its outputs; also returns
-    their names.
+    """Opens a cross-encoder that reads the hypothesis first, such as a reranker. Returns it with the names of its
+    outputs, whatever they mean.
 
     Raises:
         SetupError: as ``open_model``, except for labels.
@@ -591,10 +598,11 @@ def _labels(options: ModelOptions, files: ModelFiles) -> ModelLabels:
 
 @lru_cache(maxsize=1)
 def model_facts(options: ModelOptions) -> dict[str, Any]:
-    """Returns everything that determines a model's answers, as JSON values for a manifest; safetensors are hashed, not
-    opened.
+    """Returns everything that determines a model's answers, as JSON values for a manifest: hashes of its files, options
+    and versions.
 
-    A large model takes seconds, so the last result is cached.
+    Files of weights are hashed without being opened. This takes seconds for a large model, so the last result is
+    cached.
 
     Raises:
         SetupError: as ``open_model``, except for PyTorch weights and the device.

@@ -1,4 +1,4 @@
-"""The common interface of natural-language-inference models: pairs and verdicts, options, files and labels.
+"""The interface of models for natural-language inference (NLI): pairs and verdicts, options, files and labels.
 
 No model library is imported here; ``mapping.entail.model`` opens a model.
 """
@@ -45,7 +45,7 @@ Accelerator = Annotated[
 ]
 Ram = Annotated[Text, Parameter("--model-ram", validator=Like(r"\d+(\.\d+)?([KMGT]i?)?B", "8GB"))]
 
-REFUSALS: dict[str, str] = {
+UNJUDGED_REASONS: dict[str, str] = {
     "empty_hypothesis": "the hypothesis is empty",
     "empty_premise": "the premise is empty",
     "hypothesis_too_long": "the hypothesis is so long that there is no room for a premise",
@@ -59,12 +59,13 @@ class Pair(NamedTuple):
     premise: str  # text assumed to be true
     hypothesis: str  # one declarative sentence; never truncated
     core: tuple[int, int] | None = None
-    """Half-open code points of the premise that are removed last when it is too long. None: it is truncated at its
-    end."""
+    """Half-open span of the premise, in code points, that is kept as long as possible when the premise is truncated.
+    None: the premise is truncated at its end.
+    """
 
 
 class Verdict(NamedTuple):
-    """Probabilities, rounded to ``DECIMALS``; for a model with three labels they add up to 1.
+    """A model's probabilities for a pair, rounded to ``DECIMALS``; for a model with three labels they add up to 1.
 
     ``neutral`` and ``contradiction`` are None for a model that does not distinguish them.
     """
@@ -83,31 +84,33 @@ class Verdict(NamedTuple):
         return max(known, key=lambda scored_label: scored_label[1])[0]
 
 
-class Refused(NamedTuple):
+class UnjudgedPair(NamedTuple):
     """A pair that no model can judge."""
 
-    reason: str  # a key of ``REFUSALS``
+    reason: str  # a key of ``UNJUDGED_REASONS``
     detail: str  # explanation of the reason, with the value that was found
 
 
-def answer_values(answer: Verdict | Refused) -> dict[str, Any]:
-    """Returns an answer as JSON values: ``label`` and the probabilities, or ``refusal`` and ``detail``."""
-    if isinstance(answer, Refused):
-        return {"refusal": answer.reason, "detail": answer.detail}
+def answer_values(answer: Verdict | UnjudgedPair) -> dict[str, Any]:
+    """Returns an answer as JSON values: ``label`` and the probabilities, or ``unjudged_reason`` and ``detail``."""
+    if isinstance(answer, UnjudgedPair):
+        return {"unjudged_reason": answer.reason, "detail": answer.detail}
     return {"label": answer.label, **answer._asdict()}
 
 
 class EntailmentModel(Protocol):
-    """Any model that judges pairs."""
+    """A model that judges whether premises entail hypotheses."""
 
-    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
-        """Returns one answer per pair, in order; equal lists of pairs have equal answers."""
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | UnjudgedPair]:
+        """Returns a verdict for each pair, in order, or the reason why it could not be judged. Equal lists of pairs
+        have equal answers.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedModel(Checked):
-    """A model, and the requirements for the machines that run it."""
+    """A model, and the machines that can run it: device, accelerator and memory."""
 
     model: Model
     _: KW_ONLY
@@ -223,8 +226,9 @@ def _example(n_outputs: int) -> str:
 
 _LONGEST_FAULT = 300
 _MOST_LAYERS = 1_000
-"""Layers that a config may name. The deepest published transformer, DeepNet (2022), has this many; the next ones have
-some 130."""
+"""Maximum number of layers in a config. The deepest published transformer, DeepNet (2022), has this many; the next ones
+have some 130.
+"""
 _LAYERS = re.compile(r"(?:^|_)layers?$")
 
 
@@ -238,13 +242,13 @@ def load_library(name: str, *, purpose: str) -> Any:
 
 @contextmanager
 def opening(model: str, what: str) -> Iterator[None]:
-    """Converts errors of a library that opens a model which is damaged or of another kind into a one-line message.
+    """Replaces errors that a library raises for a damaged or unsuitable model by a message of one line.
 
     Libraries check little of what they read and raise any kind of error, including a bare ``Exception`` from Rust.
 
     Args:
         model: as named by the user.
-        what: the problem, as a clause.
+        what: the problem as a clause, such as "it cannot be opened".
 
     Raises:
         SetupError: replaces the library's error.
@@ -283,8 +287,8 @@ def model_folder(options: ModelOptions) -> str:
 
 
 def check_layers(folder: str) -> None:
-    """Raises SetupError if the config of a model cannot be read, or names more layers than any model has. Libraries
-    create all layers before they look for their weights.
+    """Raises SetupError if the config of a model cannot be read, or names more layers than any published model has: a
+    library would create all of them, and run out of memory, before it looks for their weights.
     """
     path = os.path.join(folder, "config.json")
     with opening(path, "cannot be read"), open(path, "rb") as file:
@@ -293,7 +297,7 @@ def check_layers(folder: str) -> None:
 
 
 def check_layer_counts(path: str, values: Any) -> None:
-    """Raises SetupError for the first number of layers in a config, at any depth, that no model has."""
+    """Raises SetupError if a config has, at any depth, a number of layers that no published model has."""
     if isinstance(values, list):
         values = dict(enumerate(values))
     if isinstance(values, dict):
@@ -317,7 +321,7 @@ def weight_files(folder: str, backend: Backend) -> list[str]:
 
 
 def digest_of(paths: Sequence[str]) -> str:
-    """Returns one sha256 for several files, in order."""
+    """Returns the SHA-256 of the contents of several files, in order."""
     digest = hashlib.sha256()
     for path in paths:
         digest.update(Folder.of(path).sha256().encode())
@@ -325,7 +329,7 @@ def digest_of(paths: Sequence[str]) -> str:
 
 
 def model_sha256(folder: str, backend: Backend) -> str:
-    """Returns one sha256 for everything that determines a model's answers; weights are hashed, not opened."""
+    """Returns one SHA-256 for all files that determine a model's answers. Weights are hashed without being opened."""
     named = [os.path.join(folder, name) for name in ("config.json", "tokenizer.json")]
     return digest_of([*filter(os.path.isfile, named), *weight_files(folder, backend)])
 

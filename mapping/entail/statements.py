@@ -1,13 +1,13 @@
-"""Converts a question with its answer, or a triple of Wikidata, to one declarative sentence, for a model that judges
-sentences.
+"""Converts a question with its answer, or a triple of Wikidata, to a statement that an NLI model can judge.
 
 The rules work without a parser, and quote whatever they cannot convert with certainty. *Who wrote Hamlet?* and
 *Shakespeare* become *Shakespeare wrote Hamlet.*; *When did the war end?* and *1945* become *The answer to the question
 "When did the war end?" is 1945.* If the question word is the subject (who wrote Hamlet, what is the capital of France),
 the answer replaces it and the other words keep their order. If a question is ambiguous, it is quoted.
 
-Relations are identified by their English labels. A relation without a specific sentence gets the sentence *The … of …
-is …* if its label looks like a noun; otherwise the label is quoted.
+Wikidata relations are identified by their English labels, and many have a sentence of their own in ``relations.toml``:
+*place of birth* gives *… was born in …*. For other relations the sentence is *The … of … is …* if the label looks like
+a noun; otherwise the label is quoted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Number = Literal["singular", "plural"]
 
 
 class Clause(NamedTuple):
-    """The predicate that a question applies to its answer."""
+    """What a question says about its answer: *wrote Hamlet* for *who wrote Hamlet*."""
 
     words: str  # following the answer, beginning with the verb
     number: Number | None  # required by the verb; None if it accepts both
@@ -32,7 +32,7 @@ class Clause(NamedTuple):
 
 
 def subject_clause(question: str) -> Clause | None:
-    """Returns the predicate of a question; None unless the question word is certainly its subject.
+    """Returns what a question says about its answer; None unless the question word is certainly the subject.
 
     >>> subject_clause("who wrote Hamlet")
     Clause(words='wrote Hamlet', number=None, is_name_for=False)
@@ -55,7 +55,9 @@ def subject_clause(question: str) -> Clause | None:
 
 
 def _is_odd(question: str, wh: str, rest: str) -> bool:
-    """Returns whether the text is more than one question, or its gap may be elsewhere."""
+    """Returns whether the text is more than one question, or the answer may belong to another place than the question
+    word.
+    """
     lower = question.lower()
     return (
         (wh.isupper() and not question.isupper())  # the WHO
@@ -82,7 +84,9 @@ def _after_be(wh: str, verb: str, rest: str) -> Clause | None:
 
 
 def _is_noun(wh: str, first: str, rest: str) -> bool:
-    """Returns whether only a noun follows, certainly, which is another name for the answer."""
+    """Returns whether the rest of the question is certainly a noun that names the answer, as in *what is the capital of
+    France*.
+    """
     if first == "the":
         return wh == "who" or _RELATES.search(rest) is not None
     if first in ("a", "an"):
@@ -119,7 +123,9 @@ def _after_other(verb: str, rest: str) -> Clause | None:
 
 
 def _words_of(rest: str) -> tuple[str, str, str]:
-    """Returns the first word after adverbs (in lower case where it is), the space and the rest."""
+    """Returns the first word that is not an adverb (in lower case if it is a verb), the space after it, and the
+    rest.
+    """
     first, blank, others = rest.partition(" ")
     return _words_of(others) if first in _ADVERBS and others else (first, blank, others)
 
@@ -137,8 +143,9 @@ def _is_ing(word: str) -> bool:
 
 
 def _has_second_verb(rest: str) -> bool:
-    """Returns whether another verb may follow that belongs to the question: *is the song named*, *is the king
-    meeting*."""
+    """Returns whether the question may have a second verb, so that its first words are not its subject: *is the song
+    named*, *is the king meeting*.
+    """
     words = re.findall(r"\w+", rest.lower())
     until = next((place for place, word in enumerate(words) if word in _RELATIVES), len(words))
     return any(_is_participle(word) or word in _ALSO_PAST or _is_ing(word) for word in (*words[:until], words[-1]))
@@ -294,7 +301,7 @@ def _with_question_mark(question: str) -> str:
 
 
 def _takes(clause: Clause, answer: str) -> bool:
-    """Returns whether an answer can be the subject of a clause."""
+    """Returns whether an answer can replace the question word as the subject of a clause."""
     plain = _NUMBER_COMMA.sub("", answer)
     if (
         not plain
@@ -353,7 +360,7 @@ _WITH_ARTICLE = re.compile(r"(?:a|an|the|one of|some) ", re.IGNORECASE)
 
 
 class _Object(str):
-    """The object of a triple, which sentences may require with an article or a preposition."""
+    """The object of a triple. A sentence may ask for it with an article or a preposition."""
 
     __slots__ = ()
 

@@ -1,8 +1,9 @@
-"""The second signal of an alignment: the pairs that a model judges for a span, its verdicts, and their agreement with
+"""Verifies an alignment with an NLI model: the pairs to judge for a span, the model's verdicts, and how they agree with
 BLEU.
 
-Evidence should entail the claim, the answered question, the triple, or its own old text. The premises are the span with
-the surrounding sentences, and other sentences of the page that may state it better.
+A text that was found should entail the hypothesis: the claim, the question with its answer, the triple, or the old text
+of the evidence. The premises are the span with its surrounding sentences, and other sentences of the page that may
+support the hypothesis better.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 from kbsource.records import Page
 from kbsource.sentences import sentence_spans
 from mapping.acceptance import Rule
-from mapping.entail.signal import Refused, Verdict
+from mapping.entail.signal import UnjudgedPair, Verdict
 from mapping.entail.statements import ended, state_answer, state_triple
 from mapping.records import PARTIAL, Alignment, EntailmentQuestion, Evidence, EvidenceKey, Example, Span
 from mapping.sources.source import HypothesisKind
@@ -32,11 +33,11 @@ _OPEN = frozenset(("not enough info", "not_enough_info", "nei"))
 
 
 class Hypothesis(NamedTuple):
-    """A sentence to be judged."""
+    """A sentence that a model judges against a text of the page."""
 
     text: str  # text of the sentence
     kind: HypothesisKind  # source of the sentence; "evidence" if the requested source is not available
-    expects: Literal["entailment", "contradiction"] = "entailment"
+    expected_verdict: Literal["entailment", "contradiction"] = "entailment"
     """The dataset's verdict: ``entailment``, or ``contradiction`` for a refuted claim."""
 
 
@@ -69,7 +70,7 @@ def _hypothesis_of(given: str | None, answer: str | None, kind: HypothesisKind) 
 
 
 CONTEXT_SENTENCES = 2
-"""Number of sentences on either side of a span."""
+"""Number of sentences before and after the span that belong to the premise."""
 # Scripts without spaces between words: each letter counts as a word.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -135,9 +136,9 @@ def _words(text: str) -> set[str]:
 _TITLES = frozenset(("title", "heading"))
 
 
-RESCUED = "rescued"
+MODEL_CHOICE = "model"
 """``match`` of a span that an NLI model chose."""
-RESCUE_FLOOR = 0.5
+MODEL_FLOOR = 0.5
 """Minimum probability of the dataset's verdict for a sentence to be chosen."""
 LISTED = 50
 """Maximum number of disagreements in a report."""
@@ -150,9 +151,10 @@ BANDS = ("1.00", "0.75", "0.50", "0.25", "0.00", "no span")
 
 
 def support(aligned: Alignment) -> float | None:
-    """Returns the probability of the dataset's verdict on the hypothesis; None if nothing was judged, or if the model
-    does not report it."""
-    return aligned.contradiction if aligned.expects == "contradiction" else aligned.entailment
+    """Returns the probability that the model gives to the verdict of the dataset; None if nothing was judged, or if the
+    model does not report this probability.
+    """
+    return aligned.contradiction if aligned.expected_verdict == "contradiction" else aligned.entailment
 
 
 def verdict_kind(aligned: Alignment) -> str:
@@ -160,7 +162,7 @@ def verdict_kind(aligned: Alignment) -> str:
     if aligned.entailment is None:
         return "not_judged"
     label = Verdict(aligned.entailment, aligned.neutral, aligned.contradiction).label
-    if aligned.expects == "contradiction":
+    if aligned.expected_verdict == "contradiction":
         label = {"entailment": "contradiction", "contradiction": "entailment"}.get(label, label)
     return {"entailment": "supported", "contradiction": "contradicted", "neutral": "neutral"}.get(
         label, "not_supported"
@@ -168,7 +170,7 @@ def verdict_kind(aligned: Alignment) -> str:
 
 
 def signals(aligned: Alignment) -> dict[str, float | None]:
-    """Returns the signals that a rule of ``mapping.acceptance`` compares.
+    """Returns the values that a rule such as ``bleu>=0.7 or entailment>=0.9`` compares, by name.
 
     For a claim that the dataset calls refuted, entailment and contradiction are swapped: ``entailment`` is always the
     probability of the dataset's verdict.
@@ -177,13 +179,12 @@ def signals(aligned: Alignment) -> dict[str, float | None]:
         "bleu": aligned.score,
         "entailment": support(aligned),
         "neutral": aligned.neutral,
-        "contradiction": aligned.entailment if aligned.expects == "contradiction" else aligned.contradiction,
+        "contradiction": aligned.entailment if aligned.expected_verdict == "contradiction" else aligned.contradiction,
     }
 
 
 def entailment_questions(aligned: Alignment, search: PageSearch, *, n_sentences: int) -> Iterator[EntailmentQuestion]:
-    """Makes the premises to be judged for a piece of evidence: its span first, then the sentences that may replace
-    it."""
+    """Returns the premises to judge for a piece of evidence: its span first, then the sentences that may replace it."""
     if aligned.span is not None:
         premise = span_premise(search.page, aligned.span)
         yield EntailmentQuestion(premise.text, *premise.core)
@@ -192,20 +193,19 @@ def entailment_questions(aligned: Alignment, search: PageSearch, *, n_sentences:
         for number, start, end, text in likely:
             # The sentence is judged without its neighbours; pronouns on a page usually refer to its title.
             head = f"{ended(search.page.title)} "
-            span = Span(number, start, number, end, search.score(aligned.evidence_text or "", text), RESCUED)
+            span = Span(number, start, number, end, search.score(aligned.evidence_text or "", text), MODEL_CHOICE)
             yield EntailmentQuestion(head + text, len(head), len(head) + len(text), **search.location_columns(span))
 
 
 def with_verdict(
-    aligned: Alignment, answers: Sequence[tuple[EntailmentQuestion, Verdict | Refused]], rule: Rule | None = None
+    aligned: Alignment, answers: Sequence[tuple[EntailmentQuestion, Verdict | UnjudgedPair]], rule: Rule | None = None
 ) -> Alignment:
-    """Returns a piece of evidence with the verdict on its text: on a better sentence if the page has one, else on the
-    span.
+    """Returns a piece of evidence with the model's verdict. If another sentence of the page supports the hypothesis
+    better than the span, it replaces the span.
 
-    A sentence replaces the span on two conditions. Given the sentence, the model assigns the dataset's verdict a
-    probability of at least ``RESCUE_FLOOR``. Given the span, that probability is lower. If there are several such
-    sentences, the one with the highest probability is chosen; of equally probable ones, the first. Otherwise the span,
-    if any, is kept. A text that the rule of --accept accepts is preferred to a text that it rejects.
+    A sentence replaces the span if its probability of the dataset's verdict is at least ``MODEL_FLOOR`` and higher than
+    the span's. Of several such sentences, the most probable is chosen; if some are equally probable, the first of them.
+    If there is none, the span is kept. A text that the rule of --accept accepts is preferred to a text that it rejects.
 
     The first of the model's answers must be the answer about the span.
     """
@@ -215,39 +215,39 @@ def with_verdict(
         judged = _with_answer(aligned, question, answer)
         found = support(judged)
         is_taken = rule is not None and rule.holds(signals(judged))
-        if not judged.is_rescued:
+        if not judged.is_chosen_by_model:
             of_span = -1.0 if judged.entailment is None else found or 0.0
             best, highest = judged, (is_taken, of_span)
-        elif found is not None and found >= RESCUE_FLOOR and found > of_span and (is_taken, found) > highest:
+        elif found is not None and found >= MODEL_FLOOR and found > of_span and (is_taken, found) > highest:
             best, highest = judged, (is_taken, found)
     return aligned if best is None else best
 
 
-def _with_answer(aligned: Alignment, question: EntailmentQuestion, answer: Verdict | Refused) -> Alignment:
-    said: dict[str, Any] = {"refusal": answer.reason} if isinstance(answer, Refused) else answer._asdict()
+def _with_answer(aligned: Alignment, question: EntailmentQuestion, answer: Verdict | UnjudgedPair) -> Alignment:
+    said: dict[str, Any] = {"unjudged_reason": answer.reason} if isinstance(answer, UnjudgedPair) else answer._asdict()
     if question.span is not None:
         said |= {name: getattr(question, name) for name in ("section", "span", "text", "place")}
-    return replace(aligned, is_rescued=question.span is not None, **said)
+    return replace(aligned, is_chosen_by_model=question.span is not None, **said)
 
 
 def verification_values(judged: Iterable[Alignment], *, threshold: float) -> dict[str, Any]:
-    """Returns how the two signals of a dataset's evidence agree, as JSON values. BLEU supports a span at or above the
-    threshold.
+    """Returns how far BLEU and the model agree on the evidence of a dataset, as JSON values. BLEU supports a span if
+    its score reaches the threshold.
 
     The result contains at most ``LISTED`` disagreements, the strongest ones; contradictions come first.
     """
-    hypotheses, refusals, rescued = Counter[str](), Counter[str](), 0
+    hypotheses, unjudged_reasons, n_chosen = Counter[str](), Counter[str](), 0
     crossed = {name: dict.fromkeys(VERDICTS, 0) for name in BANDS}
 
     def disagreements() -> Iterator[dict[str, Any]]:
-        nonlocal rescued
+        nonlocal n_chosen
         for aligned in judged:
             kind = verdict_kind(aligned)
             hypotheses[aligned.hypothesis_kind or "none"] += 1
             crossed[band(aligned.score)][kind] += 1
-            rescued += aligned.is_rescued
-            if aligned.refusal is not None:
-                refusals[aligned.refusal] += 1
+            n_chosen += aligned.is_chosen_by_model
+            if aligned.unjudged_reason is not None:
+                unjudged_reasons[aligned.unjudged_reason] += 1
             if (disagreement := _disagreement(kind, aligned.score, threshold)) is not None:
                 values = signals(aligned)
                 named = ("ordinal", "example_id", "output", "evidence", "title", "text")
@@ -262,8 +262,8 @@ def verification_values(judged: Iterable[Alignment], *, threshold: float) -> dic
     return {
         "hypotheses": dict(sorted(hypotheses.items())),
         "bleu_by_verdict": {name: {verdict: n for verdict, n in row.items() if n} for name, row in crossed.items()},
-        "refusals": dict(sorted(refusals.items())),
-        "rescued": rescued,
+        "unjudged_reasons": dict(sorted(unjudged_reasons.items())),
+        "chosen_by_model": n_chosen,
         "disagreements": strongest,
     }
 
@@ -287,7 +287,7 @@ def _strength(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def band(score: float | None) -> str:
-    """Returns the band of a score.
+    """Returns the band of BLEU in which a score is.
 
     >>> band(1.0), band(0.99), band(0.1), band(None)
     ('1.00', '0.75', '0.00', 'no span')
@@ -303,9 +303,9 @@ def verification_text(value: Mapping[str, Any]) -> str:
     shown = [name for name in VERDICTS if any(name in table[row] for row in BANDS)]
     lines = ["BLEU from" + "".join(f"{name:>15}" for name in shown)]
     lines += [f"  {row:<7}" + "".join(f"{table[row].get(name, 0):>15,}" for name in shown) for row in BANDS]
-    lines += [f"not judged, {name}: {count:,}" for name, count in value["refusals"].items()]
-    if value["rescued"]:
-        lines.append(f"spans that the model chose: {value['rescued']:,}")
+    lines += [f"not judged, {name}: {count:,}" for name, count in value["unjudged_reasons"].items()]
+    if value["chosen_by_model"]:
+        lines.append(f"spans that the model chose: {value['chosen_by_model']:,}")
     if value["disagreements"]:
         lines.append("where the two disagree, contradictions first:")
     for disagreement in value["disagreements"][:SHOWN]:

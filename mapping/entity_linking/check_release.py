@@ -16,7 +16,7 @@ import numpy as np
 from kbsource.columns import rows_of
 from kbsource.files import join
 from kbsource.identity import title_hash
-from kbsource.release.laws import Checking
+from kbsource.release.invariants import Checking
 from kbsource.release.layout import shard_path
 from kbsource.release.manifest import ListingManifest
 from kbsource.release.pages.kind import PAGES_RELEASE
@@ -91,12 +91,12 @@ class _RecordChecks:
             )
             title = str(record["output"][0]["answer"])
         except (ValueError, KeyError, TypeError, IndexError) as error:
-            self._found.add(lines_path(split), "record_law", f"{link.record_id}: {error!r}")
+            self._found.add(lines_path(split), "invalid_record", f"{link.record_id}: {error!r}")
             return None
         name = record_id(split, self._n[split])
         wanted = link_line(name, context, page_id=link.target_page_id, title=title, max_tokens=self._options.max_tokens)
         if line != wanted or name != link.record_id or not context.mention:
-            self._found.add(lines_path(split), "record_law", f"{link.record_id}: not {wanted[:120].decode()}")
+            self._found.add(lines_path(split), "invalid_record", f"{link.record_id}: not {wanted[:120].decode()}")
         return context
 
     def _check_with(self, pages: Sequence[str], records: Iterator[tuple[StoredLink, MentionContext]]) -> None:

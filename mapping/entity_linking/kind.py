@@ -14,23 +14,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kbsource.release.counts import Sum, TableCount
-from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Checking, Law
+from kbsource.release.invariants import Checking, Invariant
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.manifest import Count, ListingManifest, counts_shape, shape
 from kbsource.release.pages.kind import PAGES_RELEASE
 from mapping.entity_linking.records import ALL_TABLES, SKIPPED, SPLITS, lines_path
 
-_ALIAS = "a mention is out of order, or its probabilities do not match its counts"
-LAWS = (
-    Law(
-        "alias_law",
+_ALIAS = "a row of mentions is out of order, or its probabilities do not follow from its counts"
+INVARIANTS = (
+    Invariant(
+        "invalid_alias",
         _ALIAS,
         """select _file, mention || ' is out of order' from (
             select *, lag((mention, -"count", page_id)) over (order by _file, _row) as before from aliases
         ) where (mention, -"count", page_id) <= before""",
     ),
-    Law(
-        "alias_law",
+    Invariant(
+        "invalid_alias",
         _ALIAS,
         """select _file, mention || ': priors are not the shares of its links' from (
             select *, sum("count") over own as total, min(link_probability) over own as least,
@@ -38,11 +38,11 @@ LAWS = (
         ) where prior <> "count"::double / total::double or least <> most or least <= 0 or most > 1""",
         needs=("aliases",),
     ),
-    Law("record_law", "a line is not the record of its link"),
-    Law("record_differs", "a record does not match its page"),
-    Law("duplicate_record", "two records are the same"),
-    Law(
-        "split_law",
+    Invariant("invalid_record", "a line of a file is not the record made from its link"),
+    Invariant("record_differs", "the text of a record does not match its page"),
+    Invariant("duplicate_record", "two records have the same content"),
+    Invariant(
+        "split_overlap",
         "a page has records in train and in dev",
         """select min(_file), 'page ' || page_id from links group by page_id
         having count_if(starts_with(record_id, 'blink-dev-')) not in (0, count(*))""",
@@ -88,6 +88,17 @@ ENTITY_LINKING = ListingKind(
         ),
     ),
     made_by="kbsource entity-linking",
+    card=CardText(
+        title="Mentions of Wikipedia with their pages",
+        summary=(
+            "Links of Wikipedia as records for entity linking, and the number of links from each text to each page."
+        ),
+        main="blink-kilt",
+        holds=("wikipedia",),
+        tasks=("token-classification",),
+        tags=("wikipedia", "entity-linking"),
+        limits=("Mentions are links that editors wrote. Editors usually link only the first mention of a page.",),
+    ),
     queries=(
         (
             "mentions that mean several pages",
@@ -122,7 +133,7 @@ ENTITY_LINKING = ListingKind(
         Sum("counts.taken", ("counts.duplicates", "counts.distinct")),
     ),
     further_faults=_size_faults,
-    laws=LAWS,
+    invariants=INVARIANTS,
     check=_check,
     made_from={"kb": MadeFrom(PAGES_RELEASE, "release", ("pages",))},
 )

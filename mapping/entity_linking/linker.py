@@ -104,7 +104,8 @@ def rank_meanings(
     """Returns the pages that mentions may mean, ranked as in ``rank_pages``.
 
     Args:
-        are_certain: the mentions were not found by the table, so the probability that they are links is ignored.
+        are_certain: true if the mentions were not found with the table; then the probability that they are links is
+            ignored.
     """
     if are_certain:
         options = replace(options, min_link_probability=0.0)
@@ -118,8 +119,8 @@ def rank_meanings(
 
 
 def link_text(text: str, table: AliasTable, options: LinkerOptions) -> Iterator[LinkedMention]:
-    """Finds the mentions in a text from left to right: at each token the longest mention that meets the options; the
-    search goes on after it.
+    """Finds the mentions in a text from left to right. At each token it takes the longest mention that meets the
+    options, and continues after this mention.
 
     Mentions start and end with whole tokens.
     """

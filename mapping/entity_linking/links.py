@@ -126,7 +126,7 @@ class Targets:
         return page_ids * 2 + is_disambiguation
 
     def find(self, page_ids: Numbers) -> tuple[Numbers, Numbers]:
-        """Returns whether the release has each page, and whether the page is a disambiguation page."""
+        """Returns two masks over pages: whether the release has the page, and whether it is a disambiguation page."""
         if not len(self._codes):
             return (none := np.zeros(len(page_ids), np.bool_)), none
         found = self._codes[np.minimum(np.searchsorted(self._codes, page_ids * 2), len(self._codes) - 1)]
@@ -134,7 +134,7 @@ class Targets:
         return is_there, is_there & (found % 2 == 1)
 
 
-class Scanned(NamedTuple):
+class ScannedLinks(NamedTuple):
     """Result of scanning the links of some pages: rows of KEYS, rows of MENTIONS, and counts."""
 
     keys: pa.RecordBatch
@@ -195,7 +195,7 @@ def _starts(lists: pa.ListArray) -> Numbers:
 
 def scan_links(
     batch: pa.RecordBatch, place: int, *, sampling: Sampling, targets: Targets, excluded: Numbers
-) -> Scanned:
+) -> ScannedLinks:
     """Returns the rows that are used to sample and count links.
 
     Args:
@@ -231,7 +231,7 @@ def scan_links(
     hashes = (np.frombuffer(b"".join(keys), ">u8") >> np.uint64(1)).astype(np.int64).reshape(-1, 2)
     own = np.array(taken, np.int32)
     columns_of_keys = (hashes[:, 0], hashes[:, 1], np.full(len(own), place), own, buckets[links.pages[own]])
-    return Scanned(
+    return ScannedLinks(
         pa.RecordBatch.from_arrays([pa.array(columns_of_key) for columns_of_key in columns_of_keys], schema=KEYS),
         rows_batch(_mention_rows(links, texts, own, mentions), MENTIONS),
         counts,

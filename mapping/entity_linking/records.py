@@ -143,7 +143,9 @@ def cut_context(text: str, start: int, end: int, options: ContextOptions) -> Men
 
 
 class ContextCutter:
-    """Does ``cut_context`` for many links, grouped by text. Text that no limit cuts is not split into tokens."""
+    """Cuts the contexts of many links, as ``cut_context`` does, with links grouped by text. A text that is not cut is
+    not split into tokens.
+    """
 
     def __init__(self, options: ContextOptions) -> None:
         self._options = options

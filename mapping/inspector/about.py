@@ -15,7 +15,7 @@ from mapping.document import Block, Cell, Facts, Link, Section, Share, TableSect
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT
 
 if TYPE_CHECKING:
-    from mapping.inspector.opened import Opened
+    from mapping.inspector.opened import OpenRelease
 
 _SHOWN_APART = {"format", "files", "tables", "index", "inputs", "code", "release", "alignments", "manifest_sha256"}
 _TABLES_OF_A_CARD = 3
@@ -35,15 +35,15 @@ def release_name(kind: Kind[Any], values: Mapping[str, Any]) -> str:
 class ReleaseCard(NamedTuple):
     """An entry in the list of open releases."""
 
-    opened: Opened  #: the release that the card describes
+    opened: OpenRelease  #: the release that the card describes
     snapshot: str  #: wiki and date, or dataset and split; empty if the manifest names none
     tables: Sequence[tuple[str, int]]  #: names of the first tables of the release, each with its number of rows
     n_bytes: int  #: size of all files of the release, in bytes
-    made_from: Sequence[Opened]  #: open releases that this release was made from
-    makes: Sequence[Opened]  #: open releases that were made from this release
+    made_from: Sequence[OpenRelease]  #: open releases that this release was made from
+    makes: Sequence[OpenRelease]  #: open releases that were made from this release
 
 
-def release_cards(releases: Sequence[Opened]) -> list[ReleaseCard]:
+def release_cards(releases: Sequence[OpenRelease]) -> list[ReleaseCard]:
     """Returns a card for each open release, in their order."""
     sources = {opened.slug: list(dict.fromkeys(opened.sources.values())) for opened in releases}
     cards = []
@@ -101,7 +101,7 @@ def release_counts(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
                 yield said, ", ".join(own)
 
 
-def holdings(opened: Opened, *, has_counts: bool) -> Section:
+def holdings(opened: OpenRelease, *, has_counts: bool) -> Section:
     """Returns the section on the contents of a release: the counts in its manifest, its tables and other files with
     their sizes, and the releases in it. ``has_counts`` is true if another section shows the counts."""
     blocks: list[Block] = []
@@ -123,7 +123,7 @@ def holdings(opened: Opened, *, has_counts: bool) -> Section:
     return Section("What it holds", tuple(blocks))
 
 
-def provenance(opened: Opened) -> Section:
+def provenance(opened: OpenRelease) -> Section:
     """Returns the folded section on the identity of a release: its names and hashes, the code that made it, and its
     inputs."""
     facts: list[tuple[str, Cell]] = []
@@ -137,7 +137,7 @@ def provenance(opened: Opened) -> Section:
     return Section("What it is and was made from", tuple(blocks), is_folded=True)
 
 
-def _sizes(opened: Opened) -> Iterator[tuple[Cell, ...]]:
+def _sizes(opened: OpenRelease) -> Iterator[tuple[Cell, ...]]:
     total = sum(entry.bytes for entry in opened.manifest.entries()) or 1
     for name, entries in opened.manifest.tables.items():
         n_bytes = sum(entry.bytes for entry in entries)
@@ -152,7 +152,7 @@ def _sizes(opened: Opened) -> Iterator[tuple[Cell, ...]]:
         yield from ((*file, Share(file[-1] / total)) for file in own)
 
 
-def other_values(opened: Opened, apart: Iterable[str] = ()) -> Section:
+def other_values(opened: OpenRelease, apart: Iterable[str] = ()) -> Section:
     """Returns the folded section of the other values in the manifest, except those named in ``apart``."""
     left_out = _SHOWN_APART.union(apart)
     values = {name: value for name, value in opened.values.items() if name not in left_out}
@@ -160,7 +160,7 @@ def other_values(opened: Opened, apart: Iterable[str] = ()) -> Section:
     return Section("Counts and options", (table,), is_folded=True)
 
 
-def stored_report(opened: Opened) -> dict[str, Any]:
+def stored_report(opened: OpenRelease) -> dict[str, Any]:
     """Returns the report stored in a release.
 
     Raises:

@@ -10,13 +10,13 @@ from mapping.document import Cell, Facts, Section, TableSection, share
 from mapping.inspector.about import stored_report
 from mapping.inspector.listing import KindViews, Listing, Row
 from mapping.inspector.marking import MarkedRange
-from mapping.inspector.opened import Opened
+from mapping.inspector.opened import OpenRelease
 
 _BY = {"dataset": "dataset", "infobox": "first infobox of the page", "size": "size of the page"}
 """Groups of evidence, by column of ``fates``."""
 
 
-def about_age(opened: Opened) -> Iterator[Section]:
+def about_age(opened: OpenRelease) -> Iterator[Section]:
     """Shows half-lives, of all evidence and by group."""
     report = stored_report(opened)
     dates = [release["dump_date"] for release in report["releases"]]
@@ -33,7 +33,7 @@ def about_age(opened: Opened) -> Iterator[Section]:
             yield Section(f"By {said}", (_groups(opened, name, groups, dates),))
 
 
-def _groups(opened: Opened, name: str, groups: list[dict[str, Any]], dates: list[str]) -> TableSection:
+def _groups(opened: OpenRelease, name: str, groups: list[dict[str, Any]], dates: list[str]) -> TableSection:
     rows = tuple(
         (
             group["name"],
@@ -52,7 +52,7 @@ def _value(name: str) -> str:
     return "-" if name in ("none", "never there") else name
 
 
-def _to_page(opened: Opened, row: Row) -> str | None:
+def _to_page(opened: OpenRelease, row: Row) -> str | None:
     """Returns the URL of the page in the release of a row, with the text marked, or None if that release is not
     open."""
     releases = opened.values["releases"]

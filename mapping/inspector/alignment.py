@@ -36,7 +36,7 @@ from mapping.inspector.about import stored_report
 from mapping.inspector.frame import paging
 from mapping.inspector.listing import Card, KindViews, Listing, Row, Rows, render_card, row_values
 from mapping.inspector.marking import MarkedRange, changed_words
-from mapping.inspector.opened import InPage, Opened, in_page
+from mapping.inspector.opened import InPage, OpenRelease, in_page
 from mapping.records import OUTCOMES, PARTIAL
 from mapping.sources import all_sources
 from mapping.sources.source import Averages, Policy
@@ -52,7 +52,7 @@ _DATE = re.compile(r"(\d{4})-?(\d{2})-?(\d{2})")
 _BLOCK_BYTES = 1 << 22
 
 
-def about_alignment(opened: Opened) -> Iterator[Section]:
+def about_alignment(opened: OpenRelease) -> Iterator[Section]:
     """Shows the report of an alignment; its tables are shown separately."""
     report = _report(opened)
     yield Section("Outcomes", (_facts(opened, report),))
@@ -60,7 +60,7 @@ def about_alignment(opened: Opened) -> Iterator[Section]:
     yield Section("Records and evidence", (TableSection("By outcome", ("what", "number", "share", "meaning"), became),))
 
 
-def about_alignments(opened: Opened) -> Iterator[Section]:
+def about_alignments(opened: OpenRelease) -> Iterator[Section]:
     """Shows the report of a folder of alignments, and of each alignment in it."""
     overall, ages = _report(opened), []
     for part, folder in zip(opened.parts, opened.manifest.parts, strict=True):
@@ -88,26 +88,26 @@ def about_alignments(opened: Opened) -> Iterator[Section]:
     yield Section("Compared with the KILT paper", tuple(_beside_the_paper(overall)), is_folded=True)
 
 
-def measured_alignment(opened: Opened) -> Iterator[Section]:
+def measured_alignment(opened: OpenRelease) -> Iterator[Section]:
     """Shows the model's judgements, if a model was used."""
     if verification := _report(opened).get("verification"):
-        not_judged = [(f"not judged: {name}", n) for name, n in (verification.get("refusals") or {}).items()]
-        chosen = ("spans that the model chose", verification.get("rescued", 0))
+        not_judged = [(f"not judged: {name}", n) for name, n in (verification.get("unjudged_reasons") or {}).items()]
+        chosen = ("spans that the model chose", verification.get("chosen_by_model", 0))
         yield Section("Both signals", (Facts((chosen, *not_judged)),))
 
 
 def changed_texts(old: str, new: str) -> tuple[Marked, Marked]:
-    """Returns two texts, with the words marked that the other text does not have at the same place."""
+    """Returns two texts, in which the words are marked that the other text does not have at the same position."""
     old_pieces, new_pieces = changed_words(old, new)
     return Marked(tuple(old_pieces)), Marked(tuple(new_pieces))
 
 
-def _report(opened: Opened) -> dict[str, Any]:
+def _report(opened: OpenRelease) -> dict[str, Any]:
     found: dict[str, Any] = opened.cached("report", lambda: stored_report(opened))
     return found
 
 
-def _facts(opened: Opened, report: Mapping[str, Any]) -> Facts:
+def _facts(opened: OpenRelease, report: Mapping[str, Any]) -> Facts:
     paper, counts = report.get("dropped_in_the_paper"), report["counts"]
     facts: list[tuple[str, Cell]] = [("dataset", f"{report.get('dataset')}, {report.get('split')}")]
     facts.append(("records written", counts["written"]))
@@ -123,7 +123,7 @@ def _facts(opened: Opened, report: Mapping[str, Any]) -> Facts:
     return Facts(tuple(facts))
 
 
-def _became(opened: Opened, report: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
+def _became(opened: OpenRelease, report: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
     """Lists the outcomes of records and evidence. Names are indented below the total that they are part of. Each row
     has the number of records, their share, the meaning, and a link to the records."""
     for row in report_rows(report):
@@ -133,7 +133,7 @@ def _became(opened: Opened, report: Mapping[str, Any]) -> Iterator[tuple[Cell, .
         yield said, row.n, None if row.total is None else share(row.n, row.total), meaning or None
 
 
-def _outcomes(opened: Opened) -> Iterator[Block]:
+def _outcomes(opened: OpenRelease) -> Iterator[Block]:
     reports = [(part, _report(part)) for part in opened.parts]
     rows = []
     for part, report in reports:
@@ -225,7 +225,7 @@ def _policy(dataset: object, split: Any) -> Policy | None:
     return None if source is None else source.policies.get(split)
 
 
-def _age(opened: Opened) -> tuple[str, float] | None:
+def _age(opened: OpenRelease) -> tuple[str, float] | None:
     """Returns the date of the snapshot that the evidence was taken from, and the years between it and the date of the
     release."""
     source = all_sources().get(str(opened.values.get("dataset")))
@@ -289,7 +289,7 @@ class KiltLines:
         return record if isinstance(record, dict) else None
 
 
-def _lines(part: Opened) -> KiltLines | None:
+def _lines(part: OpenRelease) -> KiltLines | None:
     """Returns the file of an alignment with the most information: with inputs and with answers; None if there is no
     file."""
     files = [entry for entry in part.manifest.files if entry.file.endswith("-kilt.jsonl")]
@@ -297,7 +297,7 @@ def _lines(part: Opened) -> KiltLines | None:
     return None if entry is None else part.cached("lines", lambda: KiltLines(part.path, entry))
 
 
-def add_inputs(opened: Opened, rows: list[Row]) -> None:
+def add_inputs(opened: OpenRelease, rows: list[Row]) -> None:
     """Adds to each row ``kilt``, the record as written in its file, or None if it is not written; sets ``input`` to the
     question of a written record."""
     written: dict[int, int] = opened.cached("written", lambda: dict(_written_before(opened)))
@@ -316,7 +316,7 @@ def add_inputs(opened: Opened, rows: list[Row]) -> None:
         row["input"] = row["input"] if row["kilt"] is None else row["kilt"].get("input")
 
 
-def _written_before(opened: Opened) -> Iterator[tuple[int, int]]:
+def _written_before(opened: OpenRelease) -> Iterator[tuple[int, int]]:
     """Counts, for each file of records, the written records in the earlier files of its alignment."""
     asked = "select _part, _file_number, count(*) filter (outcome = 'written') from records group by all order by 2"
     sums: dict[str, int] = {}
@@ -347,7 +347,7 @@ class EvidenceShown(NamedTuple):
     place: InPage
 
 
-def show_record(request: Request, opened: Opened, card: Card) -> Response:
+def show_record(request: Request, opened: OpenRelease, card: Card) -> Response:
     """Shows one record of an alignment."""
     row, part = card.row, opened.part(card.row["_part"])
     add_inputs(opened, [row])
@@ -383,7 +383,9 @@ def show_record(request: Request, opened: Opened, card: Card) -> Response:
 
 
 def _evidence_data(evidence: _Evidence) -> dict[str, Any]:
-    """Returns a piece of evidence as JSON values: its row, and for each place in the record the output and number."""
+    """Returns a piece of evidence as JSON values: its row, and its output and number for each of its occurrences in the
+    record.
+    """
     return {
         **row_values(evidence.rows[0]),
         "places": [_PLACE(own) for own in evidence.rows],
@@ -391,7 +393,7 @@ def _evidence_data(evidence: _Evidence) -> dict[str, Any]:
     }
 
 
-def _details(part: Opened, row: Row) -> Iterator[str]:
+def _details(part: OpenRelease, row: Row) -> Iterator[str]:
     """Reads the details of a record from the table ``rejected``."""
     stage = STAGES.get(row["outcome"], "evidence")
     if stage and row["example_id"] is not None and "rejected" in part.tables:
@@ -438,7 +440,7 @@ def _same(row: Row) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in ("output", "evidence", "number", "_row")}
 
 
-def _shown(evidence: _Evidence, part: Opened, answers: Sequence[Any]) -> EvidenceShown:
+def _shown(evidence: _Evidence, part: OpenRelease, answers: Sequence[Any]) -> EvidenceShown:
     row, crossing = evidence.rows[0], evidence.crossing
     old_text, new_text = row["evidence_text"], row.get("text")
     old_marked, new_marked = (
@@ -483,7 +485,7 @@ def _characters(row: Mapping[str, Any], prefix: str) -> str | None:
     return f"paragraph {first}, character {start}, to paragraph {last}, character {end}"
 
 
-def _in_page(row: Mapping[str, Any], opened: Opened) -> InPage:
+def _in_page(row: Mapping[str, Any], opened: OpenRelease) -> InPage:
     if row["page_id"] is None or opened.pages is None:
         return InPage()
     if row.get("start_element") is None:

@@ -18,7 +18,7 @@ from mapping.document import Block, Chart, Charts, Section, TableSection, bars, 
 from mapping.inspector.about import stored_report
 from mapping.inspector.listing import Card, KindViews, Listing, Row, Rows, render_card, row_values
 from mapping.inspector.marking import MarkedRange
-from mapping.inspector.opened import InPage, Opened, in_page
+from mapping.inspector.opened import InPage, OpenRelease, in_page
 
 _LARGEST_POPULARITY = 18
 """Maximum popularity of a page that can be shown: the decimal logarithm of its views."""
@@ -37,7 +37,7 @@ class EntityShown(NamedTuple):
     queries: Mapping[str, list[Mapping[str, Any]]]  #: queries about the entity, by task
 
 
-def about_sets(opened: Opened) -> Iterator[Section]:
+def about_sets(opened: OpenRelease) -> Iterator[Section]:
     """Shows counts that are only in the report: of all tuples, including those of names without a set, and of all
     entities.
     """
@@ -52,7 +52,7 @@ def about_sets(opened: Opened) -> Iterator[Section]:
         yield Section("Entities and page views", (counts, *charts), is_folded=True)
 
 
-def _of_tuples(opened: Opened, report: Mapping[str, Any]) -> Iterator[Block]:
+def _of_tuples(opened: OpenRelease, report: Mapping[str, Any]) -> Iterator[Block]:
     if shares := report["statistics"]["shares"]:
         order = sorted(shares, key=lambda key: (-shares[key]["made"], key))
         both = ((key, shares[key]["made"], shares[key]["published"]) for key in order)
@@ -112,7 +112,7 @@ def _bands(signals: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping[
                 yield property_id, is_found.replace("_", " "), band.removeprefix("bleu_").replace("_", " "), verdicts
 
 
-def show_set(request: Request, opened: Opened, card: Card) -> Response:
+def show_set(request: Request, opened: OpenRelease, card: Card) -> Response:
     """Shows one set: its entities side by side, the most popular first."""
     return render_card(
         request,
@@ -145,7 +145,7 @@ def _views(entity: Mapping[str, Any]) -> int:
     return round(10**popularity)
 
 
-def _of_set(opened: Opened, row: Mapping[str, Any]) -> dict[str, list[Row]]:
+def _of_set(opened: OpenRelease, row: Mapping[str, Any]) -> dict[str, list[Row]]:
     """Returns the rows of a set in the other tables."""
     return {
         table: Rows.of(opened, table, {}).with_value(name=row["name"], collection=row["collection"])
@@ -155,7 +155,7 @@ def _of_set(opened: Opened, row: Mapping[str, Any]) -> dict[str, list[Row]]:
     }
 
 
-def _entities(opened: Opened, row: Mapping[str, Any]) -> list[EntityShown]:
+def _entities(opened: OpenRelease, row: Mapping[str, Any]) -> list[EntityShown]:
     tuples, queries = _of_set(opened, row).values()
     entities = _by_popularity(row)
     return [
@@ -170,7 +170,7 @@ def _entities(opened: Opened, row: Mapping[str, Any]) -> list[EntityShown]:
     ]
 
 
-def _place(opened: Opened, entity: Mapping[str, Any], row: Mapping[str, Any]) -> InPage:
+def _place(opened: OpenRelease, entity: Mapping[str, Any], row: Mapping[str, Any]) -> InPage:
     """Returns the text around the span of a tuple in the page of its entity."""
     page_id = entity["wikipedia"][0]["wikipedia_id"] if entity["wikipedia"] else ""
     if row["start_element"] is None or not _PAGE_ID.fullmatch(page_id):
@@ -180,7 +180,7 @@ def _place(opened: Opened, entity: Mapping[str, Any], row: Mapping[str, Any]) ->
     return in_page(opened, int(page_id), span, row["text"])
 
 
-def _add_roles(_: Opened, rows: list[Row]) -> None:
+def _add_roles(_: OpenRelease, rows: list[Row]) -> None:
     """Adds head and tails of sets, each with its page views."""
     for row in rows:
         for name, is_head in (("head", True), ("tails", False)):
@@ -193,7 +193,7 @@ def _add_roles(_: Opened, rows: list[Row]) -> None:
             row[name] = "; ".join([*said, *([f"and {len(own) - 3} more"] if len(own) > 3 else [])])
 
 
-def _set_of(opened: Opened, row: Row) -> str | None:
+def _set_of(opened: OpenRelease, row: Row) -> str | None:
     is_set = row.get("outcome", "set") == "set"
     return opened.url("tables/sets", collection=row["collection"], name=row["name"]) if is_set else None
 

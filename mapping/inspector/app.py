@@ -46,7 +46,7 @@ from mapping.inspector.facts import FACTS_VIEWS
 from mapping.inspector.frame import POSTING, READING, Tab, View, guards, json_address, render_view
 from mapping.inspector.listing import KindViews, Listing, run_sql, show_card, show_list, show_sql, stop_sql
 from mapping.inspector.measures import measure_sections
-from mapping.inspector.opened import Opened, every_release
+from mapping.inspector.opened import OpenRelease, every_release
 from mapping.inspector.qampari import QAMPARI_VIEWS
 from mapping.inspector.release_pages import PAGES_VIEWS
 from mapping.inspector.sandbox import Sandbox
@@ -59,7 +59,7 @@ THREADS = 4
 """Views that are rendered at the same time. Each may hold a large page."""
 
 
-def inspector_app(releases: Sequence[Opened], *, hosts: Sequence[str] = ()) -> Starlette:
+def inspector_app(releases: Sequence[OpenRelease], *, hosts: Sequence[str] = ()) -> Starlette:
     """Returns the application that shows releases."""
     sandbox = Sandbox([opened.path for opened in releases])
     routes: list[BaseRoute] = [
@@ -114,14 +114,14 @@ async def _lifespan(_: Starlette, sandbox: Sandbox) -> AsyncIterator[None]:
     sandbox.close()
 
 
-def _searched(first: Opened | None, opened: Opened | None) -> Opened | None:
+def _searched(first: OpenRelease | None, opened: OpenRelease | None) -> OpenRelease | None:
     """Returns the release of pages that the search box searches, or None."""
     if opened is None:
         return first
     return opened if opened.source is not None else opened.pages or first
 
 
-def _route(path: str, show: Callable[[Request, Opened], Response], opened: Opened) -> Route:
+def _route(path: str, show: Callable[[Request, OpenRelease], Response], opened: OpenRelease) -> Route:
     def answer(request: Request) -> Response:
         with named_faults():
             return show(request, opened)
@@ -205,19 +205,19 @@ def views_of(kind: Kind[Any]) -> KindViews:
     )
 
 
-def _has_measures(opened: Opened) -> bool:
+def _has_measures(opened: OpenRelease) -> bool:
     """Returns whether a release has measures beyond the overview."""
     is_measured = views_of(opened.kind).measured is not None or opened.kind.parts is not None
     return is_measured or any(measure.page == "measures" for measure in opened.kind.measures)
 
 
-def about_view(opened: Opened) -> tuple[Section, ...]:
+def about_view(opened: OpenRelease) -> tuple[Section, ...]:
     """Returns the sections of the overview: the measures of a release, its contents, its inputs, and other values."""
     found: tuple[Section, ...] = opened.cached("about", lambda: tuple(_about(opened)))
     return found
 
 
-def _about(opened: Opened) -> Iterator[Section]:
+def _about(opened: OpenRelease) -> Iterator[Section]:
     own = views_of(opened.kind)
     if remarks := tuple(Paragraph(said, is_warning=True) for said in remarks_of(opened)):
         yield Section("To be known", remarks)
@@ -229,18 +229,18 @@ def _about(opened: Opened) -> Iterator[Section]:
     yield other_values(opened, own.apart)
 
 
-def remarks_of(opened: Opened) -> list[str]:
+def remarks_of(opened: OpenRelease) -> list[str]:
     """Returns the remarks that users of a release should know."""
     return [] if opened.kind.remarks is None else opened.kind.remarks(opened.manifest)
 
 
-def measures(opened: Opened) -> tuple[Section, ...]:
-    """Returns sections with the measures of a release's rows. They are kept, so the rows are read only once."""
+def measures(opened: OpenRelease) -> tuple[Section, ...]:
+    """Returns sections with the measures of a release's rows. They are cached, so the rows are read only once."""
     found: tuple[Section, ...] = opened.cached("measures", lambda: tuple(_measures(opened)))
     return found
 
 
-def _measures(opened: Opened) -> Iterator[Section]:
+def _measures(opened: OpenRelease) -> Iterator[Section]:
     measured = views_of(opened.kind).measured
     yield from _together(measure_sections(opened, "measures"), measured(opened) if measured else ())
     for part, folder in zip(opened.parts, opened.manifest.parts, strict=True):
@@ -258,7 +258,7 @@ def _together(measured: Iterable[Section], others: Iterable[Section]) -> Iterato
     yield from left.values()
 
 
-def show_overview(request: Request, opened: Opened) -> Response:
+def show_overview(request: Request, opened: OpenRelease) -> Response:
     """Shows what a release is, its inputs, its counts, and how to open it."""
     path = opened.path.rstrip("/")
     commands = [f"{command}  # {said}" for command, said in next_commands(path, opened.kind)]
@@ -270,23 +270,23 @@ def show_overview(request: Request, opened: Opened) -> Response:
     return _show(request, opened, release_name(opened.kind, opened.values), opened.slug, sections)
 
 
-def show_measures(request: Request, opened: Opened) -> Response:
+def show_measures(request: Request, opened: OpenRelease) -> Response:
     """Shows the measures of a release's rows."""
     return _show(request, opened, "Measures", "Measures", measures(opened))
 
 
-def _show(request: Request, opened: Opened, heading: str, title: str, sections: Sequence[Section]) -> Response:
+def _show(request: Request, opened: OpenRelease, heading: str, title: str, sections: Sequence[Section]) -> Response:
     data = to_json(Document(heading, tuple(sections)))
     return render_view(request, opened, "overview.html", title=title, data=data, heading=heading, sections=sections)
 
 
-def _results_first(opened: Opened) -> tuple[Section, ...]:
+def _results_first(opened: OpenRelease) -> tuple[Section, ...]:
     """Returns the sections of a report: what the release shows, then, folded, what it holds and was made from."""
     every = (*about_view(opened), *measures(opened))
     return tuple(sorted(every, key=lambda section: section.is_folded))
 
 
-def report_on(releases: Sequence[Opened]) -> Document:
+def report_on(releases: Sequence[OpenRelease]) -> Document:
     """Returns a report on releases, results first, with one section per release if there are several."""
     reports = [Document(release_name(opened.kind, opened.values), _results_first(opened)) for opened in releases]
     if len(reports) == 1:

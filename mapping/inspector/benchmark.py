@@ -8,14 +8,14 @@ import msgspec
 
 from mapping.document import Paragraph, Section, TableSection
 from mapping.inspector.listing import KindViews, Listing
-from mapping.inspector.opened import Opened
+from mapping.inspector.opened import OpenRelease
 from mapping.retrieval.benchmark_kind import BENCHMARK, Score
 
 _SCORES_TEXT = "From 0 to 100, with 95 % intervals by the bootstrap; n is the number of records that are scored."
 _PAPERS_TEXT = "The papers measured their figures with their own systems, snapshots and test data."
 
 
-def about_benchmark(opened: Opened) -> Iterator[Section]:
+def about_benchmark(opened: OpenRelease) -> Iterator[Section]:
     """Shows the scores of all systems, next to the figures of the papers."""
     from mapping.retrieval.benchmark import Dataset, score_rows  # needs what metrics need
 

@@ -14,7 +14,7 @@ from mapping.document import TextPiece
 from mapping.inspector.marking import changed_words, marked_pieces
 
 _TOGETHER = ("same", "part", "edited")
-"""Outcomes of pieces that keep an element in its place."""
+"""Outcomes of segments that are shown next to their old element."""
 
 
 class Version(NamedTuple):

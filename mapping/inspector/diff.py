@@ -16,13 +16,13 @@ from mapping.inspector.beside import changed_values, collapsed_runs, lines_of
 from mapping.inspector.frame import paging
 from mapping.inspector.listing import Card, KindViews, Listing, Row, Rows, render_card, row_values
 from mapping.inspector.marking import MarkedRange
-from mapping.inspector.opened import Opened
+from mapping.inspector.opened import OpenRelease
 
 _RUNS_A_PAGE, _NAMES = 400, 100
 SIDES = ("old", "new")
 
 
-def show_change(request: Request, opened: Opened, card: Card) -> Response:
+def show_change(request: Request, opened: OpenRelease, card: Card) -> Response:
     """Shows a page of a diff: its old and new version, the new position of moved text, and changes outside the text."""
     row = card.row
     pages = {side: _page(opened, side, row[f"{side}_page_id"]) for side in SIDES}
@@ -64,12 +64,12 @@ def show_change(request: Request, opened: Opened, card: Card) -> Response:
     )
 
 
-def _page(opened: Opened, side: str, page_id: int | None) -> Page | None:
+def _page(opened: OpenRelease, side: str, page_id: int | None) -> Page | None:
     source: KnowledgeSource | None = opened.sources[side].source if side in opened.sources else None
     return None if source is None or page_id is None else source.by_id(page_id)
 
 
-def _sources(opened: Opened, side: str, page_id: int | None) -> tuple[Reference, ...] | None:
+def _sources(opened: OpenRelease, side: str, page_id: int | None) -> tuple[Reference, ...] | None:
     """Returns the references of a page; None if its release stores no references."""
     release = opened.sources.get(side)
     if release is None or release.source is None or "refs" not in release.tables:
@@ -77,19 +77,19 @@ def _sources(opened: Opened, side: str, page_id: int | None) -> tuple[Reference,
     return () if page_id is None else release.source.references(page_id).refs
 
 
-def _page_url(opened: Opened, side: str, page_id: int | None, spans: Any = ()) -> str | None:
+def _page_url(opened: OpenRelease, side: str, page_id: int | None, spans: Any = ()) -> str | None:
     if page_id is None or side not in opened.sources:
         return None
     return opened.sources[side].page_url(page_id, spans)
 
 
-def _moved_to(opened: Opened, span: Mapping[str, Any]) -> str | None:
-    """Returns the URL of the new location of a piece, with the piece marked."""
+def _moved_to(opened: OpenRelease, span: Mapping[str, Any]) -> str | None:
+    """Returns the URL of the new location of a segment, with the segment marked."""
     place = MarkedRange(span["new_element"], span["new_start"], span["new_element"], span["new_end"], span["outcome"])
     return _page_url(opened, "new", span["new_page_id"], [place])
 
 
-def _rows(opened: Opened, table: str, old_page_id: int | None) -> list[Row]:
+def _rows(opened: OpenRelease, table: str, old_page_id: int | None) -> list[Row]:
     """Returns the rows of an old page, in order."""
     return [] if old_page_id is None else Rows.of(opened, table, {}).with_value(old_page_id=old_page_id)
 
@@ -109,7 +109,16 @@ DIFF_VIEWS = KindViews(
     listings={
         "page_changes": Listing(
             label="Pages",
-            columns=("page", "outcome", "kept", "old_chars", "new_chars", "matched_by", "old_page_id", "new_page_id"),
+            columns=(
+                "page",
+                "outcome",
+                "kept_share",
+                "old_chars",
+                "new_chars",
+                "matched_by",
+                "old_page_id",
+                "new_page_id",
+            ),
             facets=("outcome", "matched_by", "text_changed", "title_changed", "qid_moved"),
             searched=("old_title", "new_title"),
             computed={"page": "coalesce(new_title, old_title)"},
@@ -120,12 +129,12 @@ DIFF_VIEWS = KindViews(
         ),
         "section_changes": Listing(
             label="Sections",
-            columns=("old_page_id", "old_section", "new_section", "outcome", "kept"),
+            columns=("old_page_id", "old_section", "new_section", "outcome", "kept_share"),
             facets=("outcome",),
             links=_links(),
         ),
         "span_changes": Listing(
-            label="Pieces",
+            label="Segments",
             columns=(
                 "old_page_id",
                 "old_element",

@@ -12,12 +12,12 @@ from mapping.document import Paragraph, Section, TableSection
 from mapping.facts import OUTCOMES, PROBLEMS, SIDES
 from mapping.inspector.about import stored_report
 from mapping.inspector.listing import Card, KindViews, Listing, Row, render_card
-from mapping.inspector.opened import Opened
+from mapping.inspector.opened import OpenRelease
 from mapping.inspector.qampari import proof_shown
 from mapping.write.kind import REPORT
 
 
-def about_facts(opened: Opened) -> Iterator[Section]:
+def about_facts(opened: OpenRelease) -> Iterator[Section]:
     """Shows which properties have questions."""
     properties = stored_report(opened)["properties"]
     of_properties = tuple(
@@ -38,7 +38,7 @@ def about_facts(opened: Opened) -> Iterator[Section]:
     yield Section("Properties", (linked, others))
 
 
-def show_fact(request: Request, opened: Opened, card: Card) -> Response:
+def show_fact(request: Request, opened: OpenRelease, card: Card) -> Response:
     """Shows a fact: the answers of each release, with the proofs in their pages."""
     row = card.row
     sides = [
@@ -66,7 +66,7 @@ def show_fact(request: Request, opened: Opened, card: Card) -> Response:
     )
 
 
-def _page_url(opened: Opened, row: Row, side: str) -> str | None:
+def _page_url(opened: OpenRelease, row: Row, side: str) -> str | None:
     source = opened.sources.get(side)
     return None if source is None or row[f"{side}_page_id"] is None else source.page_url(row[f"{side}_page_id"])
 

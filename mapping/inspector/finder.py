@@ -96,9 +96,9 @@ class PageFinder:
         found: list[FoundTitle] = []
         named = self._source.resolve(text) if text else None
         if named is not None and named.page_id is not None and named.title is not None:
-            is_redirect = named.by == "title" and named.asked != named.title
+            is_redirect = named.by == "title" and named.requested != named.title
             note = f"→ {named.title}" if is_redirect else f"page {text}" if named.by == "id" else ""
-            found.append(FoundTitle(named.asked if is_redirect else named.title, named.page_id, note))
+            found.append(FoundTitle(named.requested if is_redirect else named.title, named.page_id, note))
         number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
         item = self._locations.page_of_qid(text)
         for page_id, note in ((item, f"item {text.upper()}"), (number, f"page {text}")):

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kbsource.errors import counted
 from mapping.inspector.marking import shown
-from mapping.inspector.opened import Opened
+from mapping.inspector.opened import OpenRelease
 from mapping.inspector.saved import environment
 
 ROWS_A_PAGE = 50
@@ -50,7 +50,7 @@ class View(NamedTuple):
     """
 
     path: str
-    show: Callable[[Request, Opened], Response]
+    show: Callable[[Request, OpenRelease], Response]
 
 
 class Tab(NamedTuple):
@@ -172,7 +172,7 @@ def _json_value(value: Any) -> Any:
 
 def render_view(
     request: Request,
-    opened: Opened | None,
+    opened: OpenRelease | None,
     template: str,
     *,
     title: str,
@@ -210,23 +210,25 @@ def render_view(
     return HTMLResponse(text, status, headers)
 
 
-class Refusal(NamedTuple):
-    """Why a request is rejected: a reason for programs, and a message for people with the problem and its solution."""
+class RequestError(NamedTuple):
+    """The error with which a request is rejected: HTTP status, a reason for programs, and a message for people that
+    names the problem and the remedy.
+    """
 
     status: int
     reason: str
     detail: str
 
 
-_TOO_LARGE = Refusal(413, "too_large", f"The body of the request is too large. Send at most {BODY_BYTES:,} bytes.")
-_TWO_ENDS = Refusal(
+_TOO_LARGE = RequestError(413, "too_large", f"The body of the request is too large. Send at most {BODY_BYTES:,} bytes.")
+_TWO_ENDS = RequestError(
     400, "bad_request", "The request has both Content-Length and Transfer-Encoding; send only one of them."
 )
 
 
-def page_refusal(refusal: Refusal) -> Response:
+def error_text(error: RequestError) -> Response:
     """Returns a rejection as text, for people."""
-    return PlainTextResponse(refusal.detail, refusal.status)
+    return PlainTextResponse(error.detail, error.status)
 
 
 class GuardedAnswers:
@@ -242,9 +244,9 @@ class GuardedAnswers:
         app: ASGIApp,
         methods: Callable[[str], Sequence[str]],
         hosts: Sequence[str],
-        refused: Callable[[Refusal], Response],
+        respond: Callable[[RequestError], Response],
     ) -> None:
-        self._app, self._methods, self._refused = app, methods, refused
+        self._app, self._methods, self._respond = app, methods, respond
         self._hosts = {host.lower().strip("[]") for host in (*LOCAL_HOSTS, *hosts)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -262,37 +264,39 @@ class GuardedAnswers:
         methods = self._methods(scope["path"])
         headers = Headers(scope=scope)
         has_two_ends = "transfer-encoding" in headers and "content-length" in headers
-        refusal = _TWO_ENDS if has_two_ends else self._refusal(scope["method"], methods, headers)
+        error = _TWO_ENDS if has_two_ends else self._request_error(scope["method"], methods, headers)
         try:
-            if refusal is None and scope["method"] == "POST":
+            if error is None and scope["method"] == "POST":
                 body = await _body_of(receive)
-                refusal, receive = (_TOO_LARGE, receive) if body is None else (None, _again(body, receive))
-            if refusal is None:
+                error, receive = (_TOO_LARGE, receive) if body is None else (None, _again(body, receive))
+            if error is None:
                 await self._app(scope, receive, send_guarded)
                 return
         except ClientDisconnect:
             return  # the client has left
-        answer = self._refused(refusal)
+        answer = self._respond(error)
         if has_two_ends:
             answer.headers["Connection"] = "close"  # the following bytes may be the rest of its body
-        elif refusal.status == 405:
+        elif error.status == 405:
             answer.headers["Allow"] = ", ".join(methods)
         await answer(scope, receive, send_guarded)
 
-    def _refusal(self, method: str, methods: Sequence[str], headers: Headers) -> Refusal | None:
+    def _request_error(self, method: str, methods: Sequence[str], headers: Headers) -> RequestError | None:
         named = headers.getlist("host")
         host = named[0] if len(named) == 1 else ""
         if host_name(host) not in self._hosts:
             known = ", ".join(sorted(self._hosts))
-            return Refusal(
+            return RequestError(
                 400, "wrong_host", f"This server answers only as {known}; start it with --host to give it another name."
             )
         if not _is_own_site(headers, host):
-            return Refusal(
+            return RequestError(
                 403, "other_site", "A page of another site made this request. Open the address in the browser yourself."
             )
         if method not in methods:
-            return Refusal(405, "wrong_method", f"This address does not support {method}. Use {' or '.join(methods)}.")
+            return RequestError(
+                405, "wrong_method", f"This address does not support {method}. Use {' or '.join(methods)}."
+            )
         return None
 
 
@@ -352,7 +356,7 @@ def guards(
     hosts: Sequence[str],
     *,
     methods: Callable[[str], Sequence[str]],
-    refused: Callable[[Refusal], Response] = page_refusal,
+    respond: Callable[[RequestError], Response] = error_text,
 ) -> list[Middleware]:
     """Returns the middleware that checks requests before an application, see ``GuardedAnswers``.
 
@@ -360,7 +364,7 @@ def guards(
         hosts: further names of the server, besides the names of this machine.
         methods: returns the allowed methods of a path.
     """
-    return [Middleware(GuardedAnswers, methods=methods, hosts=hosts, refused=refused)]
+    return [Middleware(GuardedAnswers, methods=methods, hosts=hosts, respond=respond)]
 
 
 async def form_of(request: Request) -> dict[str, str]:

@@ -33,7 +33,7 @@ from mapping.column_meanings import table_head
 from mapping.document import Link, Section
 from mapping.inspector.frame import Crumb, Tab, View, form_of, is_gone, paging, query_bound, render_view
 from mapping.inspector.marking import MarkedRange, shown
-from mapping.inspector.opened import Opened, TableFiles
+from mapping.inspector.opened import OpenRelease, TableFiles
 from mapping.inspector.sandbox import LONGEST_S, MEMORY_MB, MOST_ROWS, Answer, QueriedRelease, Sandbox
 
 Row = dict[str, Any]
@@ -60,22 +60,28 @@ class Listing:
     searched: Sequence[str] = ()  #: text columns that are searched
     computed: Mapping[str, str] = field(default_factory=dict)  #: additional columns, as SQL
     led_by: str = ""  #: column whose values link to the cards of their rows
-    prepare: Callable[[Opened, list[Row]], None] = lambda _, __: None  #: adds ``prepared`` to the rows that are shown
+    prepare: Callable[[OpenRelease, list[Row]], None] = lambda _, __: (
+        None
+    )  #: adds ``prepared`` to the rows that are shown
     prepared: Sequence[str] = ()  #: columns that ``prepare`` adds; no file contains them
     needs: Sequence[str] = ()  #: nested columns that ``prepare`` reads
     notes: Callable[[Row], Mapping[str, str]] = lambda _: {}  #: remarks on values, by column
-    links: Mapping[str, Callable[[Opened, Row], str | None]] = field(default_factory=dict)  #: link targets of values
-    card: Callable[[Request, Opened, Card], Response] | None = None
+    links: Mapping[str, Callable[[OpenRelease, Row], str | None]] = field(
+        default_factory=dict
+    )  #: link targets of values
+    card: Callable[[Request, OpenRelease, Card], Response] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindViews:
     """Views of a kind of release, in addition to the views that every kind has."""
 
-    about: Callable[[Opened], Iterable[Section]] = lambda _: ()
+    about: Callable[[OpenRelease], Iterable[Section]] = lambda _: ()
     """Builds sections of the overview without reading rows of tables. A section with the same title as a section of
     measures is placed before the content of that section."""
-    measured: Callable[[Opened], Iterable[Section]] | None = None  #: builds sections of the overview that need rows
+    measured: Callable[[OpenRelease], Iterable[Section]] | None = (
+        None  #: builds sections of the overview that need rows
+    )
     apart: Collection[str] = ()  #: names of manifest values that ``about`` and ``measured`` show
     listings: dict[str, Listing]  #: how tables are listed, by name; each of these tables has a tab
     views: Sequence[View] = ()  #: additional views of the release
@@ -127,7 +133,7 @@ class Choice:
 class Rows:
     """A table of an open release, which is queried for rows."""
 
-    def __init__(self, opened: Opened, name: str, listing: Listing | None) -> None:
+    def __init__(self, opened: OpenRelease, name: str, listing: Listing | None) -> None:
         self.opened, self.name = opened, name
         self.listing = listing or Listing(label=name)
         self.label = self.listing.label
@@ -146,7 +152,7 @@ class Rows:
             self.relation = f"(select * replace ({', '.join(zoned)}) from {self.relation})"
 
     @classmethod
-    def of(cls, opened: Opened, name: str, listings: Mapping[str, Listing]) -> Rows:
+    def of(cls, opened: OpenRelease, name: str, listings: Mapping[str, Listing]) -> Rows:
         """Returns the table of that name.
 
         Raises:
@@ -378,7 +384,7 @@ class ListedValue(NamedTuple):
     note: str
 
 
-def value_url(opened: Opened, name: str, value: Any, row: Mapping[str, Any]) -> str | None:
+def value_url(opened: OpenRelease, name: str, value: Any, row: Mapping[str, Any]) -> str | None:
     """Returns the link target of a value.
 
     Ids link to pages, with the span in the same row marked. Titles link to their pages, items to Wikidata, URLs to
@@ -405,7 +411,7 @@ def _form(type_: str) -> str:
     return "number" if type_ in _NUMBERS else "text" if type_ == "VARCHAR" else "time"
 
 
-def show_list(request: Request, opened: Opened, listings: Mapping[str, Listing]) -> Response:
+def show_list(request: Request, opened: OpenRelease, listings: Mapping[str, Listing]) -> Response:
     """Shows rows of a table, or downloads them."""
     rows = Rows.of(opened, str(request.path_params["table"]), listings)
     choice = rows.choice(request)
@@ -441,7 +447,7 @@ def show_list(request: Request, opened: Opened, listings: Mapping[str, Listing])
     )
 
 
-def show_card(request: Request, opened: Opened, listings: Mapping[str, Listing]) -> Response:
+def show_card(request: Request, opened: OpenRelease, listings: Mapping[str, Listing]) -> Response:
     """Shows one row completely."""
     rows = Rows.of(opened, str(request.path_params["table"]), listings)
     number = int(request.path_params["row"])
@@ -463,7 +469,7 @@ def show_card(request: Request, opened: Opened, listings: Mapping[str, Listing])
 
 def render_card(
     request: Request,
-    opened: Opened,
+    opened: OpenRelease,
     card: Card,
     template: str,
     *,
@@ -483,7 +489,7 @@ def row_values(row: Row) -> Row:
     return {name: value for name, value in row.items() if name not in (*_PLACE, "number")}
 
 
-def _value(opened: Opened, name: str, value: Any, row: Mapping[str, Any]) -> Any:
+def _value(opened: OpenRelease, name: str, value: Any, row: Mapping[str, Any]) -> Any:
     """Returns a value for a card: a link, a text, or a list of these; for structs, their names and rows of values."""
     if isinstance(value, dict):
         return {
@@ -532,13 +538,13 @@ def _cut(text: str, n_chars: int) -> str:
     return text if len(text) <= n_chars else f"{text[:n_chars]}… ({len(text):,} characters)"
 
 
-def show_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Response:
+def show_sql(request: Request, opened: OpenRelease, sandbox: Sandbox) -> Response:
     """Shows a form for SQL. A query in the URL is filled in but not run, because any web page can make a browser open a
     URL."""
     return _render_sql(request, opened, sandbox, query=request.query_params.get("query", "").strip())
 
 
-async def run_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Response:
+async def run_sql(request: Request, opened: OpenRelease, sandbox: Sandbox) -> Response:
     """Runs the query of the form, and shows the result or, if it has a ``format``, sends it as a file; the query is
     stopped when the browser leaves."""
     form = await _own_form(request)
@@ -568,18 +574,18 @@ async def run_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Respons
     return await run_in_threadpool(shown, found=found)
 
 
-def _queried(opened: Opened) -> dict[str, list[str]]:
+def _queried(opened: OpenRelease) -> dict[str, list[str]]:
     """Returns the files of the tables that a query may read, by table."""
     return {name: table.files for name, table in opened.tables.items() if table.files}
 
 
-def _meanings(opened: Opened, table: str) -> dict[str, str]:
+def _meanings(opened: OpenRelease, table: str) -> dict[str, str]:
     """Returns the meaning of each column of a table."""
     fields = [field for schema in opened.kind.declared[table] for field in schema]
     return {field.name: (field.metadata or {}).get(b"description", b"").decode() for field in fields}
 
 
-async def stop_sql(request: Request, opened: Opened, sandbox: Sandbox) -> Response:
+async def stop_sql(request: Request, opened: OpenRelease, sandbox: Sandbox) -> Response:
     """Stops the query that the same page started, and shows the page again."""
     form = await _own_form(request)
     sandbox.stop(form.get("run", ""))  # unless the browser has already left its request
@@ -601,7 +607,7 @@ async def _own_form(request: Request) -> dict[str, str]:
 
 
 def _render_sql(
-    request: Request, opened: Opened, sandbox: Sandbox, *, query: str, found: Answer | None = None, **options: Any
+    request: Request, opened: OpenRelease, sandbox: Sandbox, *, query: str, found: Answer | None = None, **options: Any
 ) -> Response:
     rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows] if found else []
     return render_view(

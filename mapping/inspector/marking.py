@@ -172,7 +172,8 @@ class _Word(NamedTuple):
 
 
 def changed_words(old: str, new: str) -> tuple[list[TextPiece], list[TextPiece]]:
-    """Splits two texts into pieces, with the words marked that the other text does not have at the same place.
+    """Splits two texts into pieces, in which the words are marked that the other text does not have at the same
+    position.
 
     Words are compared as in alignments: case and punctuation are ignored. The pieces of a text, joined, are the text.
 

@@ -16,7 +16,7 @@ from kbsource.release.measures import Measure, Target, ToRow, ToRows
 from kbsource.release.sql import identifier
 from mapping.document import Block, Cell, Chart, Charts, Facts, Link, Marked, Paragraph, Section, Share, TableSection
 from mapping.inspector.marking import changed_words
-from mapping.inspector.opened import Opened
+from mapping.inspector.opened import OpenRelease
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -28,7 +28,7 @@ _LONGEST = 600
 _FILES = ("tables", "files", "index", "manifest_sha256")
 
 
-def measure_sections(opened: Opened, page: str) -> Iterator[Section]:
+def measure_sections(opened: OpenRelease, page: str) -> Iterator[Section]:
     """Runs the measures that belong on a page of the inspector, and shows each as a section.
 
     Memory: the database's, and ``MOST_ROWS`` rows.
@@ -60,7 +60,7 @@ class _Answer:
 class _Asking:
     """Runs the measures of a release on one connection, with the tables that they share."""
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: OpenRelease) -> None:
         self._opened = opened
         self._db: DuckDBPyConnection | None = None
         self._made: set[str] = set()
@@ -108,7 +108,7 @@ class _Asking:
             self._made.add(name)
 
 
-def _manifest_json(opened: Opened) -> str:
+def _manifest_json(opened: OpenRelease) -> str:
     found: str = opened.cached(
         "manifest",
         lambda: orjson.dumps({name: value for name, value in opened.values.items() if name not in _FILES}).decode(),
@@ -116,7 +116,7 @@ def _manifest_json(opened: Opened) -> str:
     return found
 
 
-def _sections(heading: str, answers: Sequence[tuple[Measure, _Answer]], opened: Opened) -> Iterator[Section]:
+def _sections(heading: str, answers: Sequence[tuple[Measure, _Answer]], opened: OpenRelease) -> Iterator[Section]:
     """Builds a section of measures, or a section for each value of their column ``by``."""
     if not any(measure.by for measure, _ in answers):
         if blocks := tuple(_joined(block for measure, answer in answers for block in _blocks(measure, answer, opened))):
@@ -151,7 +151,7 @@ def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
         yield waiting
 
 
-def _blocks(measure: Measure, answer: _Answer, opened: Opened) -> Iterator[Block]:
+def _blocks(measure: Measure, answer: _Answer, opened: OpenRelease) -> Iterator[Block]:
     """Builds the blocks that show the result of a measure."""
     if not answer.rows:
         if answer.text:
@@ -175,7 +175,7 @@ def _blocks(measure: Measure, answer: _Answer, opened: Opened) -> Iterator[Block
         yield Paragraph(f"There are more: these are the first {counted(len(answer.rows), 'rows')} of the query.")
 
 
-def _cells(measure: Measure, answer: _Answer, opened: Opened) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
+def _cells(measure: Measure, answer: _Answer, opened: OpenRelease) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
     """Returns the columns and rows that are shown."""
     rows = []
     for row in answer.rows:
@@ -213,7 +213,7 @@ def _is_shown(measure: Measure, column: str) -> bool:
     return not column.startswith("_") and column != measure.by
 
 
-def _cell(measure: Measure, column: str, values: Mapping[str, Any], opened: Opened) -> Cell:
+def _cell(measure: Measure, column: str, values: Mapping[str, Any], opened: OpenRelease) -> Cell:
     value = values[column]
     is_share = column.startswith("share") or column in measure.shares
     cell = Share(value) if is_share and value is not None else _plain(value)
@@ -236,7 +236,7 @@ def _plain(value: Any) -> Cell:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _url(target: Target, column: str, values: Mapping[str, Any], opened: Opened) -> str | None:
+def _url(target: Target, column: str, values: Mapping[str, Any], opened: OpenRelease) -> str | None:
     """Returns the address that a value links to."""
     if isinstance(target, ToRows):
         asked = {own: values[name] for own, name in target.where.items()}

@@ -51,7 +51,7 @@ class Database:
         self._db: DuckDBPyConnection | None = None
         self._known: set[str] = set()
 
-    def of(self, opened: Opened) -> DuckDBPyConnection:
+    def of(self, opened: OpenRelease) -> DuckDBPyConnection:
         """Returns a connection that has the tables of a release by name."""
         with self._turn:
             if self._db is None:
@@ -93,7 +93,7 @@ class TableFiles(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
+class OpenRelease:
     """An open release."""
 
     slug: str  #: name of the release in URLs
@@ -102,11 +102,11 @@ class Opened:
     manifest: Manifest
     database: Database
     source: KnowledgeSource | None = None  #: reader of the pages; None unless this is a release of pages
-    parts: tuple[Opened, ...] = ()  #: releases in folders of this release
-    sources: Mapping[str, Opened] = field(default_factory=dict)
+    parts: tuple[OpenRelease, ...] = ()  #: releases in folders of this release
+    sources: Mapping[str, OpenRelease] = field(default_factory=dict)
     """Opened releases of pages that this release was made from, by their names in its manifest. If the manifest names
     many, the keys are their sha256 instead."""
-    items: Opened | None = None  #: opened release of Wikidata that describes the items; None if none is open
+    items: OpenRelease | None = None  #: opened release of Wikidata that describes the items; None if none is open
     _kept: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
@@ -149,7 +149,7 @@ class Opened:
             self._kept[key] = make()
         return self._kept[key]
 
-    def part(self, folder: str) -> Opened:
+    def part(self, folder: str) -> OpenRelease:
         """Returns the release in a folder of this release, or this release if there is no such folder."""
         folders = [part.folder for part in self.manifest.parts]
         return self.parts[folders.index(folder)] if folder in folders else self
@@ -190,14 +190,14 @@ class Opened:
         return items.url("tables/items", item_id=entity)
 
     @property
-    def made_from(self) -> Opened | None:
+    def made_from(self) -> OpenRelease | None:
         """Returns the opened release of pages that the release was made from; for a diff, the newer release. None if it
         is not open.
         """
         return self.sources.get("release") or self.sources.get("new")
 
     @property
-    def pages(self) -> Opened | None:
+    def pages(self) -> OpenRelease | None:
         """Returns the opened release of pages: the release itself, or the release that it was made from. None if it is
         not open.
         """
@@ -213,7 +213,7 @@ def section_id(text: str) -> str:
     return f"s-{_BLANKS.sub('_', text)}"
 
 
-def open_releases(paths: Sequence[str]) -> tuple[Opened, ...]:
+def open_releases(paths: Sequence[str]) -> tuple[OpenRelease, ...]:
     """Opens releases of any kind, including those in their folders. Each release knows the opened pages that it was
     made from.
 
@@ -230,7 +230,7 @@ def open_releases(paths: Sequence[str]) -> tuple[Opened, ...]:
     return tuple(_related(opened, by_sha256, items) for opened in found)
 
 
-def close_releases(releases: Sequence[Opened]) -> None:
+def close_releases(releases: Sequence[OpenRelease]) -> None:
     """Closes the files of releases."""
     for opened in every_release(releases):
         opened.database.close()
@@ -240,7 +240,7 @@ def close_releases(releases: Sequence[Opened]) -> None:
             opened.source.close()
 
 
-def every_release(releases: Sequence[Opened]) -> Iterator[Opened]:
+def every_release(releases: Sequence[OpenRelease]) -> Iterator[OpenRelease]:
     """Iterates over releases, each before the releases in its folders."""
     for opened in releases:
         yield opened
@@ -249,11 +249,12 @@ def every_release(releases: Sequence[Opened]) -> Iterator[Opened]:
 
 def _open(
     path: str, name: str, taken: set[str], stack: ExitStack, database: Database, kind: Kind[Any] | None = None
-) -> Opened:
+) -> OpenRelease:
     if kind is None:
         kind = kind_of(read_content(path), path, KINDS)
     manifest = kind.read(path)
-    for table, entries in manifest.tables.items() if is_local(path) else ():  # in a store: at the first query
+    # The tables of a release in a store are checked at the first query.
+    for table, entries in manifest.tables.items() if is_local(path) else ():
         files = (join(path, entry.file) for entry in entries)
         checked_schemas([file for file in files if Folder.of(file).exists()], kind.schemas(table))
     slug = _slug(name, taken)
@@ -266,10 +267,10 @@ def _open(
         _open(join(path, part.folder), f"{slug} {part.folder}", taken, stack, database, kind.parts)
         for part in manifest.parts
     )
-    return Opened(slug, path, kind, manifest, database, source, parts)
+    return OpenRelease(slug, path, kind, manifest, database, source, parts)
 
 
-def _related(opened: Opened, by_sha256: dict[str, Opened], items: Opened | None) -> Opened:
+def _related(opened: OpenRelease, by_sha256: dict[str, OpenRelease], items: OpenRelease | None) -> OpenRelease:
     if opened.source is not None:
         return replace(opened, items=items)
     made_from = {fact: opened.manifest.made_from(fact) or "" for fact in _SOURCES}
@@ -308,7 +309,7 @@ class InPage(NamedTuple):
     url: str | None = None
 
 
-def in_page(opened: Opened, page_id: int, span: MarkedRange, text: str) -> InPage:
+def in_page(opened: OpenRelease, page_id: int, span: MarkedRange, text: str) -> InPage:
     """Returns the context of a text that a release locates at a span of a page."""
     if opened.pages is None or opened.pages.source is None:
         return InPage()

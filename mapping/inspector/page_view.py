@@ -33,7 +33,7 @@ from mapping.inspector.frame import (
 )
 from mapping.inspector.full_text import MOST_RESULTS
 from mapping.inspector.marking import Mark, MarkedRange, Marker, TextLink, mark_text, read_spans, shown
-from mapping.inspector.opened import Opened, section_id
+from mapping.inspector.opened import OpenRelease, section_id
 
 PART_CHARS = 200_000
 """Size of a part of a page, exceeded by at most a quarter: the characters of its texts, tables and infoboxes, plus an
@@ -87,7 +87,11 @@ class PageDocument(HtmlPage):
     page: Page
 
     def __init__(
-        self, opened: Opened, page: Page, spans: Sequence[MarkedRange] = (), references: PageReferences | None = None
+        self,
+        opened: OpenRelease,
+        page: Page,
+        spans: Sequence[MarkedRange] = (),
+        references: PageReferences | None = None,
     ) -> None:
         super().__init__(page, has_links=True)
         self._opened, self._spans = opened, spans
@@ -204,7 +208,7 @@ class _Heading(NamedTuple):
     url: str
 
 
-def show_page(request: Request, opened: Opened) -> Response:
+def show_page(request: Request, opened: OpenRelease) -> Response:
     """Shows a page, or a part of a long one."""
     source, finder = _of_pages(opened)
     page = _page(request, source)
@@ -277,7 +281,7 @@ def _table_data(table: Table, start: int) -> dict[str, Any]:
     return values
 
 
-def show_table(request: Request, opened: Opened) -> Response:
+def show_table(request: Request, opened: OpenRelease) -> Response:
     """Shows rows of a table of a page."""
     source, _ = _of_pages(opened)
     page, number = _page(request, source), int(request.path_params["number"])
@@ -299,7 +303,7 @@ def show_table(request: Request, opened: Opened) -> Response:
     )
 
 
-def show_linking(request: Request, opened: Opened) -> Response:
+def show_linking(request: Request, opened: OpenRelease) -> Response:
     """Shows the pages that link to a page."""
     source, finder = _of_pages(opened)
     page_id = int(request.path_params["page_id"])
@@ -327,7 +331,7 @@ def show_linking(request: Request, opened: Opened) -> Response:
 class _Found(NamedTuple):
     """The search results of an open release of pages."""
 
-    opened: Opened
+    opened: OpenRelease
     exact: Sequence[FoundTitle]  #: pages identified by the text
     titles: Sequence[FoundTitle]  #: these, and the titles that start with it
     is_full: bool  #: there may be more
@@ -346,16 +350,16 @@ class _Result(NamedTuple):
 class _Results(NamedTuple):
     """Pages of a release that were found by their text, or why there are none."""
 
-    opened: Opened
+    opened: OpenRelease
     found: Sequence[_Result]
     paging: Paging
     percent: int  #: progress of the index
     fault: str | None = None
 
 
-def _found(request: Request, opened: Opened, text: str, n_titles: int) -> list[_Found]:
+def _found(request: Request, opened: OpenRelease, text: str, n_titles: int) -> list[_Found]:
     """Returns the results of every open release of pages, this one first."""
-    releases: Sequence[Opened] = request.app.state.releases
+    releases: Sequence[OpenRelease] = request.app.state.releases
     others = [other for other in releases if other.source is not None and other is not opened]
     found = []
     for own in (opened, *others):
@@ -368,7 +372,7 @@ def _found(request: Request, opened: Opened, text: str, n_titles: int) -> list[_
     return found
 
 
-def show_search(request: Request, opened: Opened) -> Response:
+def show_search(request: Request, opened: OpenRelease) -> Response:
     """Redirects to the page that a text identifies. Otherwise, shows pages whose titles start with the text, including
     pages of the other open releases, and pages of this release that contain its words.
     """
@@ -399,7 +403,7 @@ def show_search(request: Request, opened: Opened) -> Response:
     )
 
 
-def results_json(request: Request, opened: Opened) -> Response:
+def results_json(request: Request, opened: OpenRelease) -> Response:
     """Returns the pages of a release that have words of a text, as JSON: ten from ``from`` on, best first."""
     results = _results(request, opened, request.query_params.get("q", "").strip())
     return JSONResponse(_results_data(results))
@@ -416,7 +420,7 @@ def _results_data(results: _Results) -> dict[str, Any]:
     }
 
 
-def _results(request: Request, opened: Opened, query: str) -> _Results:
+def _results(request: Request, opened: OpenRelease, query: str) -> _Results:
     source, finder = _of_pages(opened)
     index = finder.texts.get() if query else None
     if index is None:
@@ -434,7 +438,7 @@ def _results(request: Request, opened: Opened, query: str) -> _Results:
     return _Results(opened, rows, rows_asked, 100)
 
 
-def titles_json(request: Request, opened: Opened) -> Response:
+def titles_json(request: Request, opened: OpenRelease) -> Response:
     """Returns the pages whose titles start with the typed text, as JSON.
 
     If several releases are open, each result names its release, and the limit on the number of results is divided
@@ -451,7 +455,7 @@ def titles_json(request: Request, opened: Opened) -> Response:
     return JSONResponse({"ready": all(own.is_sorted for own in found), "percent": percent, "found": rows})
 
 
-def show_random_page(request: Request, opened: Opened) -> Response:
+def show_random_page(request: Request, opened: OpenRelease) -> Response:
     """Redirects to a random page."""
     _, finder = _of_pages(opened)
     page_id = finder.chance()
@@ -460,7 +464,7 @@ def show_random_page(request: Request, opened: Opened) -> Response:
     return redirect_to(request, opened.page_url(page_id), {"Cache-Control": "no-store"})
 
 
-def _of_pages(opened: Opened) -> tuple[KnowledgeSource, PageFinder]:
+def _of_pages(opened: OpenRelease) -> tuple[KnowledgeSource, PageFinder]:
     assert opened.source is not None  # its kind guarantees it
     return opened.source, opened.finder
 
@@ -494,7 +498,7 @@ def _part_asked(request: Request, page: Page, parts: Sequence[Part], spans: Sequ
     return 0
 
 
-def _headings(opened: Opened, page: Page, parts: Sequence[Part]) -> Iterator[_Heading]:
+def _headings(opened: OpenRelease, page: Page, parts: Sequence[Part]) -> Iterator[_Heading]:
     for number, element in enumerate(page.elements):
         if element.kind == "heading":
             part = part_with(parts, number) + 1 if len(parts) > 1 else None

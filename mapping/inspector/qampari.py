@@ -13,7 +13,7 @@ from mapping.inspector.about import stored_report
 from mapping.inspector.frame import paging
 from mapping.inspector.listing import Card, KindViews, Listing, Row, render_card
 from mapping.inspector.marking import MarkedRange
-from mapping.inspector.opened import InPage, Opened, in_page
+from mapping.inspector.opened import InPage, OpenRelease, in_page
 from mapping.qampari.measures import meaning
 from mapping.qampari.selection import KEPT
 from mapping.write.kind import REPORT
@@ -33,7 +33,7 @@ class ProofShown(NamedTuple):
     place: InPage
 
 
-def about_questions(opened: Opened) -> Iterator[Section]:
+def about_questions(opened: OpenRelease) -> Iterator[Section]:
     """Shows the counts in the report of the release that no measure shows."""
     if any(entry.file == REPORT for entry in opened.manifest.files):
         report = stored_report(opened)
@@ -42,7 +42,7 @@ def about_questions(opened: Opened) -> Iterator[Section]:
         yield Section("Other counts", (table,), is_folded=True)
 
 
-def show_question(request: Request, opened: Opened, card: Card) -> Response:
+def show_question(request: Request, opened: OpenRelease, card: Card) -> Response:
     """Shows one question with its answers, each with its proofs in their pages."""
     row = card.row
     pages = paging(request, len(row["answers"]), n_rows=_ANSWERS_A_PAGE)
@@ -61,7 +61,7 @@ def show_question(request: Request, opened: Opened, card: Card) -> Response:
     )
 
 
-def proof_shown(proof: Mapping[str, Any], opened: Opened | None) -> ProofShown:
+def proof_shown(proof: Mapping[str, Any], opened: OpenRelease | None) -> ProofShown:
     """Returns a proof in its page, if pages are open."""
     text, start, element = proof["text"], proof["start_char"], proof["element"]
     at = max(0, min(proof["sentence_char"] - start, len(text)))
@@ -70,11 +70,11 @@ def proof_shown(proof: Mapping[str, Any], opened: Opened | None) -> ProofShown:
     return ProofShown(proof, text[:at], text[at:], place)
 
 
-def _question_of(opened: Opened, row: Row) -> str | None:
+def _question_of(opened: OpenRelease, row: Row) -> str | None:
     return opened.url("tables/questions", subset=row["subset"], key=row["key"]) if row["outcome"] == KEPT else None
 
 
-def _add_question(_: Opened, rows: list[Row]) -> None:
+def _add_question(_: OpenRelease, rows: list[Row]) -> None:
     for row in rows:
         row["question"] = row["paraphrase"] or row["question_text"]
 

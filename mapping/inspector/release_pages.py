@@ -8,11 +8,11 @@ from kbsource.release.pages.kind import PAGES_RELEASE, PagesManifest
 from mapping.document import Paragraph, Section
 from mapping.inspector.frame import Tab, redirect_to
 from mapping.inspector.listing import KindViews, Listing
-from mapping.inspector.opened import Opened
+from mapping.inspector.opened import OpenRelease
 from mapping.inspector.page_view import PAGE_VIEWS
 
 
-def about_pages(opened: Opened) -> Iterator[Section]:
+def about_pages(opened: OpenRelease) -> Iterator[Section]:
     """Shows whether the counts of the manifest agree."""
     assert isinstance(opened.manifest, PagesManifest)
     faults = PAGES_RELEASE.count_faults(opened.manifest)

@@ -19,7 +19,7 @@ from kbsource.errors import RecordError
 from mapping.document import Chart, TableSection
 from mapping.metrics.answers import answer_form
 from mapping.metrics.evaluation import AmberEvaluation, AmberFiles
-from mapping.metrics.evaluator import GOLD, Evaluated, Metrics, Reject, Scores, SystemOutput, evaluated
+from mapping.metrics.evaluator import GOLD, EvaluationResult, Metrics, Reject, Scores, SystemOutput, evaluated
 from mapping.sources.raw_records import Json, digits_or_text, object_at, objects_at, text_at
 
 PARTS = ("head", "tail")
@@ -60,9 +60,9 @@ class AmberPrediction(NamedTuple):
 class AmberScores(Scores):
     """Scores of sets with queries; a query without a prediction scores 0.
 
-    Items are queries, and sets by name. Columns are over all queries; those about ``head`` or ``tail`` have the part
-    after the name of the metric: ``accuracy@1``, ``accuracy@1 head``, ``consistency@1``, ``entity_confusion``,
-    ``answer_f1``.
+    Items are queries, and sets by name. A metric over all queries has its own name; a metric over the queries about
+    heads or tails has ``head`` or ``tail`` after its name: ``accuracy@1``, ``accuracy@1 head``, ``consistency@1``,
+    ``entity_confusion``, ``answer_f1``.
     """
 
     ks: tuple[int, ...] = (1,)
@@ -162,7 +162,7 @@ def _rounded(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float) else value
 
 
-def evaluate_amber(files: AmberFiles, options: AmberEvaluation, *, reject: Reject) -> Evaluated[AmberScores]:
+def evaluate_amber(files: AmberFiles, options: AmberEvaluation, *, reject: Reject) -> EvaluationResult[AmberScores]:
     """Returns the scores of a file of predictions, or of two compared with each other.
 
     Raises:

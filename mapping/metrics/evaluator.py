@@ -22,7 +22,7 @@ from kbsource.records import BadRecord
 from mapping.metrics.plausible import Family, check_ids, check_plausible
 from mapping.metrics.significance import Difference, Interval, differences, intervals
 from mapping.sources.raw_records import Json, RawRecord, check_shape, iter_records
-from mapping.sources.scratch import Joined
+from mapping.sources.scratch import QuestionFiles
 
 if TYPE_CHECKING:
     from mapping.metrics.significance import Values
@@ -127,7 +127,7 @@ class Scores(ABC):
 
 
 @dataclass(slots=True)
-class Evaluated(Generic[S]):
+class EvaluationResult(Generic[S]):
     """The scores of a system, and optionally of a second system, with the differences."""
 
     first: S
@@ -208,7 +208,7 @@ def rejected_text(rejected: Mapping[str, Counter[str]]) -> list[str]:
 class SystemOutput:
     """The content of a system's files, by question."""
 
-    def __init__(self, joined: Joined) -> None:
+    def __init__(self, joined: QuestionFiles) -> None:
         self._joined = joined
         self.n_common: Counter[str] = Counter()  # by role, the number of gold questions in the file
 
@@ -259,10 +259,10 @@ class Metrics(ABC, Generic[Q, S]):
         """Returns the values of a record to store, as JSON values. Raises RecordError."""
 
     def check_stored(self, role: str, stored: Any, reject: Callable[[RecordError], None]) -> None:
-        """Called with the stored values of each record; calls ``reject`` for parts that cannot be used."""
+        """Checks the stored values of a record, and calls ``reject`` for parts that cannot be used."""
 
     def begin(self) -> None:
-        """Called after the other files and before the gold file."""
+        """Prepares for reading the gold file, after all other files were read."""
 
     def questions(self, record: Json) -> Iterable[str]:
         """Returns the ids of the questions in a gold record. Raises RecordError."""
@@ -291,7 +291,7 @@ def evaluate(metrics: Metrics[Any, S], *, resamples: int = 0, reject: Reject) ->
     """
     scores = metrics.scores
     lines = _Lines(reject, scores.rejected)
-    with Joined() as joined:
+    with QuestionFiles() as joined:
         for role, path in metrics.given.items():
             for raw, record in lines.read(path, role, partial(metrics.fits, role), metrics.expected(role)):
                 key = ""
@@ -369,7 +369,7 @@ class _Lines:
 
 def evaluated(
     first: Metrics[Any, S], second: Metrics[Any, S] | None, *, resamples: int, reject: Reject
-) -> Evaluated[S]:
+) -> EvaluationResult[S]:
     """Returns the scores of a system, and of a second one if it is given.
 
     Raises:
@@ -380,9 +380,9 @@ def evaluated(
             check_plausible(metrics.family, metrics.gold, metrics.given[role])
     scores = evaluate(first, resamples=resamples, reject=reject)
     if second is None:
-        return Evaluated(scores)
+        return EvaluationResult(scores)
     others = evaluate(second, resamples=resamples, reject=reject)
-    return Evaluated(scores, others, differences_of(scores, others, resamples))
+    return EvaluationResult(scores, others, differences_of(scores, others, resamples))
 
 
 def differences_of(first: S, second: S, resamples: int) -> dict[str, Difference]:

@@ -17,7 +17,7 @@ from kbsource.files import Folder, base_name, glob, join
 from kbsource.lookup import KnowledgeSource
 from mapping.metrics.answers import NOTHING, AnswerScores, score_answer, stripped
 from mapping.metrics.evaluation import PAGE, KiltEvaluation, KiltFiles
-from mapping.metrics.evaluator import Evaluated, Metrics, Reject, Scores, SystemOutput, evaluated, percent
+from mapping.metrics.evaluator import EvaluationResult, Metrics, Reject, Scores, SystemOutput, evaluated, percent
 from mapping.metrics.ranks import (
     Provenance,
     Span,
@@ -175,7 +175,7 @@ class KiltScores(Scores):
         yield from grouped(self.columns).values()
 
 
-def leaderboard_text(rows: Mapping[str, Evaluated[KiltScores]]) -> str:
+def leaderboard_text(rows: Mapping[str, EvaluationResult[KiltScores]]) -> str:
     """Returns the leaderboard's table: for each gold file the metric of its task, without and with provenance."""
     width = max(map(len, rows), default=0)
     lines = [f"{'':<{width}}  {'records':>9}  {'metric':<8}{'score':>8}{'KILT':>8}{'Rprec':>8}{'rec@5':>8}"]
@@ -252,7 +252,7 @@ def _section(value: Any) -> str:
     return str(value).rstrip("\n")
 
 
-def evaluate_kilt(files: KiltFiles, options: KiltEvaluation, *, reject: Reject) -> Evaluated[KiltScores]:
+def evaluate_kilt(files: KiltFiles, options: KiltEvaluation, *, reject: Reject) -> EvaluationResult[KiltScores]:
     """Returns the scores of a file of predictions, or of two compared with each other.
 
     Every gold record counts, including those without a prediction.
@@ -368,7 +368,7 @@ class KiltMetrics(Metrics[GoldRecord, KiltScores]):
 
 def evaluate_tasks(
     files: KiltFiles, options: KiltEvaluation, *, reject: Reject
-) -> tuple[dict[str, Evaluated[KiltScores]], list[str]]:
+) -> tuple[dict[str, EvaluationResult[KiltScores]], list[str]]:
     """Returns the scores of every task by gold file, in the leaderboard's order, and the gold files without
     predictions.
 

@@ -32,7 +32,16 @@ from typing import Any, NamedTuple
 from kbsource.errors import RecordError, SetupError
 from mapping.metrics.answers import READER_METRICS, GoldNames, answer_form, is_exact, score_list
 from mapping.metrics.evaluation import EvidenceMatch, QampariEvaluation, QampariFiles
-from mapping.metrics.evaluator import DECIMALS, Evaluated, Metrics, Reject, Scores, SystemOutput, evaluated, percent
+from mapping.metrics.evaluator import (
+    DECIMALS,
+    EvaluationResult,
+    Metrics,
+    Reject,
+    Scores,
+    SystemOutput,
+    evaluated,
+    percent,
+)
 from mapping.metrics.ranks import RetrievedPassage, answer_ranks, ranks_by_id, ranks_by_text
 from mapping.sources.raw_records import (
     FAULTS,
@@ -336,7 +345,9 @@ def _name(label: str, part: str) -> str:
     return f"{label} {part}".rstrip()
 
 
-def evaluate_qampari(files: QampariFiles, options: QampariEvaluation, *, reject: Reject) -> Evaluated[QampariScores]:
+def evaluate_qampari(
+    files: QampariFiles, options: QampariEvaluation, *, reject: Reject
+) -> EvaluationResult[QampariScores]:
     """Returns the scores of a file of predictions, of retrieved passages, or both; or a comparison of two systems.
 
     Every gold question counts, including those missing in the other files.

@@ -38,7 +38,7 @@ from mapping.passages.forms import KiltPages, LineForm, line_forms
 
 TABLE, PASSAGES = "passages", schema_of(Passage)
 COUNTS = ("pages", "pages_without_text", "passages", "words", "long_passages")
-"""Counts of a corpus. A long passage is a single sentence of more than ``max_words``."""
+"""The counts of a corpus. A long passage is a single sentence of more than ``max_words`` words."""
 GROUP_ROWS = 2048
 """Passages per row group, about 1.5 MB."""
 

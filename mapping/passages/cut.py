@@ -92,11 +92,11 @@ class Passage(Row):
     ] = ()
 
     def holds(self, element: int, start_char: int, end_char: int) -> bool:
-        """Returns whether the passage contains the whole of a piece of an element."""
+        """Returns whether the passage contains a span of an element completely."""
         return self.piece(element, start_char, end_char) is not None
 
     def piece(self, element: int, start_char: int, end_char: int) -> str | None:
-        """Returns the text of a piece of an element, or None if the passage does not contain the whole of it."""
+        """Returns the text of a span of an element; None if the passage does not contain the span completely."""
         at = 0
         for span in self.spans:
             if span.element == element and span.start_char <= start_char and end_char <= span.end_char:
@@ -245,9 +245,9 @@ def cut_words(page: PageText, *, n_words: int) -> list[Passage]:
 def cut_chunks(page: PageText, *, n_tokens: int, count: Callable[[str], int]) -> list[Passage]:
     """Returns the passages of a page, in order, cut as KILT does: whole sentences of one section.
 
-    A paragraph or list item is filled sentence by sentence up to fewer than ``n_tokens``. Its remainder is added to the
-    passage before it if both are in one section and together have fewer than ``n_tokens``. A longer sentence is a
-    separate passage.
+    A paragraph or list item is filled sentence by sentence up to fewer than ``n_tokens``. The rest of the paragraph is
+    added to the previous passage if both are in one section and together have fewer than ``n_tokens``. A longer
+    sentence is a separate passage.
 
     Args:
         n_tokens: passages have fewer tokens than this.
@@ -291,7 +291,7 @@ def check_passages(page: PageText, passages: Sequence[Passage], join: Join) -> N
     every cell with text is in a passage.
 
     Raises:
-        RecordError: ``passage_law`` for a passage with a wrong id, title or number; ``offset_law`` for a text or
+        RecordError: ``invalid_passage`` for a passage with a wrong id, title or number; ``span_mismatch`` for a text or
             location that differs from the page; ``lost_text`` for text of the page that is in no passage.
     """
     texts = dict(page.elements)
@@ -304,7 +304,9 @@ def check_passages(page: PageText, passages: Sequence[Passage], join: Join) -> N
             page.title,
             number,
         ):
-            raise RecordError("passage_law", f"passage {number} of page {page.page_id} is called {passage.passage_id}")
+            raise RecordError(
+                "invalid_passage", f"passage {number} of page {page.page_id} is called {passage.passage_id}"
+            )
         if passage.cells:
             _check_cells(page, passage)
             continue
@@ -313,13 +315,13 @@ def check_passages(page: PageText, passages: Sequence[Passage], join: Join) -> N
             element, start, end = span.element, span.start_char, span.end_char
             text = texts.get(element)
             if text is None or not 0 <= start < end <= len(text) or (element, start) < last:
-                raise RecordError("offset_law", f"{passage.passage_id}: [{start}, {end}) of element {element}")
+                raise RecordError("span_mismatch", f"{passage.passage_id}: [{start}, {end}) of element {element}")
             if text[ends[element] : start].strip():
                 raise RecordError("lost_text", f"{passage.passage_id}: text before {start} of element {element}")
             pieces.append(text[start:end])
             ends[element], last = end, (element, end)
         if not pieces or join(pieces) != passage.text:
-            raise RecordError("offset_law", f"{passage.passage_id}: its text does not match its spans")
+            raise RecordError("span_mismatch", f"{passage.passage_id}: its text does not match its spans")
     for element, text in page.elements:
         if text[ends[element] :].strip():
             raise RecordError("lost_text", f"page {page.page_id}: text from {ends[element]} on of element {element}")
@@ -333,14 +335,18 @@ def _check_cells(page: PageText, passage: Passage) -> None:
         if cell.table == first and 0 <= first < len(page.tables):
             text = located_text(page.tables[first], cell.row, cell.cell)
         is_exact = text is not None and 0 <= cell.start_char < cell.end_char <= len(text)
-        if text is None or not is_exact or passage.text[cell.at : cell.end] != text[cell.start_char : cell.end_char]:
+        if (
+            text is None
+            or not is_exact
+            or passage.text[cell.passage_start_char : cell.passage_end_char] != text[cell.start_char : cell.end_char]
+        ):
             place = f"[{cell.start_char}, {cell.end_char}) of cell {cell.cell}, row {cell.row}, table {cell.table}"
-            raise RecordError("offset_law", f"{passage.passage_id}: {place}")
-        if cell.at < end or passage.text[end : cell.at].strip(" ;:,."):
-            raise RecordError("offset_law", f"{passage.passage_id}: its text at {end} belongs to no cell")
-        end = cell.end
+            raise RecordError("span_mismatch", f"{passage.passage_id}: {place}")
+        if cell.passage_start_char < end or passage.text[end : cell.passage_start_char].strip(" ;:,."):
+            raise RecordError("span_mismatch", f"{passage.passage_id}: its text at {end} belongs to no cell")
+        end = cell.passage_end_char
     if passage.spans or passage.text[end:].strip(" ;:,."):
-        raise RecordError("offset_law", f"{passage.passage_id}: its text at {end} belongs to no cell")
+        raise RecordError("span_mismatch", f"{passage.passage_id}: its text at {end} belongs to no cell")
 
 
 def _check_no_cell_is_lost(page: PageText, passages: Sequence[Passage]) -> None:
@@ -381,15 +387,18 @@ def _row_parts(sentence: RowSentence, max_words: int | None, count: Callable[[st
         part = words[first : first + max_words]
         start, end = part[0][0], part[-1][1]
         held = []
-        while cells and cells[0].at < end:
+        while cells and cells[0].passage_start_char < end:
             cell = cells.popleft()
-            if cell.end > end:
+            if cell.passage_end_char > end:
                 cells.appendleft(cell)
-            begin, stop = max(cell.at, start), min(cell.end, end)
+            begin, stop = max(cell.passage_start_char, start), min(cell.passage_end_char, end)
             if begin < stop:
-                moved = {"start_char": cell.start_char + begin - cell.at, "end_char": cell.start_char + stop - cell.at}
-                held.append(replace(cell, at=begin - start, **moved))
-            if cell.end > end:
+                moved = {
+                    "start_char": cell.start_char + begin - cell.passage_start_char,
+                    "end_char": cell.start_char + stop - cell.passage_start_char,
+                }
+                held.append(replace(cell, passage_start_char=begin - start, **moved))
+            if cell.passage_end_char > end:
                 break
         if held:  # otherwise it is a separator between cells
             yield _Rows(RowSentence(sentence.text[start:end], tuple(held)), len(part))
@@ -399,7 +408,7 @@ def _table_passage(page: PageText, number: int, rows: Sequence[_Rows], section: 
     cells: list[PassageCell] = []
     at = 0
     for (text, own), _ in rows:
-        cells += (replace(cell, at=cell.at + at) for cell in own)
+        cells += (replace(cell, passage_start_char=cell.passage_start_char + at) for cell in own)
         at += len(text) + len(_BLANK)
     return Passage(
         passage_id=passage_id(page.page_id, number),
@@ -443,7 +452,7 @@ def _chunks(page: PageText, n_tokens: int, count: Callable[[str], int]) -> Itera
             held.append(sentence)
             n_held += sentence.n_words
         if held and last and section == last_section and n_held + length < n_tokens:
-            last, length = last + held, length + n_held + 1  # KILT counts the space between two texts
+            last, length = last + held, length + n_held + 1  # 1 for the space between two texts, which KILT counts too
         elif held:
             if last:
                 yield last

@@ -1,5 +1,6 @@
-"""The kinds of release for passages. A corpus has invariants: passages are well-formed, all formats have the same
-content, and cutting the pages again produces the same corpus."""
+"""The kinds of release for passages. The invariants of a corpus: passages are well-formed, all formats have the same
+content, and cutting the pages again produces the same corpus.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from msgspec import Meta
 from kbsource.columns import schema_of
 from kbsource.files import join
 from kbsource.release.counts import TableCount
-from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Checking, Law, Remade
+from kbsource.release.invariants import Checking, Invariant, Remade
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import Count, ListingManifest, SourceFacts, counts_shape, shape
 from kbsource.release.pages.kind import PAGES_RELEASE
@@ -26,9 +27,9 @@ from mapping.passages.forms import FORMS, KiltPages, LineForm, line_forms
 
 TABLES = {"passages": schema_of(Passage)}
 """All tables that only a corpus of passages has, by folder name."""
-LAWS = (
-    Law(
-        "passage_law",
+INVARIANTS = (
+    Invariant(
+        "invalid_passage",
         "a passage is malformed, or out of order",
         """[passage_id || ': ' || fault for fault in [
             case when passage_id <> page_id || '__' || number then format('number {} of page {}', number, page_id) end,
@@ -38,17 +39,18 @@ LAWS = (
                 then 'its text and its spans differ in length' end,
             case when len([0 for span, place in spans if place > 1 and (span.element, span.start_char)
                 < (spans[place - 1].element, spans[place - 1].end_char)]) > 0 then 'its spans are out of order' end,
-            case when len([0 for cell, place in cells if cell.table <> cells[1].table or cell.at < 0
-                or cell.at + cell.end_char - cell.start_char > length(text)
-                or place > 1 and cell.at < cells[place - 1].at + cells[place - 1].end_char - cells[place - 1].start_char
+            case when len([0 for cell, place in cells if cell.table <> cells[1].table or cell.passage_start_char < 0
+                or cell.passage_start_char + cell.end_char - cell.start_char > length(text)
+                or place > 1 and cell.passage_start_char < cells[place - 1].passage_start_char
+                    + cells[place - 1].end_char - cells[place - 1].start_char
                 ]) > 0 then 'its cells are out of order' end,
             case when n_words > (select n from settings where name = 'limit')
                 and ((select n from settings where name = 'sentences may be longer') = 0 or len(spans) > 1)
                 then n_words || ' words' end] if fault is not null]""",
-        of=TABLE,
+        table=TABLE,
     ),
-    Law(
-        "passage_law",
+    Invariant(
+        "invalid_passage",
         "",
         """select _file, passage_id || ': ' || fault from (
             select _file, passage_id, case
@@ -65,16 +67,16 @@ LAWS = (
                 over (partition by _file order by _row) as before from passages)
         ) where fault is not null""",
     ),
-    Law(
+    Invariant(
         "duplicate_page",
         "the passages of a page are not consecutive",
         """select null, 'page ' || page_id from (
             select page_id, lag(page_id) over (partition by _file order by _row) as before from passages
         ) where page_id is distinct from before group by page_id having count(*) > 1""",
     ),
-    Law("passage_differs", "a passage does not match its page"),
-    Law("line_differs", "a line does not match the table"),
-    Law(
+    Invariant("passage_differs", "a passage does not match its page"),
+    Invariant("line_differs", "a line of a file does not match its row in the table"),
+    Invariant(
         "counts",
         "",
         f"""select '{MANIFEST}', format('counts.pages: {{}} counted, {{}} written', pages, n::bigint)
@@ -140,7 +142,7 @@ def check_corpus(checking: Checking[ListingManifest]) -> Mapping[str, int] | Non
 
 
 class _Again:
-    """A file of lines that is recomputed."""
+    """A file of lines whose content is recomputed from the table."""
 
     def __init__(
         self, form: LineForm, checking: Checking[ListingManifest], stack: ExitStack, number: int, n_files: int
@@ -170,13 +172,22 @@ def _written(passages: Iterator[Passage], files: Sequence[_Again], pages: KiltPa
 _Form = Annotated[str, Meta(pattern=f"^({'|'.join(map(re.escape, FORMS))})$")]
 PASSAGES_CORPUS = ListingKind(
     name="corpus of passages",
-    format="kbsource-passages-4",
+    format="kbsource-passages-5",
     facts=shape(
         "facts",
         options=shape("options", max_words=Count, split_long=bool, unit=str, tables=bool, formats=list[_Form]),
         counts=counts_shape("pages"),
     ),
     made_by="kbsource passages",
+    card=CardText(
+        title="Passages of Wikipedia",
+        summary="Pages of a release cut into passages, each with its position in the page.",
+        main="passages",
+        holds=("wikipedia",),
+        tasks=("text-retrieval",),
+        tags=("wikipedia", "retrieval"),
+        limits=("Tables and infoboxes are not cut into passages.",),
+    ),
     queries=(
         (
             "passages of a page",
@@ -202,7 +213,7 @@ PASSAGES_CORPUS = ListingKind(
             "select (select n from settings where name = 'pages') - count(distinct page_id) from passages",
         ),
     ),
-    laws=LAWS,
+    invariants=INVARIANTS,
     settings=_settings,
     check=check_corpus,
     made_from={"kb": MadeFrom(PAGES_RELEASE, "release", ("pages",))},
@@ -214,6 +225,14 @@ PASSAGES_INDEX = ListingKind(
     format="kbsource-index-3",
     facts=shape("facts", passages=SourceFacts, counts=counts_shape("passages")),
     made_by="kbsource search",
+    card=CardText(
+        title="Index of passages",
+        summary="A BM25 index of passages for kbsource search, which also needs the passages.",
+        holds=("wikipedia",),
+        tasks=("text-retrieval",),
+        tags=("wikipedia", "retrieval"),
+        limits=("Only the version of the search engine that wrote the index can read it.",),
+    ),
     tables={},
     files=(ENGINE,),
 )
@@ -224,6 +243,15 @@ BEIR_DATASET = ListingKind(
     format="kbsource-beir-1",
     facts=shape("facts", passages=SourceFacts, alignment=SourceFacts),
     made_by="kbsource beir",
+    card=CardText(
+        title="Data set for BEIR",
+        summary="Queries of an aligned benchmark, passages of Wikipedia, and which of these are relevant.",
+        main="corpus",
+        holds=("wikipedia", "dataset"),
+        tasks=("text-retrieval",),
+        tags=("wikipedia", "BEIR", "retrieval"),
+        limits=("Passages without a judgement count as not relevant.",),
+    ),
     tables={},
     files=(CORPUS, QUERIES, QRELS),
 )

@@ -35,16 +35,16 @@ class PassageCell(Row):
     cell: Annotated[Int32 | None, "index in the row, or in the header; null for the caption"]
     start_char: Annotated[Int32, "first code point in the text of the cell"]
     end_char: Annotated[Int32, "end in the text of the cell, one past the last code point"]
-    at: Annotated[Int32, "first code point in the text of the passage"]
+    passage_start_char: Annotated[Int32, "first code point in the text of the passage"]
 
     @property
-    def end(self) -> int:
+    def passage_end_char(self) -> int:
         """The end in the text of the passage, one past the last code point."""
-        return self.at + self.end_char - self.start_char
+        return self.passage_start_char + self.end_char - self.start_char
 
 
 class RowSentence(NamedTuple):
-    """A row of a table as a sentence. ``at`` of its cells counts from the start of the sentence."""
+    """A row of a table as a sentence. ``passage_start_char`` of its cells is an offset in the sentence."""
 
     text: str
     cells: tuple[PassageCell, ...]

@@ -15,7 +15,7 @@ from kbsource.runtime.database import quoted
 from mapping.column_meanings import Known, column_rows, table_head
 from mapping.publish.catalogues import record_name
 from mapping.publish.configs import Config, hub_values
-from mapping.publish.subject import Part, Right, Subject, hub_licences
+from mapping.publish.subject import Part, Right, Subject, hub_licences, limits_of
 
 
 def markdown_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
@@ -57,7 +57,7 @@ def card_text(subject: Subject, configs: Sequence[Config], rights: tuple[Right, 
     """Returns the content of ``README.md``."""
     metadata = yaml.safe_dump(_metadata(subject, configs, rights), sort_keys=False, allow_unicode=True, width=1000)
     known: Known = {}
-    limits = [*subject.about.limits]
+    limits = limits_of(subject.card, subject.whole.values)
     for part in subject.parts:
         limits += [cell(remark) for remark in part.kind.remarks(part.manifest)] if part.kind.remarks is not None else []
     if names := [f"`{config.name}`" for config in configs if config.total == 0]:
@@ -90,9 +90,9 @@ def _metadata(subject: Subject, configs: Sequence[Config], rights: tuple[Right, 
         values |= {"license_name": "several", "license_link": "LICENSE"}
     if configs:
         values["size_categories"] = [size_category(configs[0].total)]
-    if subject.about.tasks:
-        values["task_categories"] = list(subject.about.tasks)
-    values["tags"] = [*subject.about.tags, "kbsource", "croissant"]
+    if subject.card.tasks:
+        values["task_categories"] = list(subject.card.tasks)
+    values["tags"] = [*subject.card.tags, "kbsource", "croissant"]
     if configs:
         values["configs"] = hub_values(configs)
     return values
@@ -107,7 +107,7 @@ def _what(subject: Subject, rights: tuple[Right, ...]) -> str:
     if subject.languages:
         facts.append(("languages", ", ".join(subject.languages)))
     facts.append(("licences", ", ".join(dict.fromkeys(right.shown for right in rights))))
-    return f"{subject.about.summary}\n\n{markdown_table(('', ''), facts)}"
+    return f"{subject.card.summary}\n\n{markdown_table(('', ''), facts)}"
 
 
 def _literal(text: str) -> str:
@@ -175,11 +175,11 @@ def _tables(configs: Sequence[Config], known: Known) -> Iterator[str]:
 
 def _counts(subject: Subject) -> Iterator[str]:
     """Lists what was read and its outcomes, by release."""
-    laws = [(_place(part), prose(law)) for part in subject.parts if (law := law_of(part))]
-    if laws:
-        yield "The counts of all inputs and outputs agree:\n\n" + markdown_table(("part", "invariant"), laws)
+    invariants = [(_place(part), prose(invariant)) for part in subject.parts if (invariant := counts_equation(part))]
+    if invariants:
+        yield "The counts of all inputs and outputs agree:\n\n" + markdown_table(("part", "invariant"), invariants)
     counts = subject.whole.values.get("counts")
-    plain = [] if laws or not isinstance(counts, Mapping) else list(_flat(counts))
+    plain = [] if invariants or not isinstance(counts, Mapping) else list(_flat(counts))
     if plain:
         yield markdown_table(("count", "n"), plain)
     sizes = {}
@@ -197,7 +197,7 @@ def _flat(counts: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]
             yield prose(f"{path}{name}"), f"{value:,}"
 
 
-def law_of(part: Part) -> str:
+def counts_equation(part: Part) -> str:
     """Returns the number of records read as the sum of their outcomes: ``103 pages read = 66 articles + …``; an empty
     string if the manifest has no such counts.
     """

@@ -58,11 +58,11 @@ def croissant_of(subject: Subject, configs: Sequence[Config], rights: tuple[Righ
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
         "name": subject.title,
-        "description": subject.about.summary,
+        "description": subject.card.summary,
         "version": subject.version,
         "license": [LICENCES[right.licence]["url"] if right.licence else right.what for right in rights],
         "creator": [{"@type": "sc:Organization", "name": holder} for holder in holders(rights)],
-        "keywords": [*subject.about.tags, "kbsource"],
+        "keywords": [*subject.card.tags, "kbsource"],
         "citeAs": f"{', '.join(holders(rights))}. {subject.title}. Release {subject.whole.manifest.sha256}.",
     }
     if address := subject.url or subject.host:
@@ -239,7 +239,7 @@ def citation_file(subject: Subject, rights: tuple[Right, ...]) -> str:
         "message": "If you use this data set, please cite it and what it was made from.",
         "type": "dataset",
         "title": subject.title,
-        "abstract": subject.about.summary,
+        "abstract": subject.card.summary,
         "authors": [{"name": holder} for holder in holders(rights) if holder not in owners],
         "version": subject.version,
         "identifiers": [
@@ -249,7 +249,7 @@ def citation_file(subject: Subject, rights: tuple[Right, ...]) -> str:
                 "description": "the release's manifest",
             }
         ],
-        "keywords": [*subject.about.tags, "kbsource"],
+        "keywords": [*subject.card.tags, "kbsource"],
     }
     # Several licences would mean that users may choose one of them.
     if len(licences := {right.licence for right in rights}) == 1 and (licence := licences.pop()) is not None:

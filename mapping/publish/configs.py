@@ -58,7 +58,7 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
         raise DataError(f"{where}: not JSON ({error}); {DAMAGED_FILE}") from error
     if not isinstance(record, dict):
         raise DataError(f"{where}: not a JSON object; {DAMAGED_FILE}")
-    if line.count(b"[") + line.count(b"{") > _MOST_WRITTEN:  # otherwise it cannot be nested that deeply
+    if line.count(b"[") + line.count(b"{") > _MOST_WRITTEN:  # a line with fewer brackets cannot be nested that deeply
         try:
             orjson.dumps(record)
         except orjson.JSONEncodeError as error:
@@ -202,11 +202,11 @@ def configs_of(subject: Subject, path: str) -> list[Config]:
     found: dict[str, Config] = {}
     for part in subject.parts:
         for config, split, entries in (*_tables(part, path), *_lines(part, path)):
-            # With a model, one split has columns that another lacks.
+            # If only one split was verified with a model, it has columns that the other splits lack.
             name = config.name if found.get(config.name, config).schema == config.schema else f"{config.name}-{split}"
             own = found.setdefault(name, replace(config, name=name))
             own.splits.setdefault(split, []).extend(entries)
-    main = subject.about.main
+    main = subject.card.main
     return sorted(
         found.values(),
         key=lambda config: (not (main and f"-{config.name}".endswith(f"-{main}")), config.total == 0),

@@ -7,7 +7,7 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from kbsource.errors import SetupError
 from kbsource.files import join
 from kbsource.languages import edition_code, language_codes
-from kbsource.release.kind import Kind, kind_of, read_content
+from kbsource.release.kind import CardText, Kind, kind_of, read_content
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import FileEntry, InputFile, Manifest, input_files_of, snapshot_of, sources_of
 from kbsource.web_addresses import web_address, with_scheme
@@ -24,35 +24,22 @@ from mapping.sources import all_sources
 _MARKUP = re.compile(r"[^\w.:/?&=%,()+@~-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class About:
-    """Text of ``kinds.toml`` about a kind of release. The fields are explained there."""
-
-    title: str
-    summary: str
-    main: str
-    holds: Sequence[str]
-    tasks: Sequence[str]
-    tags: Sequence[str]
-    limits: Sequence[str]
-
-
 @cache
 def toml_facts(name: str) -> dict[str, Any]:
     """Returns the content of a TOML file of this package."""
     return tomllib.loads(resources.files("mapping.publish").joinpath(name).read_text("utf-8"))
 
 
-def kind_description(kind: Kind[Any], values: Mapping[str, Any]) -> About:
-    """Returns the description of a kind, adapted to a release by the values of its manifest."""
-    facts = dict(toml_facts("kinds.toml")[kind.format.rpartition("-")[0]])
-    if (ways := facts.pop("templates", None)) is not None:
+def limits_of(card: CardText, values: Mapping[str, Any]) -> list[str]:
+    """Returns the limitations of a release, given the text about its kind and the values of its manifest."""
+    limits = [*card.limits]
+    if ways := card.template_limits:
         has_definitions = (values.get("findings") or {}).get("template_definitions")
         way = (values.get("options") or {}).get("templates") if has_definitions else "rules"
         if (values.get("dump") or {}).get("content") == "html":
             way = "html"
-        facts["limits"] = [ways.get(way, ways["rules"]), *facts["limits"]]
-    return About(**facts)
+        limits.insert(0, ways.get(str(way), ways["rules"]))
+    return limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,15 +92,18 @@ class Subject:
     repo_id: str | None = None  #: future location on the hub, as ``owner/name``; None if unknown
     newest: str | None = None  #: day of the newest revision in the release, as ``20240102``; None if not determined
     day: str | None = None  #: day of publication, as ``2026-12-01``; None if not given
-    about: About = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "about", kind_description(self.whole.kind, self.whole.values))
 
     @property
     def whole(self) -> Part:
         """Returns the whole release."""
         return self.parts[0]
+
+    @property
+    def card(self) -> CardText:
+        """Returns the text about its kind."""
+        card = self.whole.kind.card
+        assert card is not None  # see ``read_parts``
+        return card
 
     @cached_property
     def wiki(self) -> str | None:
@@ -164,7 +154,7 @@ class Subject:
     def title(self) -> str:
         """Returns the title of the publication."""
         of = ", ".join(text for text in (self.wiki, self.snapshot_day) if text is not None)
-        return f"{self.about.title} ({of})" if of else self.about.title
+        return f"{self.card.title} ({of})" if of else self.card.title
 
     @property
     def url(self) -> str | None:
@@ -179,7 +169,7 @@ class Subject:
 
     def licence_of(self, held: str) -> str | None:
         """Returns the given licence for the first kind of content; None for other content."""
-        return self.licence if self.about.holds[0] == held else None
+        return self.licence if self.card.holds[0] == held else None
 
     def _first(self, *path: str) -> str | None:
         """Returns the text at a path in the first manifest that has one there, without markup."""
@@ -204,7 +194,7 @@ def read_parts(path: str, kinds: Sequence[Kind[Any]]) -> tuple[Part, ...]:
     Raises:
         SetupError: there is no release, or its kind cannot be published; a DataError if it is damaged.
     """
-    kind = kind_of(read_content(path), join(path, MANIFEST), kinds)
+    kind = kind_of(read_content(path), join(path, MANIFEST), [kind for kind in kinds if kind.card is not None])
     parts = [Part("", kind, kind.read(path))]
     for inner in parts[0].manifest.parts:
         assert kind.parts is not None
@@ -245,7 +235,7 @@ def rights_of(subject: Subject) -> tuple[Right, ...]:
 
 def _rights(subject: Subject) -> Iterator[Right]:
     known = toml_facts("licences.toml")
-    for held in subject.about.holds:
+    for held in subject.card.holds:
         facts = known.get(held, {})
         if held == "wikipedia":
             of = " ".join(text for text in (subject.wiki, subject.snapshot_day) if text is not None)
@@ -327,7 +317,7 @@ def attribution_text(subject: Subject, rights: tuple[Right, ...]) -> str:
         if right.licence is not None:
             licence = f"[{right.licence}]({LICENCES[right.licence]['url']})"
         parts.append(f"- {right.what}: by {right.holder}. Licence: {licence}.{said} {right.note}".rstrip())
-    if "wikipedia" in subject.about.holds:
+    if "wikipedia" in subject.card.holds:
         parts.append(_permanent_links(subject))
     parts.append(
         "Changes: the text was extracted from its markup, without the parts that the card lists under limitations; "

@@ -105,7 +105,7 @@ class ClassTypes:
         return found
 
     def has_type(self, masks: Masks, label: str) -> npt.NDArray[np.bool_]:
-        """Returns which rows of masks have a type."""
+        """Returns a mask of the rows that have a type."""
         word, bit = divmod(self.labels.index(label), _BITS)
         found: npt.NDArray[np.bool_] = (masks[:, word] >> np.uint64(bit)) & np.uint64(1) != 0
         return found
@@ -202,7 +202,7 @@ class ItemSet:
             np.bitwise_or.at(self.bits, numbers >> 3, np.uint8(1) << (numbers & 7).astype(np.uint8))
 
     def has(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
-        """Returns which numbers are in the set."""
+        """Returns a mask of the numbers that are in the set."""
         places = numbers >> 3
         is_near = places < len(self.bits)
         found = np.zeros(len(numbers), np.bool_)
@@ -214,7 +214,7 @@ class ItemSet:
 def type_breadths(types: ClassTypes) -> dict[str, int]:
     """Returns the number of subclasses of each type, by label.
 
-    A type that is below another one, but not above it, has fewer: all of its classes also belong to the other type,
-    whose own class is not among them.
+    A more specific type has fewer subclasses: all of its classes also belong to the more general type, whose own class
+    is not among them.
     """
     return {label: int(types.has_type(types.masks, label).sum()) for label in types.labels}

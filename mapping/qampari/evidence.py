@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from kbsource.records import Anchor, Page
 from kbsource.sentences import sentence_spans
-from mapping.entail.signal import EntailmentModel, Pair, Refused
+from mapping.entail.signal import EntailmentModel, Pair, UnjudgedPair
 from mapping.search.text import find_whole, fold_case
 
 LEAST_ALIAS_CHARS = 4
@@ -33,7 +33,7 @@ _GOES_ON = re.compile(r"\d[.,]\d")
 _WENT_BEFORE = re.compile(r"\d,\d")  # not for a point: 12.5.1954
 
 
-class Sought(NamedTuple):
+class SearchTarget(NamedTuple):
     """A thing that is searched for in a page."""
 
     names: tuple[str, ...]  # distinct, non-empty names without white space at their ends, best first
@@ -134,13 +134,13 @@ class PageSentences:
         #: numbers of the elements that are searched
         self.running = [number for number, element in enumerate(page.elements) if element.kind not in _TITLES]
         texts = [page.elements[number].text for number in self.running]
-        # One text for all elements: a separate search of each element costs more than the search itself.
+        # All elements are searched as one text, because starting a search for each element costs more than searching.
         self._text = "\n".join(texts)
         self._folded = fold_case(self._text)
         self._starts = list(accumulate((len(text) + 1 for text in texts), initial=0))[:-1]
         self._spans: dict[int, list[tuple[int, int]]] = {}
 
-    def find(self, sought: Sought) -> list[CandidateSentence]:
+    def find(self, sought: SearchTarget) -> list[CandidateSentence]:
         """Returns the sentences that name a thing or link to its page.
 
         Names are matched regardless of case, but only if no letter, digit or underscore is next to them. Numbers are
@@ -169,8 +169,8 @@ class PageSentences:
             self._spans[element] = sentence_spans(self.page.elements[element].text)
         return self._spans[element]
 
-    def _mentions(self, sought: Sought) -> Iterator[tuple[int, int, int]]:
-        """Finds each mention: its element and half-open span, in the order of names; links come last."""
+    def _mentions(self, sought: SearchTarget) -> Iterator[tuple[int, int, int]]:
+        """Yields the element and the half-open span of each mention, in the order of names; links come last."""
         for name in sought.names:
             if "\n" in name:  # no element contains a newline
                 continue
@@ -235,7 +235,7 @@ class Proof(NamedTuple):
     candidate: CandidateSentence | None  # the first candidate that was accepted; None if no candidate was accepted
     entailment: float | None  # entailment probability of this candidate; None without candidate or model
     n_judged: int  # number of candidates given to the model, up to and including the accepted one
-    n_refused: int  # number of these candidates that the model could not judge, such as overlong ones
+    n_unjudged: int  # number of these candidates that the model could not judge, such as overlong ones
 
 
 def prove_facts(
@@ -249,8 +249,8 @@ def prove_facts(
 
     Args:
         facts: in any order; ``n_at_once`` of them are held in memory.
-        model: judges the candidates; the sentence that names the answer or entity is truncated last. None: the first
-            candidate is accepted.
+        model: judges the candidates; if a candidate is too long, the sentence that names the answer or entity is
+            truncated last. None: the first candidate is accepted.
         least: an accepted candidate has an entailment probability above this.
         n_at_once: number of facts processed together; their candidates are judged in rounds.
     """
@@ -277,8 +277,8 @@ def _prove_together(facts: list[ClaimedFact], model: EntailmentModel, least: flo
         ]
         for number, candidate, verdict in zip(pending, tried, model.judge(pairs), strict=True):
             before = proofs[number]
-            if isinstance(verdict, Refused):
-                after = before._replace(n_refused=before.n_refused + 1)
+            if isinstance(verdict, UnjudgedPair):
+                after = before._replace(n_unjudged=before.n_unjudged + 1)
             elif verdict.entailment > least:
                 after = before._replace(candidate=candidate, entailment=verdict.entailment)
             else:

@@ -29,7 +29,7 @@ QUERIES = pa.schema([*required("query", "n_answers"), *required("is_tried", of=p
 """Simple queries with enough answers. A query that has too many answers for a question is not tried."""
 QUERY_ANSWERS = pa.schema(required("query", "subject"))
 ANSWERS = pa.schema(required("query", "subject", "fact"))
-"""Answers of simple queries, with the fact that each states."""
+"""Answers of simple queries. Each row has the number of the fact that makes the subject an answer."""
 FACT_ROWS = pa.schema(
     [*required("fact"), *required("has_page", of=pa.bool_()), pa.field("hypothesis", pa.string(), nullable=True)]
 )
@@ -51,10 +51,10 @@ SAID = pa.schema(
         pa.field("names", _STRINGS),
     ]
 )
-"""Values of subjects, with the key that equal values share; items are named in another table."""
+"""Values of subjects. Equal values have the same key. The names of items are in another table."""
 VALUE_NAMES = pa.schema(list(SAID)[1:])
 PAIRS = pa.schema(required("query", "property", "subject", "fact"))
-"""Subjects of compositions, with the fact that each has a value."""
+"""Subjects of compositions. Each row has the number of the fact that the subject has a value."""
 VALUE_FACTS = pa.schema([*required("fact", "subject", "property"), *required("value", of=pa.string())])
 KEYS = pa.schema([*required("fact"), *required("key", of=pa.string())])
 """The keys that equal values of the facts of compositions share."""
@@ -94,7 +94,8 @@ class JoinRules(NamedTuple):
 
     def macros(self) -> str:
         """Returns the macros that the texts use: parts of a query's number, and the rule that keeps a question."""
-        most, share = self.keep.most, f"{self.keep.share:.17e}"  # a decimal would be another number
+        # The share is written with all digits, because a rounded decimal would be another number.
+        most, share = self.keep.most, f"{self.keep.share:.17e}"
         return f"""
 create macro query_number(property, value) as (property << {ENTITY_BITS} | value) << {FAMILY_BITS};
 create macro family(query) as query >> {FAMILY_BITS};
@@ -198,7 +199,7 @@ create temp view claims as
     from facts join named as subjects on subjects.item = subject
     join named as entities on entities.item = pair & {entity_mask};
 """
-"""Numbers the facts of the simple queries whose entity has a name, each once."""
+"""Numbers the facts of the simple queries whose entity has a name. A fact of several queries gets one number."""
 NUMBERED_ANSWERS = """
 select query, answers.subject, fact from answers join facts on pair = family(query) and facts.subject = answers.subject
 order by query, answers.subject
@@ -270,7 +271,7 @@ create temp table needed as
     select distinct fact from answers join counted using (query)
     where {takes_all} or may_keep_simple(n_found, n_answers);
 """
-"""Counts the answers with a sentence that may prove them, and finds the facts that a question may need."""
+"""Counts the answers for which a sentence was found, and selects the facts that a question may need."""
 COUNTED_QUERIES = "select query, n_answers, n_with_page, n_found from counted order by query"
 TRIED_SENTENCES = """
 select found.*, hypothesis from found semi join needed using (fact) join facts using (fact)
@@ -382,8 +383,9 @@ create temp table composed as
 create temp table needed as
     select distinct fact from pair_facts join composed using (query, property) where is_judged and is_said;
 """
-"""Counts the pairs of compositions with a sentence that may prove the value, and whose subject is validated; finds the
-facts that a question may need."""
+"""Counts the pairs of a composition whose subject is validated and for whose value a sentence was found, and selects
+the facts that a question may need.
+"""
 COMPOSED_QUERIES = "select query, property, n_answers, n_with_page, n_found, is_judged from composed \
 order by property, query"
 

@@ -12,8 +12,8 @@ from kbsource.errors import RecordError, SetupError
 from kbsource.files import join
 from kbsource.records import BadRecord
 from kbsource.release.counts import TableCount
-from kbsource.release.kind import ListingKind
-from kbsource.release.laws import Checking, Law
+from kbsource.release.invariants import Checking, Invariant
+from kbsource.release.kind import CardText, ListingKind
 from kbsource.release.layout import MANIFEST, shard_path
 from kbsource.release.manifest import ListingManifest, SourceFacts, shape
 from mapping.qampari.measures import MEASURES
@@ -39,7 +39,7 @@ _QUESTIONS = shard_path("questions", 0, 1)
 _PROOF = "(proof.end_char - proof.start_char)"
 
 
-def proof_law(file: str, proofs: str, source: str, *, further: str = "") -> Law:
+def proof_invariant(file: str, proofs: str, source: str, *, further: str = "") -> Invariant:
     """Returns the invariant that proofs are equal to the text of their pages.
 
     Args:
@@ -48,7 +48,7 @@ def proof_law(file: str, proofs: str, source: str, *, further: str = "") -> Law:
         source: name of the release of the pages.
         further: SQL cases for other errors in a proof.
     """
-    return Law(
+    return Invariant(
         "proof_differs",
         "a proof does not match its page",
         f"""select '{file}', key || ': ' || fault from (
@@ -67,19 +67,19 @@ def proof_law(file: str, proofs: str, source: str, *, further: str = "") -> Law:
     )
 
 
-LAWS = (
-    Law("record_law", "a released question is malformed"),
-    Law(
-        "question_law",
-        "a row of questions is malformed",
+INVARIANTS = (
+    Invariant("invalid_record", "a released question is malformed"),
+    Invariant(
+        "invalid_question",
+        "a row of the table questions contradicts itself",
         f"""[subset || ', ' || key || ': ' || fault for fault in [
             case when subset not in {(*SUBSETS,)} then 'the subset is unknown'
                 when (qid is null) <> (split is null) then 'either the qid or the split is missing'
                 when not regexp_full_match(qid, '(0|[1-9][0-9]*)__({"|".join(SUBSETS)})__({"|".join(SPLITS)})')
-                    then format('''{{}}'' is not <number>__<subset>__<split>', qid)
+                    then format('''{{}}'' does not have the form <number>__<subset>__<split>', qid)
                 when not ends_with(qid, '__' || subset || '__' || split) then qid || ' names another subset or split'
-                when split in ('dev', 'test') and side is distinct from 'test'
-                    then format('a question of side {{}} is in split {{}}', side, split)
+                when split in ('dev', 'test') and eligible_split is distinct from 'test'
+                    then format('a question eligible for {{}} is in split {{}}', eligible_split, split)
                 when not (len(answers) + n_dropped <= n_validated and n_validated <= n_answers)
                     then 'the question has more answers than were validated, or the query has fewer' end]
             || [case when thing.text = '' or thing.aliases[1] is distinct from thing.text
@@ -95,20 +95,20 @@ LAWS = (
                 when len([0 for proof in thing.proofs if length(proof.text) <> {_PROOF}]) > 0
                 then 'a proof of ' || thing.text || ' and its span differ in length' end
                 for thing in answers] if fault is not null]""",
-        of="questions",
+        table="questions",
     ),
     *(
-        Law(
+        Invariant(
             "duplicate_question",
-            "two questions have one id, one number or one query",
+            "two questions have the same id, number or query",
             f"select min(_file), subset || ', ' || key from {table} group by subset, key having count(*) > 1",
         )
         for table in ("questions", "queries")
     ),
-    Law("not_released", "a drawn question is not in the file of its split"),
-    Law("not_drawn", "a released question was not drawn"),
-    Law("released_differs", "a released question differs from the table"),
-    proof_law(
+    Invariant("not_released", "a sampled question is not in the file of its split"),
+    Invariant("not_sampled", "a released question was not sampled"),
+    Invariant("released_differs", "a released question differs from its row in the table"),
+    proof_invariant(
         _QUESTIONS,
         "select key, unnest(flatten([answer.proofs for answer in answers])) as proof from questions",
         "kb",
@@ -131,16 +131,16 @@ def check_splits(checking: Checking[ListingManifest]) -> Mapping[str, int] | Non
     for split in SPLITS:
         _read_lines(checking, split, lines)
     for _, batch in checking.batches("questions"):
-        for drawn in rows_of(batch, Question):
-            if drawn.qid is None or drawn.split is None:
+        for question in rows_of(batch, Question):
+            if question.qid is None or question.split is None:
                 continue
-            line = lines.pop(drawn.qid, None)
+            line = lines.pop(question.qid, None)
             if line is None:
-                found.add(data_path(drawn.split), "not_released", drawn.qid)
-            elif line != _digest(kilt_line(released_record(drawn, form))):
-                found.add(data_path(parse_qid(drawn.qid).split), "released_differs", drawn.qid)
+                found.add(data_path(question.split), "not_released", question.qid)
+            elif line != _digest(kilt_line(released_record(question, form))):
+                found.add(data_path(parse_qid(question.qid).split), "released_differs", question.qid)
     for qid in lines:
-        found.add(data_path(parse_qid(qid).split), "not_drawn", qid)
+        found.add(data_path(parse_qid(qid).split), "not_sampled", qid)
     return {}
 
 
@@ -152,7 +152,7 @@ def _read_lines(checking: Checking[ListingManifest], split: str, lines: dict[str
             record = RawRecord(file, number, -1, data).parse()
             n, qid = check_record(record, split), text_at(record, "qid")
         except RecordError as error:
-            checking.found.add(file, "record_law", f"line {number}: {error.detail}")
+            checking.found.add(file, "invalid_record", f"line {number}: {error.detail}")
             continue
         if qid in lines or n in numbers:
             checking.found.add(file, "duplicate_question", f"line {number}: {qid}")
@@ -208,9 +208,27 @@ def _check_names(owner: str, text: str, aliases: list[Any]) -> None:
 _FORM = shape("form", host=str, with_meta=bool, is_released_case=bool, seed=str)
 QAMPARI_RELEASE = ListingKind(
     name="QAMPARI release",
-    format="kbsource-qampari-1",
+    format="kbsource-qampari-2",
     facts=shape("facts", qampari=SourceFacts, tasks=SourceFacts, form=_FORM),
     made_by="kbsource qampari",
+    card=CardText(
+        title="QAMPARI questions",
+        summary=(
+            "Questions with many answers made by QAMPARI's method from Wikidata, with sentences of Wikipedia that "
+            "prove each answer."
+        ),
+        main="questions",
+        holds=("wikipedia", "wikidata"),
+        tasks=("question-answering", "text-retrieval"),
+        tags=("wikipedia", "wikidata", "QAMPARI"),
+        limits=(
+            (
+                "An answer is included only if Wikidata states it and a sentence supports it, so lists of answers "
+                "may be incomplete."
+            ),
+            "Questions are made from templates.",
+        ),
+    ),
     queries=(
         (
             "questions with most answers",
@@ -231,7 +249,7 @@ QAMPARI_RELEASE = ListingKind(
     tables={**TABLES, "rejected": schema_of(BadRecord)},
     files=(DATA, REPORT),
     documents={REPORT: dict[str, Any]},
-    laws=LAWS,
+    invariants=INVARIANTS,
     counts=(
         TableCount(None, "select count(*) from questions", summary="questions"),
         TableCount(None, "select sum(len(answers)) from questions", summary="answers"),

@@ -122,11 +122,12 @@ def list_tables(
     """Returns the lists of a page, in page order, and the number of its other tables that are skipped for each of
     REASONS.
 
-    Every table of a list page is in one of the two; for other pages both are empty. Tables with the same header
-    (ignoring case) and the same given key column are joined. The key column is the given one, or else the left-most
+    Every table of a list page is either part of a list or counted under a reason. For other pages, both results are
+    empty. Tables with the same header (ignoring case) and the same given key column are joined. The key column is the
+    given one, or else the left-most
     column that meets two conditions: enough of its cells have exactly one link to an article, and no two rows of a
-    table have the same text or link to the same article in it. Columns called rank, score or notes are ignored. Columns
-    without a name, or with the same name as another, are not asked about.
+    table have the same text or link to the same article in it. Columns called rank, score or notes are ignored. No
+    questions are made about columns without a name, or with the same name as another column.
 
     Args:
         key_columns: by title of the page and number of the table, for example from a classifier; may be incomplete.
@@ -164,8 +165,8 @@ def expand_rows(rows: Iterable[Sequence[Cell]], width: int) -> list[tuple[Cell, 
     """Returns rows of equal width, with each cell repeated in every position that it spans; None if a row has too many
     cells.
 
-    Cells that span more columns than exist are cut off; a position without a cell gets an empty one. Where two cells
-    claim a position, the one from the row above wins. Rows without cells are left out.
+    Cells that span more columns than exist are cut off; a position without a cell gets an empty one. If two cells cover
+    the same position, the cell from the row above is used. Rows without cells are left out.
 
     Args:
         rows: as written, below the header.

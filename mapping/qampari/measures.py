@@ -97,7 +97,7 @@ MEASURES = (
         needs=("queries",),
     ),
     Measure(
-        "Answers a question",
+        "Mean answers per question",
         f"""with {_DRAWN} select name as questions, avg(n_answers) as here, mean as "QAMPARI paper"
         from {_PUBLISHED} left join drawn using (name) group by place, name, mean order by place""",
         section=QUESTIONS,
@@ -129,7 +129,7 @@ MEASURES = (
         needs=("questions",),
     ),
     Measure(
-        "Questions kept, and drawn by split",
+        "Questions that passed the filter, and sampled ones by split",
         f"""select subset as "{_KIND}", count(questions.key) as kept,
             {", ".join(f"count(*) filter (split = '{split}') as {split}" for split in SPLITS)}
         from {literals("subsets", ("place", "subset"), enumerate(SUBSETS))} left join questions using (subset)

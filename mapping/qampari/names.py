@@ -178,7 +178,7 @@ def _label(labels: list[dict[str, str]]) -> str | None:
 
 ValueKind = Literal["item", "year", "number", "text"]
 _KINDS: dict[str, ValueKind] = {"wikibase-item": "item", "entity": "item", "time": "year", "quantity": "number"}
-"""By datatype of the property or type of the value."""
+"""The kind of a value, by the datatype of its property or by the type of the value."""
 _TYPES: dict[ValueKind, tuple[str, ...]] = {
     "item": ("entity",),
     "year": ("time",),

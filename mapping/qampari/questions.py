@@ -126,7 +126,7 @@ def load_relations(path: str | None = None) -> Relations:
 
 
 class _Reader:
-    """Checks every value, so that a mistake in a file of relations does not result in an odd question."""
+    """Reads a file of relations and checks every value, so that no mistake in the file results in a wrong question."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -240,7 +240,7 @@ TABLE_SIMPLE, TABLE_COMPOSITION = "wikitables_simple", "wikitables_composition"
 SUBSETS = (SIMPLE, COMPOSITION, INTERSECTION, TABLE_SIMPLE, TABLE_COMPOSITION)
 """Kinds of questions, named as in the published questions."""
 
-# Verbs whose plural the published code uses: singular -> plural.
+# The verbs that the published code puts in the plural: singular -> plural.
 _PLURAL = {"is": "are", "was": "were", "has": "have"}
 
 

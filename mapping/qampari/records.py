@@ -61,7 +61,9 @@ class Question(Row):
     n_answers: Annotated[Int32, "answers in Wikidata or in the table; pairs for a composition"]
     n_validated: Annotated[Int32, "answers that a text proves; pairs for a composition"]
     n_dropped: Annotated[Int32, "answers that people judged wrong"] = 0
-    side: Annotated[str | None, "train | test; null if the question is in neither"] = None
+    eligible_split: Annotated[
+        str | None, "split for which the question may be sampled: train | test (dev or test); null if for none"
+    ] = None
     split: Annotated[str | None, "train | dev | test; null if the question was not sampled"] = None
     qid: Annotated[str | None, "id in the file of the split; null if the question was not sampled"] = None
 

@@ -64,7 +64,7 @@ def parse_qid(qid: str) -> QuestionId:
     """
     found = _QID.fullmatch(qid)
     if found is None:
-        raise RecordError("malformed_qid", f"{qid!r} is not <number>__<subset>__<split>")
+        raise RecordError("malformed_qid", f"{qid!r} does not have the form <number>__<subset>__<split>")
     return QuestionId(int(found[1]), found[2], found[3])
 
 
@@ -189,15 +189,16 @@ class AnswerStatistics:
             yield question
 
     def add(self, subset: str, split: str | None, n_answers: int, text: str) -> None:
-        """Counts a question; ``split`` is None if it was not drawn."""
+        """Counts a question; ``split`` is None if it was not sampled."""
         self._kept[subset] += 1
         if split is not None:
             self._drawn[split, subset][n_answers] += 1
             self._words[split, subset] += len(text.split())
 
     def values(self) -> dict[str, Any]:
-        """Returns the counts as JSON values: the questions kept, by subset; those drawn, by subset and split;
-        and how many answers those have."""
+        """Returns the counts as JSON values: the questions that passed the filter, by subset; the sampled questions, by
+        split and subset; and how many answers these have.
+        """
         drawn = {
             split: {subset: self._drawn[split, subset].total() for subset in SUBSETS if self._drawn[split, subset]}
             for split in SPLITS
@@ -207,7 +208,7 @@ class AnswerStatistics:
         groups |= {subset: [(split, subset) for split in ("dev", "test")] for subset in SUBSETS}
         return {
             "kept": {subset: self._kept[subset] for subset in SUBSETS},
-            "drawn": drawn,
+            "sampled": drawn,
             "answers": {name: self._answers(name, keys) for name, keys in groups.items()},
         }
 
@@ -265,7 +266,7 @@ def write_release_files(
     Memory: ``GROUP_ROWS`` questions.
 
     Args:
-        questions: all questions that passed the filter, with side, split and qid, in the order of the files.
+        questions: all questions that passed the filter, with eligible split, split and qid, in the order of the files.
         form: the form of the records; the table has proofs as written in the pages.
     """
     with ExitStack() as stack:

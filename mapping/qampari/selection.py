@@ -1,6 +1,7 @@
-"""Decides which questions are kept, which side of the split they are on, and which are drawn.
+"""Decides which questions pass the filter, for which split they are eligible, and which are sampled.
 
-Every draw orders by the sha256 of a seed and the query's key, so it depends neither on input order nor on the machine.
+Every sample orders by the SHA-256 of a seed and the query's key. So it depends neither on the order of the input
+nor on the machine.
 
 Source: QAMPARI (2022), sections 3.4 and 3.5 and appendix.
 """
@@ -164,7 +165,9 @@ class PoolQuestion(NamedTuple):
 
 
 def split_relations(property_ids: Iterable[str], seed: str) -> dict[str, Side]:
-    """Returns the side of each simple relation: two random halves; an odd one is for training."""
+    """Returns for each simple relation whether its questions are for train or for test. The relations are divided into
+    two random halves; if their number is odd, train gets one more.
+    """
     drawn = sorted(
         set(property_ids), key=lambda property_id: (stable_sha256(seed, "relation", property_id), property_id)
     )
@@ -172,16 +175,15 @@ def split_relations(property_ids: Iterable[str], seed: str) -> dict[str, Side]:
     return {relation: "test" if number < n_test else "train" for number, relation in enumerate(drawn)}
 
 
-def side_of(candidate: PoolQuestion, sides: Mapping[str, Side], *, mixed: Mixed = "train") -> Side | None:
-    """Returns the side of a question; None if it is dropped.
+def eligible_split_of(candidate: PoolQuestion, sides: Mapping[str, Side], *, mixed: Mixed = "train") -> Side | None:
+    """Returns the split for which a question may be sampled: train, or test (dev included); None to drop the question.
 
-    A simple question is on the side of its relation. A composition is on the test side if at least one of its two
-    relations is; a relation that is not simple has no side. An intersection is on the test side if both relations are.
-    Questions about tables have no relations and therefore no side: the test pool is drawn from them first, and the rest
-    is for training.
+    A simple question has the split of its relation. A composition is for test if at least one of its two relations is;
+    a relation that is not simple does not count. An intersection is for test if both its relations are. Questions about
+    tables have no relations: they are candidates for test first, and those that are not sampled are for training.
 
     Args:
-        sides: from ``split_relations``.
+        sides: the split of each simple relation, from ``split_relations``.
         mixed: how to treat intersections of a training and a test relation: ``train`` as in the paper, although this
             exposes a test relation in training; or ``drop``.
     """
@@ -207,8 +209,8 @@ def draw_pool(candidates: Iterable[PoolQuestion], sizes: SampleSizes, seed: str)
     possible; the others are drawn uniformly. From a subset with too few questions, all are drawn.
 
     Args:
-        candidates: of the test side, in any order, without repeats. For each relation, no more are held in memory than
-            can be drawn.
+        candidates: the questions that are eligible for test, in any order, without repeats. For each relation, no more
+            are held in memory than can be drawn.
     """
     hands: defaultdict[tuple[str, str], list[tuple[tuple[str, str], PoolQuestion]]] = defaultdict(list)
     for candidate in candidates:
@@ -241,7 +243,7 @@ def draw_train(candidates: Iterable[PoolQuestion], sizes: SampleSizes) -> Iterat
     taken.
 
     Args:
-        candidates: of the training side, in the order of ``draw_key``.
+        candidates: the questions that are eligible for train, in the order of ``draw_key``.
     """
     n_taken: Counter[str] = Counter()
     for candidate in candidates:
@@ -267,9 +269,9 @@ _MEMORY_MB = 200
 
 
 class QuestionDraw(NamedTuple):
-    """The result of the draw for a question: its side and its split, or None for each."""
+    """The result of sampling for a question: the split for which it was a candidate, and the split that it is in."""
 
-    side: Side | None
+    eligible_split: Side | None
     split: Split | None
 
 
@@ -285,10 +287,11 @@ def draw_questions(
     seed: str,
     mixed: Mixed,
 ) -> list[QuestionDraw]:
-    """Returns side and split of each question, in the order of the candidates.
+    """Returns the eligible split and the split of each question, in the order of the candidates.
 
-    First the pool is drawn on the test side and halved. Then the training questions are drawn from the training side
-    and from the remaining questions about tables. The order of the candidates does not affect the result. Memory: 8
+    First the pool is drawn from the questions that are eligible for test, and divided into dev and test. Then the
+    training questions are drawn from the questions that are eligible for train, and from the remaining questions about
+    tables. The order of the candidates does not affect the result. Memory: 8
     bytes per question, and a database that spills to a temporary folder.
 
     Args:
@@ -307,7 +310,7 @@ def draw_questions(
 
         def of_test_side() -> Iterator[PoolQuestion]:
             for place, candidate in enumerate(candidates):
-                side = side_of(candidate, sides, mixed=mixed)
+                side = eligible_split_of(candidate, sides, mixed=mixed)
                 # Questions about tables that do not fit into the pool are for training, where they are not limited.
                 draws.append(_TRAIN if candidate.subset in _TABLES else _UNDRAWN[side])
                 if side == "test":

@@ -198,7 +198,7 @@ _CAPITALISED = re.compile(r"(?<!\w)[A-Z][a-z]+(?!\w)")
 _YEAR_NAMES = ("year", "date", "last")
 
 
-class Unkept(NamedTuple):
+class DroppedQuestion(NamedTuple):
     """A question, or the questions of a column, that were not made."""
 
     subset: str  # subset of the question, one of ``questions.SUBSETS``
@@ -225,7 +225,7 @@ def make_questions(
     keep: AnswerFilter | None = None,
     redirects: Mapping[int, tuple[str, ...]] | None = None,
     share_of: TableRows = "linked",
-) -> tuple[list[Question], list[Unkept]]:
+) -> tuple[list[Question], list[DroppedQuestion]]:
     """Returns the questions about the tables of a page, and those that were not made.
 
     A simple question asks for the rows of all of its tables. Each column that can be asked about yields compositions if
@@ -311,7 +311,7 @@ class _Maker:
         share_of: TableRows,
     ) -> None:
         self.questions: list[Question] = []
-        self.unkept: list[Unkept] = []
+        self.unkept: list[DroppedQuestion] = []
         self._texts: set[str] = set()
         self._page_id = page.page_id
         self._entity = QuestionEntity(page.name, (page.name,), page.title, None)
@@ -401,7 +401,7 @@ class _Maker:
 
     def _leave(self, subset: str, key: str, reason: str, rows: Sequence[_Row]) -> None:
         proved = [row for row in rows if row.proof is not None]
-        self.unkept.append(Unkept(subset, key, reason, len(_answers(rows)), len(_answers(proved))))
+        self.unkept.append(DroppedQuestion(subset, key, reason, len(_answers(rows)), len(_answers(proved))))
 
     def _add(
         self, subset: str, key: str, text: str, rows: Sequence[_Row], entities: tuple[QuestionEntity, ...]

@@ -45,7 +45,7 @@ where is_written and output >= 0 and ({any_passage} or start_element is null or 
     (span.element, span.start_char) < (end_element, end_char)
     and (span.element, span.end_char) > (start_element, start_char) for span in spans]))
 group by place, example_id, passage_id order by place, file_number, row"""
-"""Queries, each with the passages that contain part of a requested span, in the order of both."""
+"""Pairs of a query and a passage that contains part of one of its spans, ordered by query, then by passage."""
 
 
 def records_file(aligned: ListingManifest) -> str:

@@ -64,7 +64,7 @@ class Dataset(NamedTuple):
     path: str
     form: Benchmark
     key: str  # name of the dataset in the published figures; empty if they do not include it
-    pool: str  # summary row that includes the dataset: all questions or all mentions; empty except for KILT's format
+    pool: str  # summary row that includes the dataset: all questions or all mentions; else empty
     task: str = ""  # metric that KILT reports for the dataset; empty if unknown
 
 
@@ -91,7 +91,7 @@ def datasets_of(path: str, name: str = "") -> Iterator[Dataset]:
         if kind in (AMBER_SETS, QAMPARI_RELEASE):
             stem = f"{'amber' if kind is AMBER_SETS else 'qampari'}/{stem}"
         own = _dataset(join(path, file), "/".join((name, stem) if name else (stem,)))
-        # Its own links are counted in the alias table, so they are not part of the mean over all mentions.
+        # The alias table counts the links of this dataset itself, so they are not part of the mean over all mentions.
         yield own._replace(pool="") if kind is ENTITY_LINKING else own
 
 
@@ -163,7 +163,7 @@ select dataset, system, list(metric order by place), list(own order by place) fr
 
 
 def scores_of(folder: str, values: FileEntry, *, resamples: int) -> Iterator[Score]:
-    """Reads the scores for the table of values in a folder; scores over several datasets come last.
+    """Computes the scores from the table ``values`` in a folder. Scores over several datasets come last.
 
     Args:
         resamples: number of bootstrap resamples; 0 for no intervals.
@@ -240,7 +240,9 @@ class ScoreRow(NamedTuple):
 
 
 def score_rows(datasets: Sequence[Dataset], systems: Sequence[str], scores: Iterable[Score]) -> Iterator[ScoreRow]:
-    """Lists the metrics that papers report, each with the scores of all systems; combined datasets come last."""
+    """Returns a row for each dataset and metric that papers report, with the scores of all systems. Rows for several
+    datasets together come last.
+    """
     by_place = {(score.dataset, score.metric, score.system): score for score in scores}
     pools = (Dataset(QUESTIONS, "", "kilt", "", ""), Dataset(MENTIONS, "", "kilt", "", "", "accuracy"))
     for dataset in (*datasets, *pools):

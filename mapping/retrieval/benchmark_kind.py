@@ -18,8 +18,8 @@ from typing import Annotated, TypedDict
 from kbsource.columns import schema_of
 from kbsource.records import BadRecord
 from kbsource.release.counts import TableCount
-from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Law
+from kbsource.release.invariants import Invariant
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.manifest import SourceFacts, shape
 from kbsource.release.measures import Measure
 from kbsource.rows import Row
@@ -72,7 +72,9 @@ class Cost(Row):
 EVERY_VALUE = """(
     select dataset, system, metric, value, _row, false as is_pool from "values" union all
     select pool, system, metric, value, _row, true from "values" where pool <> '')"""
-"""SQL for the values, once for their dataset, and once for all questions or all mentions."""
+"""SQL for the values. A value that belongs to a pool occurs twice: once under its dataset, and once under the name of
+the pool, all questions or all mentions.
+"""
 
 
 def _pool(name: str) -> Measure:
@@ -135,6 +137,20 @@ BENCHMARK = ListingKind(
     format="kbsource-benchmark-1",
     facts=shape("facts", passages=SourceFacts, datasets=list[_DatasetFacts], systems=list[_SystemFacts]),
     made_by="kbsource benchmark",
+    card=CardText(
+        title="Retrieval systems on datasets",
+        summary=(
+            "Predictions of systems for the questions of datasets, the values of every metric, and their means with "
+            "intervals."
+        ),
+        main="scores",
+        holds=("wikipedia", "dataset"),
+        tasks=("text-retrieval",),
+        tags=("wikipedia", "KILT", "retrieval", "evaluation"),
+        limits=(
+            "Seconds and memory were measured on one machine. Other programs may have run on it at the same time.",
+        ),
+    ),
     queries=(
         (
             "systems by dataset and metric",
@@ -150,10 +166,10 @@ BENCHMARK = ListingKind(
     },
     required=("scores", "values", "costs"),
     files=(PREDICTIONS, PAPERS),
-    laws=(
-        Law(
-            "score_law",
-            "a score is not the mean of its values, its interval is invalid, or values have no score",
+    invariants=(
+        Invariant(
+            "invalid_score",
+            "a score is not the mean of its values or has an invalid interval, or values have no score",
             f"""select coalesce(_file, 'scores'), concat_ws(', ', dataset, system, metric)
                 from scores full join (
                     select dataset, system, metric, avg(value) as mean, count(*) as n from {EVERY_VALUE} group by all
@@ -162,9 +178,9 @@ BENCHMARK = ListingKind(
                 or value not between 0 and 1 or not (low between 0 and high)""",
             needs=("scores", "values"),
         ),
-        Law(
-            "run_law",
-            "a run has no cost",
+        Invariant(
+            "missing_cost",
+            "a run has no row in the table costs",
             """select _file, concat_ws(', ', dataset, system) from (
                 select distinct _file, dataset, system from "values" anti join costs using (dataset, system))""",
             needs=("values", "costs"),

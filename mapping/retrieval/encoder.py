@@ -53,7 +53,7 @@ _POOLING_MODES: dict[str, Pooling] = {"pooling_mode_cls_token": "cls", "pooling_
 _LIBRARIES = {"onnx": ("onnxruntime",), "torch": ("torch", "transformers"), "static": ("safetensors",)}
 """Libraries that compute the vectors, by format."""
 _MOST = 1 << 31
-"""More tokens than any model accepts."""
+"""A number of tokens that is larger than the limit of any model."""
 _LIMITS = (("sentence_bert_config.json", "max_seq_length"), ("config.json", "max_position_embeddings"))
 
 

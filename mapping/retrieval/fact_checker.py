@@ -19,7 +19,7 @@ from mapping.entail.signal import (
     MAX_PAIR_TOKENS,
     ModelOptions,
     Pair,
-    Refused,
+    UnjudgedPair,
     Verdict,
     model_folder,
     model_sha256,
@@ -32,8 +32,9 @@ from mapping.retrieval.reader_models import check_head, read_config
 from mapping.retrieval.system_options import ReaderOptions, backend_of
 
 ANSWERS = {"entailment": "SUPPORTS", "contradiction": "REFUTES", "neutral": "REFUTES"}
-"""The label of each class for claims that are supported or refuted. If classes are equally frequent and probable, the
-first one in this order is chosen."""
+"""The answer to a claim for each class. If two classes are equally frequent and equally probable, the first one in this
+order is chosen.
+"""
 
 
 class FactChecker:
@@ -59,7 +60,7 @@ class FactChecker:
         max_tokens = own.max_tokens if options.max_tokens >= limit else options.max_tokens
         self._model = open_model(_model_options(options, max_tokens))
 
-    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | UnjudgedPair]:
         """Returns the probabilities of the classes of each pair of passage and claim, or why it was not judged."""
         return self._model.judge(pairs)
 
@@ -96,7 +97,8 @@ def check_claims(
     prediction.
 
     Args:
-        n_sentences: number of first sentences of each passage's page to read instead of the passage, from ``pages``.
+        n_sentences: number of sentences at the beginning of a passage's page, looked up in ``pages``, that are read
+            instead of the passage.
     """
     read: list[tuple[Hit, ...] | RecordError] = []
     for query in claims:
@@ -117,7 +119,11 @@ def check_claims(
             continue
         verdicts = [next(judged) for _ in hits]
         refused = next(
-            (verdict for verdict in verdicts if isinstance(verdict, Refused) and verdict.reason != "empty_premise"),
+            (
+                verdict
+                for verdict in verdicts
+                if isinstance(verdict, UnjudgedPair) and verdict.reason != "empty_premise"
+            ),
             None,
         )
         if refused is None:
@@ -153,7 +159,8 @@ def _line(query: Query, hits: Sequence[Hit], verdicts: Sequence[Verdict | None])
 
 
 def majority(verdicts: Sequence[Verdict]) -> str:
-    """Returns the answer of most verdicts, as KILT counts them; without any there is not enough information.
+    """Returns the answer of most verdicts, as KILT counts them; the answer for not enough information if there are no
+    verdicts.
 
     >>> majority([Verdict(0.6, 0.3, 0.1), Verdict(0.1, 0.7, 0.2), Verdict(0.2, 0.5, 0.3)])
     'REFUTES'

@@ -30,7 +30,7 @@ from mapping.entail.signal import (
     model_sha256,
     opening,
 )
-from mapping.retrieval.reader import WeightedTexts, Written
+from mapping.retrieval.reader import ModelOutput, WeightedTexts
 from mapping.retrieval.reader_models import check_head
 from mapping.retrieval.system_options import ReaderOptions
 
@@ -107,7 +107,7 @@ class Generator:
         self._new_tokens, self._batch_tokens = options.new_tokens, options.batch_tokens
         positions = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
         limit = min(length for length in (self._tokenizer.model_max_length, positions, _UNBOUNDED) if length)
-        # Without an encoder, the output follows the prompt and shares its limit.
+        # A model without an encoder appends the output to the prompt, so both share one limit.
         self.max_tokens = min(options.max_tokens, limit - (0 if self.can_fuse else options.new_tokens))
         if self.max_tokens < 1:
             raise SetupError(
@@ -138,11 +138,13 @@ class Generator:
                     written[place] = self._fused(texts)
         return [written[place] for place in range(len(prompts))]
 
-    def write_scored(self, prompts: Sequence[str]) -> list[Written]:
+    def write_scored(self, prompts: Sequence[str]) -> list[ModelOutput]:
         """Returns the output for each prompt with the mean log-probability of its tokens, including the end token;
         tokens forced by the model's settings count 0."""
         found = self._generated(dict(enumerate(prompts)), is_scored=True)
-        return [Written(self._decoded(ids), score) for ids, score in (found[place] for place in range(len(prompts)))]
+        return [
+            ModelOutput(self._decoded(ids), score) for ids, score in (found[place] for place in range(len(prompts)))
+        ]
 
     def write_marginal(self, prompts: Sequence[WeightedTexts], *, by_token: bool) -> list[str]:
         """Returns the most probable output over all texts of each prompt; its probability is the sum over the texts.

@@ -177,7 +177,7 @@ class PassageIndex:
 
         try:
             engine = tantivy.Index.open(join(index, ENGINE))
-        except ValueError as error:  # raised for the file that lists tantivy's own files, which no manifest lists
+        except ValueError as error:  # raised if tantivy's own list of files is damaged, which no manifest lists
             raise DataError(f"{index} cannot be read ({error}); remove it and make it again.") from error
         self._queries, self._occur, self._unsigned = tantivy.Query, tantivy.Occur, tantivy.FieldType.Unsigned
         self._schema, self._searcher = engine.schema, engine.searcher()
@@ -205,7 +205,9 @@ class PassageIndex:
         return next(iter(self._ranked([(self._occur.Must, page), (self._occur.Must, place)], 1)), None)
 
     def passage(self, page_id: int, number: int, *, with_texts: bool = True) -> Hit:
-        """Returns a passage by its page and number; without text and title, nothing is looked up."""
+        """Returns a passage by its page and number. Without ``with_texts``, its text and title are empty, and nothing
+        is read.
+        """
         name = passage_id(page_id, number)
         found = self.find(page_id, number) if with_texts else Hit(name, str(page_id), "", "")
         if found is None:

@@ -30,7 +30,7 @@ _KILT = {
     "eli5": "ELI5",
     "wow": "WoW",
 }
-"""KILT's columns by the names of datasets used here, in the order of the paper."""
+"""The names of KILT's columns in the paper, by our names of the datasets, in the order of the paper."""
 _KINDS = {
     SIMPLE: "WD simple",
     INTERSECTION: "WD intersection",
@@ -129,10 +129,10 @@ _AMBER = (
 def paper_tables(datasets: Sequence[Dataset], systems: Sequence[str], scores: Iterable[Score]) -> list[PaperTable]:
     """Returns the papers' tables that include one of the datasets.
 
-    A system has a row for each split in which it has a value. QAMPARI's column of Natural Questions is an addition: it
-    makes neither a row nor a table. If several datasets have the same key and split, the first one is used. A table in
-    which no system has a value, such as a table of answers without a reader, contains only the paper's rows; if there
-    are none, it contains an empty row for each system.
+    A system has a row for each split in which it has a value. QAMPARI's table has a further column for Natural
+    Questions; values in this column alone produce neither a row nor a table. If several datasets have the same key and
+    split, the first one is used. A table in which no system has a value, such as a table of answers without a reader,
+    contains only the paper's rows; if there are none, it contains an empty row for each system.
     """
     values = {(score.dataset, score.metric, score.system): score.value for score in scores}
     by_key: dict[tuple[str, str], Dataset] = {}

@@ -33,7 +33,7 @@ class PageLookup:
     def titled(self, title: str) -> Hit | None:
         """Returns the page with exactly this title, or None."""
         found = self._source.resolve(title)
-        if found.by != "title" or found.asked != title or found.page_id is None or found.title is None:
+        if found.by != "title" or found.requested != title or found.page_id is None or found.title is None:
             return None
         if found.hops and not self._accepts_redirects:
             return None

@@ -1,7 +1,7 @@
 """The queries in benchmark records: KILT's format, AmbER sets, and QAMPARI's questions.
 
-An AmbER set contains several queries; every other record contains one. Released files are read unchanged, and so are
-this project's.
+An AmbER set contains several queries; every other record contains one. The released files and the files of this project
+are both read.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _with_input(record: Json, benchmark: Benchmark) -> Query:
         _id(record),
         text,
         tuple(dict.fromkeys(chain.from_iterable(map(_answers, outputs)))),
-        # As in the evaluation, spans without a page are ignored.
+        # Spans without a page are ignored, as in the evaluation.
         tuple(dict.fromkeys(str(page_id) for span in spans if (page_id := span.get("wikipedia_id")) is not None)),
         benchmark=benchmark,
         subject=_plain(subject[1] or subject[2] or "") if subject else "",

@@ -159,7 +159,7 @@ def read_prompt(path: str | None, form: ReadForm) -> Prompt:
     return Prompt(**own)
 
 
-class Written(NamedTuple):
+class ModelOutput(NamedTuple):
     """The output of a model for a prompt."""
 
     text: str
@@ -189,7 +189,7 @@ class WritingModel(Protocol):
         together."""
         ...
 
-    def write_scored(self, prompts: Sequence[str]) -> list[Written]:
+    def write_scored(self, prompts: Sequence[str]) -> list[ModelOutput]:
         """Returns the output for each prompt, with its probability."""
         ...
 
@@ -217,7 +217,7 @@ class _Plan(NamedTuple):
     asked: Query
     contexts: tuple[Hit, ...]  # passages that are read
     prompts: list[tuple[str, ...]]
-    refused: RecordError | None = None  # why the question was not answered; None if it was answered
+    refused: RecordError | None = None  # why the question cannot be answered; None if it can
 
 
 def answer_questions(
@@ -243,9 +243,9 @@ def answer_questions(
     elif form in RAG_FORMS:
         weights = [log_shares([hit.score for hit in plan.contexts]) for plan in plans if plan.prompts]
         weighted = list(zip(prompts, weights, strict=True))
-        scored = (Written(text, 0.0) for text in model.write_marginal(weighted, by_token=form == "rag-token"))
+        scored = (ModelOutput(text, 0.0) for text in model.write_marginal(weighted, by_token=form == "rag-token"))
     else:
-        scored = (Written(text, 0.0) for text in model.write(prompts))
+        scored = (ModelOutput(text, 0.0) for text in model.write(prompts))
     for plan in plans:
         written = [next(scored) for _ in plan.prompts]
         yield plan.refused or _line(plan, written, form, find_page)
@@ -280,7 +280,7 @@ def _fitting(query: Query, contexts: tuple[Hit, ...], model: WritingModel, promp
     return used
 
 
-def _line(plan: _Plan, written: Sequence[Written], form: ReadForm, find_page: FindPage | None) -> bytes:
+def _line(plan: _Plan, written: Sequence[ModelOutput], form: ReadForm, find_page: FindPage | None) -> bytes:
     asked, contexts = plan.asked, plan.contexts
     found = [_answers(output.text, is_list=asked.benchmark == "qampari") for output in written]
     if form == "best":
@@ -292,7 +292,7 @@ def _line(plan: _Plan, written: Sequence[Written], form: ReadForm, find_page: Fi
         forms = [answer_form(own[0]) if own else "" for own in found]
         counts = Counter(filter(None, forms))
         best = max(counts, key=counts.__getitem__, default="")  # of answers with equal counts, the first
-        # Passages for which the model gives the answer come first.
+        # Passages from which the model generated the answer come first.
         order = sorted(range(len(forms)), key=lambda number: forms[number] != best)
         found, contexts = [found[number] for number in order], tuple(contexts[number] for number in order)
     return answer_line(asked, contexts, [answer for own in found for answer in own], find_page)

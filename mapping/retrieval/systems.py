@@ -1,11 +1,11 @@
 """Systems that answer questions with passages or pages, and combinations of systems.
 
 A system is written as names joined by ``+`` and ``,``. ``aliases+bm25`` returns the results of the first, followed by
-those that only the second finds. ``aliases,bm25`` are fused: documents are ranked by the sum of 1 / (60 + rank) over
-the systems that have them among their first ``depth`` documents; all others follow by their best rank. The depth does
-not depend on the number of requested documents, so a request for fewer documents returns the first ones of a larger
-request. A comma binds more tightly than a plus. ``aliases+bm25:rerank`` is the system before the colon, reordered by a
-cross-encoder.
+those that only the second finds. The results of ``aliases,bm25`` are fused: documents are ranked by the sum of 1 / (60
++ rank) over the systems that return them among their first ``depth`` documents; all other documents follow by their
+best rank. The depth does not depend on the number of requested documents, so a request for fewer documents returns the
+first ones of a larger request. A comma binds more tightly than a plus. ``aliases+bm25:rerank`` is the system before the
+colon, reordered by a cross-encoder.
 
 ``bm25`` ranks the passages of a corpus by words, ``dense`` by vectors; ``tfidf`` ranks passages, or whole pages, by
 hashed n-grams; ``aliases`` ranks the pages that the mentions of a question may refer to. ``oracle`` knows the gold
@@ -268,8 +268,8 @@ class Reranker:
 
 
 def reordered(hits: Sequence[Hit], scores: Sequence[float | None]) -> list[Hit]:
-    """Returns documents ordered by score, followed by documents without a score. Ties keep their order. The
-    latter get descending scores below the lowest, since trec_eval ignores ranks.
+    """Returns documents ordered by score, followed by documents without a score. Documents with equal scores keep their
+    order. Documents without a score get descending scores below the lowest score, because trec_eval ignores ranks.
 
     >>> hits = [Hit(page_id, page_id, "", "", 1.0) for page_id in "1234"]
     >>> [(hit.page_id, hit.score) for hit in reordered(hits, [0.5, None, 0.75])]
@@ -370,7 +370,7 @@ def open_index(passages: str, folder: str | None, note: Callable[[str], None] | 
     """
     folder = folder or f"{passages.rstrip('/')}-bm25"
     if note is not None and not Folder.of(folder).exists(MANIFEST):
-        PASSAGES_CORPUS.read(passages)  # refuses another kind of release before anything is said
+        PASSAGES_CORPUS.read(passages)  # raises an error for another kind of release before a message is printed
         note(f"indexing {passages} into {folder}")
         note(f"{make_index(passages, folder):,} passages indexed")
     return PassageIndex(passages, folder)

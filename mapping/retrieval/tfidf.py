@@ -39,8 +39,8 @@ from kbsource.columns import batch_of, schema_of
 from kbsource.errors import SetupError
 from kbsource.files import Folder, join
 from kbsource.release.counts import TableCount
-from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Law
+from kbsource.release.invariants import Invariant
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import code_facts
 from kbsource.release.output import ReleaseFolder, commit
@@ -109,19 +109,27 @@ TFIDF_INDEX = ListingKind(
     name="Tf-idf index of passages",
     format="kbsource-tfidf-1",
     made_by="kbsource search",
+    card=CardText(
+        title="Tf-idf index of passages",
+        summary="Counts of hashed unigrams and bigrams in passages or pages, for kbsource search.",
+        main="postings",
+        holds=("wikipedia",),
+        tasks=("text-retrieval",),
+        tags=("wikipedia", "retrieval"),
+    ),
     tables=_SCHEMAS,
     required=tuple(_SCHEMAS),
-    laws=(
-        Law(
-            "posting_law",
-            "a posting has no such bucket, document or count",
+    invariants=(
+        Invariant(
+            "invalid_posting",
+            "a posting has an impossible bucket, document or number of occurrences",
             f"""case when bucket not between 0 and {N_BUCKETS - 1} or n_occurrences < 1
                 or document not between 0 and (select n from settings where name = 'documents') - 1
                 then [format('bucket {{}}, document {{}}: {{}}', bucket, document, n_occurrences)] end""",
-            of=POSTINGS,
+            table=POSTINGS,
         ),
-        Law(
-            "posting_order",
+        Invariant(
+            "postings_out_of_order",
             "postings are not ordered by bucket and document, or a pair of both appears twice",
             """select _file, format('bucket {}, document {}', bucket, document) from (
                 select _file, bucket, document,
@@ -129,17 +137,17 @@ TFIDF_INDEX = ListingKind(
             ) where (bucket, document) <= before""",
             needs=(POSTINGS,),
         ),
-        Law(
-            "document_order",
-            "documents are not numbered from 0 in their order",
+        Invariant(
+            "documents_out_of_order",
+            "documents are not numbered consecutively from 0",
             """select _file, 'document ' || document from (
                 select _file, document, row_number() over (order by _file_number, _row) - 1 as place from documents
             ) where document <> place""",
             needs=(DOCUMENTS,),
         ),
-        Law(
-            "other_passages",
-            "the documents do not match the passages, in their order",
+        Invariant(
+            "passages_disagree",
+            "the documents are not those of the passages, in their order",
             f"""select own._file, 'document ' || place from documents as own full join (
                 select *, row_number() over (order by _file_number, _row) - 1 as place from (
                     select * from ({_CORPUS["passage"]}) where 0 = (select n from settings where name = 'by page')
@@ -338,7 +346,8 @@ class TfidfIndex:
         counts = self._count(query)
         if not counts:
             return []
-        buckets = ", ".join(map(str, counts))  # as literals, so that row groups without them are not read
+        # Buckets are literals in the query, so that DuckDB skips row groups without them.
+        buckets = ", ".join(map(str, counts))
         found = self._db.execute(
             f"""
             with given as (select unnest(?) as bucket, unnest(?) as n_in_query),

@@ -22,8 +22,8 @@ from kbsource.columns import rows_of, schema_of
 from kbsource.errors import SetupError
 from kbsource.records import BadRecord
 from kbsource.release.counts import TableCount
-from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Checking, Law
+from kbsource.release.invariants import Checking, Invariant
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import Count, ListingManifest, SourceFacts, counts_shape, shape
 from mapping.passages.kind import PASSAGES_CORPUS
@@ -145,6 +145,14 @@ TRAINING_DATA = ListingKind(
         counts=counts_shape("queries"),
     ),
     made_by="kbsource training-data",
+    card=CardText(
+        title="Training data of retrievers and readers",
+        summary="Questions with passages that contain evidence, passages that do not, and targets.",
+        main="examples",
+        holds=("wikipedia", "dataset"),
+        tasks=("text-retrieval", "question-answering"),
+        tags=("wikipedia", "KILT", "retrieval"),
+    ),
     queries=(
         (
             "examples by dataset",
@@ -155,16 +163,16 @@ TRAINING_DATA = ListingKind(
     tables=TABLES,
     required=(EXAMPLES, "rejected"),
     files=(LINES,),
-    laws=(
-        Law(
-            "example_law",
-            "an example is not numbered in order, or has a passage without a role",
+    invariants=(
+        Invariant(
+            "invalid_example",
+            "examples are not numbered consecutively, or a passage has no valid role",
             f"""case when len([passage for passage in passages if passage.role not in ({_ROLES})]) > 0
                 then [dataset || ', ' || query_id] end""",
-            of=EXAMPLES,
+            table=EXAMPLES,
         ),
-        Law(
-            "example_law",
+        Invariant(
+            "invalid_example",
             "",
             """select _file, dataset || ', ' || query_id from (
                 select *, row_number() over (partition by dataset order by _file_number, _row) - 1 as place
@@ -172,7 +180,7 @@ TRAINING_DATA = ListingKind(
             ) where number <> place""",
             needs=(EXAMPLES,),
         ),
-        Law(
+        Invariant(
             "passage_differs",
             "a passage differs from the corpus",
             """select distinct own._file, one.passage_id
@@ -181,9 +189,9 @@ TRAINING_DATA = ListingKind(
             where one.title is distinct from corpus.title or one.text is distinct from corpus.text""",
             needs=(EXAMPLES, "passages"),
         ),
-        Law("line_differs", "a line does not follow from its example"),
-        Law("batch_differs", "a batch differs from the batch that datasets and options determine"),
-        Law(
+        Invariant("line_differs", "a line of a file is not the one made from its example"),
+        Invariant("batch_differs", "a batch differs from the one recomputed from the datasets and options"),
+        Invariant(
             "counts",
             "",
             f"""select '{MANIFEST}', format('examples of {{}}: {{}} counted, {{}} written',

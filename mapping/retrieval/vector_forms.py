@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kbsource.release.laws import Checking
+from kbsource.release.invariants import Checking
 from kbsource.release.manifest import ListingManifest
 
 _LENGTH = 0.01
@@ -97,5 +97,5 @@ def check_vectors(checking: Checking[ListingManifest], table: str, n_bytes: int)
                 is_off |= (np.abs(found - 1) > _LENGTH) & (found > 0)
         for place in np.flatnonzero(is_off):
             where = f"{batch['page_id'][place]}__{batch['number'][place]}"
-            checking.found.add(file, "vector_law", f"{where}: its {what} is {found[place]:.4g}")
+            checking.found.add(file, "invalid_vector", f"{where}: its {what} is {found[place]:.4g}")
     return {}

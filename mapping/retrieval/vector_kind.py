@@ -17,8 +17,8 @@ from msgspec import Meta
 
 from kbsource.columns import schema_of
 from kbsource.release.counts import TableCount
-from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Checking, Law
+from kbsource.release.invariants import Checking, Invariant
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.manifest import ListingManifest, SourceFacts, counts_shape, shape
 from kbsource.rows import Int32, Row
 from mapping.passages.kind import PASSAGES_CORPUS
@@ -68,20 +68,32 @@ PASSAGE_VECTORS = ListingKind(
         counts=counts_shape("truncated"),
     ),
     made_by="kbsource vectors",
+    card=CardText(
+        title="Vectors of passages",
+        summary=(
+            "One vector per passage, in the order of the passages, computed by a sentence encoder. For kbsource "
+            "search, which also needs the passages."
+        ),
+        main="vectors",
+        holds=("wikipedia",),
+        tasks=("text-retrieval", "feature-extraction"),
+        tags=("wikipedia", "retrieval", "embeddings"),
+        limits=("Queries must be encoded by the encoder that the manifest names by the hashes of its files.",),
+    ),
     shown_by=(("vectors", "page_id__number"), ("vectors", "page_id")),
     tables={TABLE: VECTORS},
     required=(TABLE,),
-    laws=(
-        Law(
-            "vector_law",
+    invariants=(
+        Invariant(
+            "invalid_vector",
             "a vector does not have the encoder's dimension or length, or contains a value that is not a number",
             """case when octet_length(vector) <> (select n from settings where name = 'vector_bytes')
                 then [page_id || '__' || number || ': ' || octet_length(vector) || ' bytes'] end""",
-            of=TABLE,
+            table=TABLE,
         ),
-        Law(
-            "other_passages",
-            "the vectors do not match the passages, one for each, in their order",
+        Invariant(
+            "passages_disagree",
+            "there is not exactly one vector for each passage, in the order of the passages",
             """select own._file, coalesce(own.id, 'none') || ' where the passage is ' || coalesce(corpus.id, 'none')
             from (
                 select _file, page_id || '__' || number as id,
@@ -104,6 +116,19 @@ VECTORS_GRAPH = ListingKind(
     format="kbsource-graph-1",
     facts=shape("facts", vectors=SourceFacts, recall=dict[str, float], counts=counts_shape("vectors")),
     made_by="kbsource search",
+    card=CardText(
+        title="Graph of vectors of passages",
+        summary="A graph of nearest neighbours over vectors of passages, for approximate search with kbsource search.",
+        holds=("wikipedia",),
+        tasks=("text-retrieval",),
+        tags=("wikipedia", "retrieval", "embeddings"),
+        limits=(
+            (
+                "The graph can only be used together with its vectors. The search is approximate and may miss some "
+                "nearest vectors."
+            ),
+        ),
+    ),
     tables={},
     files=(GRAPH,),
 )

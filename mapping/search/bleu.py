@@ -29,10 +29,11 @@ and a half slightly less than 0.5."""
 
 
 class TokenSpan(NamedTuple):
-    """The best span: half-open token indices of the page, the BLEU score that ranked it, and its order.
+    """The best span: half-open token indices of the page, its BLEU score, and the order of the n-grams that were
+    counted.
 
-    ``order`` is below min(4, Q) only where no span shares an n-gram of that order with the evidence. ``score`` is then
-    0.0, and the span is the best under BLEU of the lower order.
+    ``order`` is min(4, Q) if a span shares an n-gram of this order with the evidence. Otherwise ``score`` is 0.0,
+    ``order`` is the longest order of which an n-gram is shared, and the span is the best under BLEU of this order.
     """
 
     first: int
@@ -75,15 +76,15 @@ def _ngrams(tokens: Sequence[str], length: int) -> Counter[tuple[str, ...]]:
 def best_span(page: TokenisedPage, evidence: Sequence[str], *, max_elements: int = 1) -> TokenSpan | None:
     """Returns the span of the page with the highest BLEU; None if page and evidence share no token.
 
-    Ties go to the span with the fewest tokens, then to the earliest place in search order, then to the earliest start.
-    Where every score is zero, the result is the best span for the longest order of n-grams that page and evidence
-    share.
+    Of spans with the same score, the one with the fewest tokens is returned; of these, the first in the search order
+    (body, headings, title). If every score is zero, the result is the best span for the longest order of n-grams that
+    page and evidence share.
 
     Args:
         page: the page.
         evidence: normal forms of the evidence's tokens.
-        max_elements: how many consecutive elements of the body a span may cross; the border between elements is not a
-            token.
+        max_elements: maximum number of consecutive elements of the body that a span may extend over; the border between
+            elements is not a token.
     """
     ids = page.ids_of(evidence)
     top = min(MAX_ORDER, len(ids))
@@ -120,7 +121,7 @@ def _search(page: TokenisedPage, ids: list[int], units: list[tuple[int, WindowUn
     n_lower = math.prod(grams.possible[:-1])
     visited: list[Hits] = []
     for n_shared, unit in units:
-        # At best all n-grams of lower orders are shared, and all of this order that occur here.
+        # Upper bound of a score: all n-grams of lower orders are shared, and all of this order that occur in the unit.
         bound = n_lower * min(n_shared, grams.possible[-1])
         if grams.score(bound, 1) < best.score * (1 - MARGIN):
             break

@@ -3,8 +3,8 @@
 A *detail* is a number (a run of digits of any script, with separators and minus sign), a month or day of the week in
 the language of the wiki, or a name. A name is a word with a capital letter that never occurs without a capital in the
 page. The first word of a sentence is a name only if the page capitalises it inside a sentence too, or if another such
-word replaces it. A number in English words counts if another number replaces it. The title of the page names its
-subject, so its words may be left out, but not replaced by other names.
+word replaces it. A number in English words is a detail if another number replaces it: *two* instead of *three*. The
+title of the page names its subject, so a text may omit the words of the title, but not replace them by other names.
 
 Most scripts of Asia have no capitals, so nothing distinguishes names from other words there. In these scripts every
 replaced word (in scripts without spaces, every replaced letter) counts as a detail, except for stop words. A rephrased
@@ -37,7 +37,7 @@ _GEORGIAN = range(0x10D0, 0x1100)
 
 
 class PageWords(NamedTuple):
-    """The forms in which a page writes words. Words are in normal form."""
+    """Whether a page writes a word with a capital. All words are in normal form."""
 
     plain: frozenset[str]  #: written without a capital at least once
     inner: frozenset[str]  #: written with a capital after the first word of a sentence
@@ -72,7 +72,7 @@ def has_other_details(evidence: str, text: str, words: PageWords, tokeniser: Tok
         return True
     old, new = (_Words(side, words, tokeniser, lang) for side in (evidence, text))
     if old.forms != new.forms and old.without_details() == new.without_details():
-        return True  # the details are in another order
+        return True  # the same details, but in another order
     for operation in Levenshtein.opcodes(old.forms, new.forms):
         if operation.tag in ("delete", "replace"):
             lost = range(operation.src_start, operation.src_end)
@@ -123,7 +123,7 @@ class _Words:
         self._counts = Counter(self.forms)
 
     def is_detail(self, number: int) -> bool:
-        """Returns whether a word is a number, a date or a name, regardless of what replaces it."""
+        """Returns whether a word is a detail whatever replaces it: a number, part of a date, or a name."""
         form = self.forms[number]
         if form in self._calendar or any(char.isdigit() for char in form):
             return True
@@ -137,10 +137,10 @@ class _Words:
         return [form for number, form in enumerate(self.forms) if not self.is_detail(number)]
 
     def loses(self, lost: range, instead: range, new: _Words) -> bool:
-        """Returns whether the words that another text lacks in this place are details.
+        """Returns whether details are among the words that another text lacks at a position.
 
         Args:
-            instead: the words of the other text in their place; may be empty.
+            instead: the words that the other text has at this position; may be empty.
         """
         gone = [number for number in lost if self._counts[self.forms[number]] > new._counts[self.forms[number]]]
         come = [number for number in instead if new._counts[new.forms[number]] > self._counts[new.forms[number]]]
@@ -178,7 +178,7 @@ def _calendar_words(lang: str) -> frozenset[str]:
 
 @cache
 def _number_words(lang: str) -> dict[str, str]:
-    """Returns English number words with their digits; empty for other languages."""
+    """Returns the English words for numbers, with their digits; empty for other languages."""
     if lang not in ("en", "simple"):
         return {}
     values = (*range(20), *range(20, 100, 10), 100, 1000, 1_000_000, 1_000_000_000)

@@ -1,4 +1,4 @@
-"""Converts spans to the numbering of the output file."""
+"""Converts spans of a release to paragraph and character numbers of a KILT file."""
 
 from __future__ import annotations
 

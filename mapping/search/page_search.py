@@ -1,4 +1,4 @@
-"""Finds evidence text in a page: verbatim, else with the same words, else where BLEU is highest."""
+"""Finds the text of a piece of evidence in a page: verbatim, else with the same words, else where BLEU is highest."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ SENTENCE = "sentence"
 def align_evidence(evidence: str, page: TokenisedPage, *, max_elements: int = 1) -> Span | None:
     """Returns the span of the page that matches the evidence best; None if there is no candidate.
 
-    There are three passes, each over body, headings and title in this order. Within a pass the earliest place wins.
+    The page is searched in three passes. Each pass reads the body, the headings and the title, in this order, and
+    returns the first match.
 
     1. ``exact``: the evidence as a case-sensitive substring that cuts no word. Score 1.0.
     2. ``normalised``: the same normal forms of tokens in the same order. Score 1.0.
@@ -86,7 +87,9 @@ def _by_tokens(forms: list[str], page: TokenisedPage, max_elements: int) -> Span
 
 
 def _scored(span: Span, forms: list[str], page: TokenisedPage) -> Span:
-    """Returns the span with the score of its slice of text in place of the search's own score."""
+    """Returns a span of the page with its text's own score. If this differs from the score of the search, the search is
+    wrong.
+    """
     text = matched_text(span, page.elements)
     found = page.tokeniser.forms(text)
     score = 1.0 if found == forms else bleu(forms, found)
@@ -99,7 +102,7 @@ class SearchSettings(NamedTuple):
     """Settings of the search for a dataset's evidence."""
 
     max_elements: int = 1
-    """Number of body elements that a span may cross."""
+    """Maximum number of body elements that a span may extend over."""
     numbering: Numbering = "kilt"
     """Numbering of the output. Only elements with a paragraph in this numbering are searched, because no other span can
     be written.
@@ -109,7 +112,7 @@ class SearchSettings(NamedTuple):
     authors' code. If false, it has no location."""
     accept_fuzzy: float | None = None
     """Minimum similarity, 0 to 100, of a title that replaces a missing title; None to replace no title."""
-    rescue_sentences: int = 0
+    candidate_sentences: int = 0
     """Maximum number of sentences of the page that a model judges if the words of a span differ from the evidence."""
 
 
@@ -119,8 +122,9 @@ def is_blank(text: str) -> bool:
 
 
 class PageSearch:
-    """Searches one page for any number of pieces of evidence. The page is tokenised at the first search that needs
-    it."""
+    """Searches a page for any number of pieces of evidence. The page is tokenised once, when a search first needs its
+    tokens.
+    """
 
     def __init__(self, page: Page, tokeniser: Tokeniser, settings: SearchSettings) -> None:
         self.page = page
@@ -177,8 +181,9 @@ class PageSearch:
         }
 
     def with_sentence(self, weak: Alignment) -> Alignment:
-        """Returns weak evidence with the sentence of the page that has its names (``sentence``); unchanged if no
-        sentence has them."""
+        """Returns weak evidence with the outcome ``sentence`` and the span of the sentence that contains all its names;
+        unchanged if there is no such sentence.
+        """
         found = named_sentence(weak.evidence_text or "", self._tokenised, self.page.title)
         return weak if found is None else replace(weak, outcome=SENTENCE, **self.location_columns(found))
 
@@ -190,7 +195,7 @@ class PageSearch:
 def locate_nowhere(wanted: Alignment) -> Alignment:
     """Returns the outcome of evidence whose page was not found."""
     text = wanted.evidence_text
-    names_nothing = wanted.asked == "" and text is not None and is_blank(text)
+    names_nothing = wanted.requested == "" and text is not None and is_blank(text)
     return replace(wanted, outcome="empty_evidence" if names_nothing else "page_missing")
 
 
@@ -227,13 +232,14 @@ class Locator:
         self.source.close()
 
     def locate(self, key: PageKey, evidence: str | None) -> Alignment:
-        """Returns the location of a piece of evidence, in the numbering, before a threshold decides. Without
-        ``evidence``, only the page is resolved. Missing titles come with similar ones."""
+        """Returns the best location of a piece of evidence, in the numbering of the output, whatever its score. Without
+        ``evidence``, only the page is resolved. If the page is missing, the result contains similar titles.
+        """
         found = self.resolver.resolve(key)
         wanted = Alignment(key, evidence, **found._asdict())
         if found.page_id is None:
-            similar = suggest_titles([found.asked], self.resolver.index) if found.asked else {}
-            return replace(locate_nowhere(wanted), suggestions=similar.get(found.asked or "", ()))
+            similar = suggest_titles([found.requested], self.resolver.index) if found.requested else {}
+            return replace(locate_nowhere(wanted), suggestions=similar.get(found.requested or "", ()))
         return _in_numbering(self.page(found.page_id).locate(wanted))
 
     def page(self, page_id: int) -> PageSearch:
@@ -245,8 +251,9 @@ class Locator:
         return self._last
 
     def with_sentence(self, weak: Alignment) -> Alignment:
-        """Applies ``PageSearch.with_sentence`` to weak evidence of the page requested last; returns it in the
-        numbering."""
+        """Applies ``PageSearch.with_sentence`` to weak evidence of the page requested last. Returns it in the numbering
+        of the output.
+        """
         assert self._last is not None
         assert self._last.page.page_id == weak.page_id
         found = self._last.with_sentence(weak)

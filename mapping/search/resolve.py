@@ -27,7 +27,7 @@ from mapping.records import PageKey, Suggestion
 _CACHED_TITLES = 1 << 12
 
 
-class Resolved(NamedTuple):
+class ResolvedPage(NamedTuple):
     """The page that a key resolves to."""
 
     # the page; None if the release does not have it
@@ -37,16 +37,17 @@ class Resolved(NamedTuple):
     """``title``, ``redirect``, ``url``, ``page_id``, ``qid``, ``title_map`` or ``fuzzy``; None if the page was not
     found."""
     hops: int  # number of redirects that were followed
-    asked: str | None
-    """Title, in normal form, to look up similar titles for when the page is missing; None if the key contains no
-    title."""
+    requested: str | None
+    """The requested title in normal form, for which similar titles are suggested if the page is missing; None if the
+    key contains no title.
+    """
 
 
 class Resolver:
     """Looks pages up in the memory-mapped index of a release, without reading any page.
 
-    A title is tried in this order: the table of known moves; its normal form, following redirects to the end; the same
-    with character references decoded (``AT&amp;T``); the same without a trailing ``#section``. A title counts as
+    A title is looked up in this order, until it is found: in the table of known moves; in normal form, following
+    redirects; with character references decoded (``AT&amp;T``); without a trailing ``#section``. A title counts as
     missing if it resolves to an article that the build rejected.
     """
 
@@ -80,20 +81,20 @@ class Resolver:
             raise KeyError(page_id)
         return found
 
-    def resolve(self, key: PageKey, *, fallback: PageKey | None = None) -> Resolved:
+    def resolve(self, key: PageKey, *, fallback: PageKey | None = None) -> ResolvedPage:
         """Resolves a key. ``fallback`` is another name of the page, tried when the first does not resolve."""
         found = self._by_key(key)
         if found.page_id is None and fallback is not None:
             other = self._by_key(fallback)
-            return other if other.page_id is not None or found.asked is None else found
+            return other if other.page_id is not None or found.requested is None else found
         return found
 
-    def resolve_similar(self, title: str) -> Resolved:
-        """Resolves a title that was chosen for its similarity."""
+    def resolve_similar(self, title: str) -> ResolvedPage:
+        """Resolves a title that replaces a missing one because it is similar."""
         found = self._by_title(title)
         return found if found.page_id is None else found._replace(found_by="fuzzy")
 
-    def _by_key(self, key: PageKey) -> Resolved:
+    def _by_key(self, key: PageKey) -> ResolvedPage:
         if key.kind == "title":
             return self._by_written_title(key.value)
         if key.kind == "url":
@@ -105,51 +106,51 @@ class Resolver:
             return self._article(page_id, "qid")
         raise ValueError(f"unknown kind of key: {key.kind!r}")
 
-    def _by_written_title(self, written: str) -> Resolved:
-        asked = normalise_title(written, self._site)
-        if (new := self._moves.get(asked)) is not None:
+    def _by_written_title(self, written: str) -> ResolvedPage:
+        requested = normalise_title(written, self._site)
+        if (new := self._moves.get(requested)) is not None:
             found = self._by_title(normalise_title(new, self._site))
             found = self._by_id(new, "title_map") if found.page_id is None else found
             if found.page_id is not None:
-                return found._replace(found_by="title_map", asked=asked)
-        forms = [asked]
+                return found._replace(found_by="title_map", requested=requested)
+        forms = [requested]
         if "&" in written:
             forms.append(normalise_title(unescape(written), self._site))
         forms += [normalise_title(form.partition("#")[0], self._site) for form in forms if "#" in form]
         for form in forms:
             if form and (found := self._by_title(form)).page_id is not None:
                 return found
-        return Resolved(None, None, None, 0, forms[-1] or asked)
+        return ResolvedPage(None, None, None, 0, forms[-1] or requested)
 
-    def _by_title(self, asked: str) -> Resolved:
-        found = self._index.resolve(asked)
+    def _by_title(self, requested: str) -> ResolvedPage:
+        found = self._index.resolve(requested)
         if found.page_id is None or self._locations.page(found.page_id) is None:
-            return Resolved(None, None, None, 0, asked)
-        return Resolved(found.page_id, found.title, "redirect" if found.hops else "title", found.hops, asked)
+            return ResolvedPage(None, None, None, 0, requested)
+        return ResolvedPage(found.page_id, found.title, "redirect" if found.hops else "title", found.hops, requested)
 
-    def _by_url(self, url: str) -> Resolved:
+    def _by_url(self, url: str) -> ResolvedPage:
         address = self._parse_url(url)
         if address is None:
-            return Resolved(None, None, None, 0, None)
+            return ResolvedPage(None, None, None, 0, None)
         if address.page_id is not None:
             found = self._article(address.page_id, "url")
             if found.page_id is not None or address.title is None:
                 return found
         if address.title is None:
-            return Resolved(None, None, None, 0, None)
+            return ResolvedPage(None, None, None, 0, None)
         found = self._by_written_title(address.title)
         return found if found.found_by in (None, "title_map") else found._replace(found_by="url")
 
-    def _by_id(self, written: str, found_by: str) -> Resolved:
+    def _by_id(self, written: str, found_by: str) -> ResolvedPage:
         written = written.strip()
         if not (written.isascii() and written.isdecimal() and len(written) <= 18):
-            return Resolved(None, None, None, 0, None)
+            return ResolvedPage(None, None, None, 0, None)
         return self._article(int(written), found_by)
 
-    def _article(self, page_id: int | None, found_by: str) -> Resolved:
+    def _article(self, page_id: int | None, found_by: str) -> ResolvedPage:
         if page_id is None or self._locations.page(page_id) is None:
-            return Resolved(None, None, None, 0, None)
-        return Resolved(page_id, self._index.article_title(page_id), found_by, 0, None)
+            return ResolvedPage(None, None, None, 0, None)
+        return ResolvedPage(page_id, self._index.article_title(page_id), found_by, 0, None)
 
 
 def read_moves(path: str) -> dict[str, str]:
@@ -189,9 +190,9 @@ N_SUGGESTIONS = 5
 MIN_SCORE = 60.0
 """Minimum score, on a scale of 0 to 100. Titles that score lower are unrelated."""
 QUERIES_AT_ONCE = 1_000
-"""Missing titles served by one pass."""
+"""Maximum number of missing titles that one pass over the index compares."""
 BLOCK = (64, 1 << 14)
-"""Number of missing titles and of titles that are compared at a time: 8 MB of scores."""
+"""Numbers of missing titles and of titles of the release that are compared at a time; their scores need 8 MB."""
 
 
 def suggest_titles(
@@ -235,7 +236,7 @@ def _suggest(
 
 
 def _forms(titles: list[str]) -> tuple[list[str], list[str]]:
-    """Returns the forms of titles that are compared: their characters, and their words in alphabetical order."""
+    """Returns two forms of each title for the comparison: the title itself, and its words in alphabetical order."""
     from rapidfuzz import utils
 
     plain = [utils.default_process(title) for title in titles]

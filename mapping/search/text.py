@@ -1,4 +1,4 @@
-"""Text normalisation for comparing and cutting: normal forms, case folding, whole-name search.
+"""Normalises text for comparisons: normal forms, case folding, and the search for whole names.
 
 Evidence and page are compared in the same normal form: lower case, punctuation deleted, letters of every script kept.
 Source: the released matcher of KILT lower-cases, and deletes ASCII punctuation and every character of three or more
@@ -25,13 +25,13 @@ _INVISIBLE = frozenset({"Cc", "Cf"})
 
 
 def on_the_line(text: str) -> str:
-    """Returns a text with superscripts and subscripts as normal characters, one for one."""
+    """Returns a text in which superscripts and subscripts are normal characters, one for one: ``10⁶`` is ``106``."""
     return text.translate(_ON_THE_LINE)
 
 
 @cache
 def is_void(char: str) -> bool:
-    """Returns whether a character is deleted from normal forms: punctuation, or invisible and not white space."""
+    """Returns whether normal forms omit a character: punctuation, and invisible characters other than white space."""
     return all(_is_deleted(part) for part in unicodedata.normalize("NFD", on_the_line(char)))
 
 

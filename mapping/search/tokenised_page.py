@@ -16,7 +16,8 @@ _TITLE = "title"
 class TokenisedPage:
     """Token ids of a page: body elements first, then headings, then the title, each in page order.
 
-    Places are indices in that order, so an earlier place is preferred. Offsets are computed only for requested spans.
+    A *place* is the index of an element in this order; an earlier place is preferred. Offsets are computed only for
+    requested spans.
 
     Attributes:
         elements: the page's elements, numbered as in the release.

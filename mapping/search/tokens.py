@@ -65,7 +65,7 @@ _POWER = re.compile(r"(?<=[0-9])\^(?=[0-9-])")
 _MAX_PARTS = 12
 # Longer segments are not passed to spaCy, which takes quadratic time on long runs of symbols.
 _MAX_ASKED_CHARS = 200
-# Longer chunks are whole clauses of scripts without spaces, or garbage: they rarely occur twice.
+# Longer chunks are not cached. They are whole clauses of scripts without spaces, or garbage, and rarely occur twice.
 _CACHED_CHARS = 40
 _CHUNK = re.compile(r"\S+")  # the same segments as str.split()
 # Number of cached chunks, and of segments passed to spaCy, before all caches are cleared. Full caches and spaCy's own
@@ -124,7 +124,7 @@ def _is_word(char: str) -> bool:
 
 
 class _Chunks(dict[str, tuple[str, ...]]):
-    """Normal forms of the tokens of chunks without white space; missing entries are computed."""
+    """Cache of the normal forms of the tokens of each chunk without white space; missing entries are computed."""
 
     def __init__(self, work_out: Callable[[str], tuple[str, ...]]) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ class _Chunks(dict[str, tuple[str, ...]]):
 
 
 class _Split(NamedTuple):
-    """Bounds of the tokens of a core (a segment that begins and ends with characters that are not void)."""
+    """Bounds of the tokens of a core, which is a segment without void characters (such as punctuation) at its ends."""
 
     bounds: tuple[tuple[int, int], ...]
     forms: tuple[str, ...]
@@ -278,7 +278,8 @@ class Tokeniser:
         """Returns whether the core without its first token, and without its last token, is split the same way in
         isolation.
 
-        Splits accepted there passed the same test, so by induction every run of its tokens is stable.
+        The shorter cores passed the same test before their splits were accepted. So, by induction, every run of tokens
+        of the core is split the same way in isolation.
         """
         if len(parts) > _MAX_PARTS:
             return False

@@ -1,8 +1,9 @@
-"""Finds the best span that starts in one place of a page, with windows that slide over the tokens shared with the
+"""Finds the best span that starts in one element of a page, with windows that slide over the tokens shared with the
 evidence.
 
-Everything is counted in hits: tokens of the place that are also tokens of the evidence. An optimal span starts and ends
-at hits, and all tokens of a shared n-gram are consecutive hits.
+A *hit* is a token of the element that is also a token of the evidence, and a *unit* is a range of tokens in which spans
+may start and end. An optimal span starts and ends at hits, and all tokens of a shared n-gram are consecutive hits. The
+*product* of a span is the product, over all orders, of its number of shared n-grams.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ MARGIN = 1e-12
 
 
 class WindowUnit(NamedTuple):
-    """Token indices of a place: spans start in [first, start_end) and end at ``end`` or before."""
+    """The tokens to search: spans start at a token in [first, start_end), and end at ``end`` or before."""
 
     first: int
     start_end: int
@@ -117,7 +118,7 @@ class Hits:
         return math.prod(shared)
 
     def slide(self, n_window: int, grams: Grams) -> list[int]:
-        """Returns, for each start, the product of the window with this number of tokens. Windows are cut at the end of
+        """Returns, for each start, the product of the window of ``n_window`` tokens. Windows are cut off at the end of
         the unit.
         """
         positions, from_here, to_here = self.positions, self.from_here, self.to_here

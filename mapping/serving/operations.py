@@ -1,8 +1,8 @@
-"""Operations on a served release. Each operation is the class of its requests.
+"""The operations that ``kbsource serve`` offers, such as ``search`` and ``check``: one class per operation.
 
-The fields of a class are the parameters of the operation, with their bounds. Its docstring is shown to people and
-models, and in documents. ``answer`` computes the answer. HTTP routes, MCP tools and docs/operations.md are generated
-from ``OPERATIONS``.
+An instance of a class is a request. Its fields are the parameters of the operation, with their bounds, and ``answer``
+computes the answer. The docstring of a class is shown to people and models. HTTP routes, MCP tools and
+docs/operations.md are generated from ``OPERATIONS``.
 
 Every answer names the release by the hash of its manifest, and pages with their revisions. A location is an element of
 a page and a half-open range ``[start_char, end_char)`` in code points of its text.
@@ -25,7 +25,7 @@ from msgspec import Meta, Struct
 from msgspec.json import schema_components
 
 from kbsource.errors import RecordError, SetupError
-from kbsource.lookup import Found, KnowledgeSource
+from kbsource.lookup import KnowledgeSource, LookupResult
 from kbsource.records import Anchor, Element, Page, instant_text
 from mapping.inspector.finder import PageFinder
 from mapping.options import LARGEST
@@ -37,10 +37,11 @@ from mapping.search.tokenised_page import TokenisedPage
 from mapping.search.tokens import Tokeniser
 
 MOST, LONGEST_QUERY, LONGEST_QUOTE, MOST_QUERIES, MOST_FOUND = 100, 2_000, 10_000, 512, 10_240
+"""Bounds of a request: results, characters of a query, characters of a quote, queries, and results of all queries."""
 PAGE_CHARS = 50_000
-"""Characters of the elements in one answer. A longer element is returned on its own."""
+"""Maximum number of characters in one answer about a page. An element that is longer is returned on its own."""
 SIMILAR = 0.5
-"""Minimum BLEU of a location that is returned for a different quote, as in ``kbsource locate``."""
+"""Minimum BLEU between a quote and a similar text that is returned instead, as in ``kbsource locate``."""
 MOST_SIMILAR = 5
 """Number of similar titles that are suggested for an unknown title."""
 ACROSS = 3
@@ -65,8 +66,8 @@ _ITEM = re.compile(r"(?:wikidata:)?(Q[1-9]\d{0,17})", re.IGNORECASE | re.ASCII)
 _PASSAGE = re.compile(r"(\d{1,18})__(\d{1,9})", re.ASCII)
 
 
-class Served:
-    """A served release of pages, with a search system for its passages if there is one."""
+class ServedRelease:
+    """The release of pages that a server answers requests about, and a search system if passages were given too."""
 
     def __init__(self, source: KnowledgeSource, finder: PageFinder) -> None:
         self.source, self.finder, self.sha256 = source, finder, source.manifest.sha256
@@ -78,14 +79,14 @@ class Served:
 
     @classmethod
     @contextmanager
-    def open(cls, path: str) -> Iterator[Served]:
+    def open(cls, path: str) -> Iterator[ServedRelease]:
         """Opens a release.
 
         Raises:
             SetupError: the folder is not a finished release of pages.
         """
         with KnowledgeSource.open(path) as source, closing(PageFinder(path, source.manifest, source)) as finder:
-            finder.titles.get()  # makes its index in the background, so that similar titles can soon be suggested
+            finder.titles.get()  # builds the index of similar titles in the background
             yield cls(source, finder)
 
     def search_in(self, passages: str, system: SearchSystem) -> None:
@@ -114,13 +115,13 @@ class Served:
         at = 0 if page_id is None else int(np.searchsorted(self._ids, page_id))
         return int(self._revisions[at]) if at < len(self._ids) and self._ids[at] == page_id else None
 
-    def resolve(self, page: str | int) -> Found:
-        """Returns how a page is found."""
+    def resolve(self, page: str | int) -> LookupResult:
+        """Resolves a title, URL, page id or Wikidata item to a page, and reports how the page was found."""
         found = self.source.resolve(page)
         item = _ITEM.fullmatch(page) if found.page_id is None and isinstance(page, str) else None
         if item is None or (named := self.source.by_qid(qid := item[1].upper())) is None:
             return found
-        return Found("item", qid, named.title, named.page_id, None, 0, "article")
+        return LookupResult("item", qid, named.title, named.page_id, None, 0, "article")
 
     def page(self, name: str | int) -> Page:
         """Returns a page.
@@ -131,7 +132,7 @@ class Served:
         found = self.resolve(name)
         page = None if found.page_id is None else self.source.by_id(found.page_id)
         if page is None:
-            similar = [] if found.by == "id" else self.finder.similar_to(found.asked, MOST_SIMILAR)
+            similar = [] if found.by == "id" else self.finder.similar_to(found.requested, MOST_SIMILAR)
             proposed = f"; similar titles: {'; '.join(similar)}" if similar else ""
             raise RecordError("unknown_page", f"{name!r} resolves to no page of the release: {found.status}{proposed}")
         return page
@@ -147,18 +148,20 @@ class Served:
         return [{"rank": rank, "score": hit.score, **self.passage(hit)} for rank, hit in enumerate(found, start=1)]
 
     def passage(self, hit: Hit) -> Json:
-        """Returns a passage in the form of answers."""
+        """Returns a search hit as JSON values: the id, page, revision, text and spans of the passage."""
         page_id = int(hit.page_id)
         page = {"page_id": page_id, "title": hit.title, "revision_id": self.revision(page_id)}
         return {"passage_id": hit.passage_id, **page, "text": hit.text, "spans": hit.spans}
 
     def head(self, page: Page) -> Json:
-        """Returns the values at the start of every answer about a page."""
+        """Returns the values with which every answer about a page begins: the release, the page and its revision."""
         names = ("page_id", "title", "revision_id", "timestamp", "url")
         return {"release": self.sha256, **{name: getattr(page, name) for name in names}}
 
     def align(self, quote: str, page: Page) -> Json | None:
-        """Returns the location in a page most similar to a quote, with the similarity; None if nothing is similar."""
+        """Returns the location of the text in a page that is most similar to a quote, with the similarity; None if
+        nothing is similar.
+        """
         with self._turn:
             found = align_evidence(quote, TokenisedPage(page.elements, self._tokeniser), max_elements=ACROSS)
         if found is None or found.score < SIMILAR:
@@ -172,9 +175,10 @@ class Served:
 
 
 class Request(Struct, frozen=True, forbid_unknown_fields=True):
-    """A request; its fields are the parameters."""
+    """Base class of the operations. An instance is one request; its fields are the parameters."""
 
     of_passages: ClassVar[bool] = False
+    """True if the operation can be used only if the server was started with passages."""
 
     @classmethod
     def description(cls) -> str:
@@ -187,17 +191,18 @@ class Request(Struct, frozen=True, forbid_unknown_fields=True):
         _, parts = schema_components([cls])
         return {name: value for name, value in parts[cls.__name__].items() if name not in ("title", "description")}
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         """Returns the answer as JSON values.
 
         Raises:
-            RecordError: a key of ``STATUS``.
+            RecordError: the request cannot be answered. The reason is a key of ``STATUS``.
         """
         raise NotImplementedError
 
-    def steps(self, served: Served) -> Iterator[Json | None]:
-        """Does the work in steps. Between steps, other requests are answered and the work may be cancelled. The last
-        step yields the answer; the steps before it yield None."""
+    def steps(self, served: ServedRelease) -> Iterator[Json | None]:
+        """Yields None after each step of the work, and the answer after the last step. Between two steps, the server
+        answers other requests, and may cancel this one.
+        """
         yield self.answer(served)
 
 
@@ -208,21 +213,21 @@ class Search(Request, frozen=True):
     query: Question
     k: Most = 10
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         return {"release": served.sha256, "passages": served.hits(self.query, self.k)}
 
 
 class Passage(Request, frozen=True):
-    """Read a passage by its id, with the spans of the page that it consists of."""
+    """Read a passage by its id. `spans` contains the locations of its text in the page."""
 
     of_passages: ClassVar[bool] = True
     passage_id: Annotated[str, Meta(max_length=40, description="id from a search result, such as 12__0")]
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         index, parts = served.searched.index, _PASSAGE.fullmatch(self.passage_id)
         hit = None if parts is None else index.find(int(parts[1]), int(parts[2]))
         if hit is None:
-            raise RecordError("unknown_passage", self.passage_id)
+            raise RecordError("unknown_passage", f"{self.passage_id!r} is not the id of a passage")
         return {"release": served.sha256, **served.passage(hit)}
 
 
@@ -233,14 +238,14 @@ class ReadPage(Request, frozen=True):
     page: PageName
     element: ElementNumber = 0
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         page = served.page(self.page)
         return {**served.head(page), **_part(list(enumerate(page.elements)), self.element)}
 
 
 class ReadSection(Request, frozen=True):
-    """Read a section of a page, including its subsections, by its heading. The lead section has no heading; an empty
-    text selects it."""
+    """Read a section of a page, including its subsections, by its heading. The lead section has no heading; pass an
+    empty text to read it."""
 
     page: PageName
     section: Annotated[
@@ -248,35 +253,40 @@ class ReadSection(Request, frozen=True):
     ]
     element: ElementNumber = 0
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         page = served.page(self.page)
         own = [pair for pair in enumerate(page.elements) if _is_in(pair[1], self.section)]
         if not own:
             headings = "; ".join(element.text for element in page.elements if element.kind == "heading")
-            raise RecordError("unknown_section", f"{self.section!r}; its headings: {headings[:LONGEST_QUERY]}")
+            raise RecordError(
+                "unknown_section", f"the page has no section {self.section!r}; its headings: {headings[:LONGEST_QUERY]}"
+            )
         return {**served.head(page), **_part(own, self.element)}
 
 
 class Resolve(Request, frozen=True):
-    """Find the page that a title, a redirect, a URL, a page id or a Wikidata item resolves to, and how it is found."""
+    """Find the page that a title, a redirect, a URL, a page id or a Wikidata item resolves to. `by` and `hops` report
+    how the page was found.
+    """
 
     page: PageName
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         found = served.resolve(self.page)
         return {"release": served.sha256, **found._asdict(), "revision_id": served.revision(found.page_id)}
 
 
 class Links(Request, frozen=True):
-    """List the links of a page: outgoing links in the order of the text, or the pages that link to it by page id, each
-    with the location of the link."""
+    """List the links of a page, with their locations. With `direction` `out`, these are the links in the page, in the
+    order of the text. With `in`, they are the pages that link to the page, ordered by page id, each with its first
+    link."""
 
     page: PageName
     direction: Literal["out", "in"] = "out"
     start: Start = 0
     k: Most = MOST
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         page, end = served.page(self.page), self.start + self.k
         links: list[Json] = []
         if self.direction == "out":
@@ -288,7 +298,9 @@ class Links(Request, frozen=True):
         else:
             backlinks, counted = served.finder.backlinks, served.finder.n_linking(page.page_id)
             if counted is None:
-                raise RecordError("not_ready", backlinks.fault or f"links are being counted: {backlinks.percent} %")
+                raise RecordError(
+                    "not_ready", backlinks.fault or f"links are being counted: {backlinks.percent} %; try again later"
+                )
             n_links = counted
             for found in served.finder.linking(page.page_id, self.start, end):
                 other = served.page(found.page_id)
@@ -298,23 +310,24 @@ class Links(Request, frozen=True):
 
 
 class Cite(Request, frozen=True):
-    """Return a piece of an element verbatim, with the data needed to cite it."""
+    """Return a part of an element verbatim, with the data needed to cite it."""
 
     page: PageName
     element: ElementNumber
     start_char: StartChar = 0
     end_char: EndChar | None = None
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         page = served.page(self.page)
         if self.element >= len(page.elements):
-            raise RecordError("unknown_element", f"{page.title} has {len(page.elements)} elements, from 0")
+            raise RecordError("unknown_element", f"{page.title} has {len(page.elements)} elements, numbered from 0")
         element = page.elements[self.element]
         end = len(element.text) if self.end_char is None else self.end_char
         if not self.start_char <= end <= len(element.text):
             raise RecordError(
                 "bad_span",
-                f"element {self.element} has {len(element.text)} characters, none from {self.start_char} to {end}",
+                f"element {self.element} has {len(element.text)} characters, so {self.start_char} to {end} is not a "
+                "part of it",
             )
         place = f"element {self.element}, characters {self.start_char} to {end}"
         return {
@@ -328,10 +341,11 @@ class Cite(Request, frozen=True):
 
 
 class Check(Request, frozen=True):
-    """Check whether a quote is at the given location: in a page, in an element of it, or at a position in that
-    element. `verified` is true if it is there verbatim, and in the given revision if one was given. `match` is
-    `there`, `elsewhere` (it is in the page, at the returned location), `same_words` (except for case and punctuation),
-    `similar` (BLEU of 0.5 or more) or `absent`."""
+    """Check whether a quote is in a page, in an element of the page, or between two characters of the element.
+    `verified` is true if the quote is there verbatim, and the page has the revision `revision_id`, if given. `match` is
+    `there`; `elsewhere` (verbatim in the page, but at another location, which is returned); `same_words` (only case and
+    punctuation differ); `similar` (BLEU of 0.5 or more); or `absent`.
+    """
 
     quote: Annotated[str, Meta(min_length=1, max_length=LONGEST_QUOTE, description="the verbatim quote")]
     page: PageName
@@ -340,7 +354,7 @@ class Check(Request, frozen=True):
     start_char: StartChar | None = None
     end_char: EndChar | None = None
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         if (self.start_char is None) != (self.end_char is None) or (self.element is None and self.end_char is not None):
             raise RecordError("bad_span", "give element, start_char and end_char together, or only element")
         page = served.page(self.page)
@@ -371,7 +385,7 @@ class Check(Request, frozen=True):
 class ColbertSearch(Search, frozen=True):
     """Find passages in the format of ColBERTv2 servers, for the client of DSPy."""
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         topk = []
         for hit in served.hits(self.query, self.k):
             text = f"{hit['title']} | {hit['text']}"
@@ -386,16 +400,16 @@ class Retrieve(Request, frozen=True):
     topk: Most | None = 3
     return_scores: bool = False
 
-    def answer(self, served: Served) -> Json:
+    def answer(self, served: ServedRelease) -> Json:
         (answer,) = deque(self.steps(served), maxlen=1)
         assert answer is not None
         return answer
 
-    def steps(self, served: Served) -> Iterator[Json | None]:
+    def steps(self, served: ServedRelease) -> Iterator[Json | None]:
         """Searches for one question per step."""
         k = self.topk or 3
         if k * len(self.queries) > MOST_FOUND:
-            raise RecordError("too_much", f"{len(self.queries)} queries of {k}; request {MOST_FOUND} results at most")
+            raise RecordError("too_much", f"{len(self.queries)} queries of {k}; request at most {MOST_FOUND} results")
         result: list[list[Json]] = []
         for query in self.queries:
             documents = [_document(hit) for hit in served.hits(query, k)]
@@ -420,7 +434,7 @@ OPERATIONS: Mapping[str, type[Request]] = {
 }
 """Operations by name. Each is a route and a tool."""
 SHAPES: Mapping[str, type[Request]] = {"api/search": ColbertSearch, "retrieve": Retrieve}
-"""Routes in the formats of existing clients."""
+"""Routes in the formats of other servers, so that their clients can be used."""
 STATUS: Mapping[str, int] = {
     **dict.fromkeys(("bad_request", "bad_span", "too_much", "wrong_host"), 400),
     "other_site": 403,

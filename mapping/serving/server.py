@@ -32,7 +32,7 @@ from kbsource.errors import RecordError, SetupError, named_faults
 from mapping.inspector.frame import BODY_BYTES as BODY_BYTES
 from mapping.inspector.frame import POSTING, guards, is_gone
 from mapping.serving.openapi import openapi
-from mapping.serving.operations import OPERATIONS, SHAPES, STATUS, Request, Served
+from mapping.serving.operations import OPERATIONS, SHAPES, STATUS, Request, ServedRelease
 
 THREADS, MOST_WAITING, LONGEST_S = 4, 64, 10.0
 """Maximum number of requests answered at once, maximum number of running and waiting requests, and seconds until an
@@ -53,7 +53,7 @@ class Answering:
     thread until it ends, so at most ``THREADS`` steps run at once.
     """
 
-    def __init__(self, served: Served, *, longest_s: float = LONGEST_S) -> None:
+    def __init__(self, served: ServedRelease, *, longest_s: float = LONGEST_S) -> None:
         self._served, self._longest_s, self._n_waiting = served, longest_s, 0
         self._threads = ThreadPoolExecutor(THREADS)
 
@@ -100,7 +100,7 @@ class Answering:
     def _end(self, work: asyncio.Future[bytes | None]) -> None:
         self._n_waiting -= 1
         if not work.cancelled():
-            work.exception()  # the caller has given up and does not ask for it
+            work.exception()  # the caller is gone, so its exception is not needed
 
     def _next(self, steps: Iterator[dict[str, Any] | None]) -> bytes | None:
         """Runs the next step and returns the answer as JSON, or None if there is no answer yet."""
@@ -113,7 +113,7 @@ class Answering:
 
 
 def server_app(
-    served: Served,
+    served: ServedRelease,
     answering: Answering,
     *,
     hosts: Sequence[str] = (),
@@ -137,7 +137,7 @@ def server_app(
     return Starlette(
         routes=[Route("/", head), Route("/openapi.json", describe), *own, *(tools.routes if tools else ())],
         middleware=guards(
-            hosts, methods=lambda _: POSTING, refused=lambda refusal: _refusal(refusal.reason, refusal.detail)
+            hosts, methods=lambda _: POSTING, respond=lambda error: _reason_response(error.reason, error.detail)
         ),
         exception_handlers={HTTPException: _error_response, RecordError: _error_response},
         lifespan=tools.router.lifespan_context if tools else None,
@@ -187,14 +187,14 @@ def _error_response(request: HttpRequest, error: Exception) -> Response:
         reason = _REASONS.get(error.status_code, "bad_request")
         error = RecordError(reason, f"{request.method} {request.url.path}: {error.detail}")
     assert isinstance(error, RecordError)
-    return _refusal(error.reason, error.detail)
+    return _reason_response(error.reason, error.detail)
 
 
-def _refusal(reason: str, detail: str) -> Response:
+def _reason_response(reason: str, detail: str) -> Response:
     return JSONResponse({"reason": reason, "detail": detail}, STATUS[reason])
 
 
-def mcp_server(served: Served, answering: Answering) -> Server[Any]:
+def mcp_server(served: ServedRelease, answering: Answering) -> Server[Any]:
     """Returns a server with a tool for each operation that the release can answer."""
     offered = {
         name: operation

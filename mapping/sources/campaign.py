@@ -1,4 +1,5 @@
-"""Evidence chosen by annotators: passages shown with a question, and whether they suffice to answer it.
+"""Reads evidence that annotators chose: passages that were shown with a question, and judgements whether they contain
+the answer.
 
 Three forms of file are read, plain or compressed, and distinguished by their fields:
 
@@ -128,11 +129,14 @@ def _csv_rows(path: str) -> Iterator[RawRecord]:
 
 
 class CampaignFindings(NamedTuple):
-    """The annotators' findings for one question: one piece of evidence per passage, in the order of the passages' first
-    judgements."""
+    """The evidence that annotators found for a question: one piece per passage, in the order in which the passages were
+    first judged.
+    """
 
     accepted: tuple[Evidence, ...]
-    partial: tuple[Evidence, ...]  # contain part of it: accepted by only one annotator, or labelled partial
+    partial: tuple[
+        Evidence, ...
+    ]  # passages with a part of the evidence: accepted by only one annotator, or labelled partial
 
 
 class CampaignSource(RecordSource[Options]):
@@ -174,7 +178,7 @@ def check_campaign(paths: Sequence[str]) -> None:
 def keep_campaign(paths: Sequence[str], *, scratch: Scratch, tally: Tally) -> Iterator[BadRecord]:
     """Reads a campaign into the index and yields the rows that cannot be used; all rows are counted as references.
 
-    A repeated judgement is kept: it is another highlight of its worker.
+    Several judgements of a worker about one passage are kept, because each has another highlight.
     """
     forms = {path: _form(path) for path in paths}
     # Judgements are checked against the passages that they name.
@@ -201,7 +205,7 @@ def findings(scratch: Scratch, question_id: str) -> CampaignFindings | None:
             (accepted if kind == "accepted" else partly).append(evidence)
     for passage_id, judgements in judged.items():
         verdict = verdict_of({worker_id: label for worker_id, label, _ in judgements})
-        if verdict == "refused":
+        if verdict == "rejected":
             continue
         (row,) = scratch.rows(_passage_key(passage_id))
         page, text = orjson.loads(row)
@@ -212,12 +216,12 @@ def findings(scratch: Scratch, question_id: str) -> CampaignFindings | None:
     return CampaignFindings(tuple(accepted), tuple(partly))
 
 
-def verdict_of(labels: Mapping[str, str]) -> Literal["accepted", "partial", "refused"]:
+def verdict_of(labels: Mapping[str, str]) -> Literal["accepted", "partial", "rejected"]:
     """Returns the verdict on a passage from its labels by annotator."""
     n_accepted = sum(label == "yes" for label in labels.values())
     if n_accepted >= MIN_ACCEPTED:
         return "accepted"
-    return "partial" if n_accepted or "partial" in labels.values() else "refused"
+    return "partial" if n_accepted or "partial" in labels.values() else "rejected"
 
 
 def _evidence(page: PageKey, highlights: list[str], text: str) -> Evidence:
@@ -244,7 +248,7 @@ def _keep_judgement(scratch: Scratch, raw: RawRecord) -> None:
         label = text_at(record, "label")
         highlight = text_at(record, "highlight") if record.get("highlight") is not None else ""
         if label not in _LABELS:
-            raise RecordError("unknown_label", f"{label!r}; known are {', '.join(_LABELS)}")
+            raise RecordError("unknown_label", f"unknown label {label!r}; known labels are {', '.join(_LABELS)}")
         if not scratch.rows(_passage_key(passage_id)):
             raise RecordError("unknown_passage", f"there is no passage {passage_id!r}")
         earlier = (orjson.loads(row) for row in scratch.rows(key))
@@ -304,7 +308,7 @@ def highlights_of(span: Json) -> list[str]:
 
 
 def _page(record: Json, title_key: str) -> tuple[str, str]:
-    """Returns how a page is named: by its title, which redirects resolve after a renaming, or else by its id."""
+    """Returns the key of a page: its title if it has one, because redirects resolve old titles; otherwise its id."""
     if title := optional_text(record, title_key):
         return "title", title
     return "page_id", digits_or_text(record, "wikipedia_id")

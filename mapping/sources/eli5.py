@@ -85,7 +85,9 @@ def _answers(written: Json) -> list[Output]:
     outputs = []
     for text, score in zip(texts, scores, strict=True):
         if not isinstance(text, str) or not (score is None or is_integer(score)):
-            raise RecordError("wrong_type", f"an answer is text and its score an integer, found {text!r:.80}, {score}")
+            raise RecordError(
+                "wrong_type", f"an answer must be text and its score an integer, found {text!r:.80}, {score}"
+            )
         if text.strip():
             outputs.append(Output(text, (), None if score is None else {"score": score}))
     return outputs

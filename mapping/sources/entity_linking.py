@@ -215,7 +215,7 @@ def parse_annotated(raw: RawRecord) -> tuple[str, list[Annotation | RecordError]
 def _annotation(element: etree._Element) -> Annotation | RecordError:
     mention, title, offset, length = (element.findtext(tag) for tag in ("mention", "wikiName", "offset", "length"))
     if mention is None or title is None or offset is None or length is None:
-        return RecordError("missing_field", "an annotation has mention, wikiName, offset and length")
+        return RecordError("missing_field", "an annotation must have mention, wikiName, offset and length")
     if not (_is_number(offset) and _is_number(length)):
         return RecordError("wrong_type", f"offset {offset!r} and length {length!r} are numbers")
     title = title.strip()

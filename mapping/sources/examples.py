@@ -1,4 +1,5 @@
-"""Converts records to examples: parse, join the label, convert, check the id, count.
+"""Converts the records of a dataset to examples: parses them, adds their labels, converts them, checks their ids, and
+counts them.
 
 ``RecordSource`` is a dataset that makes one example from each record. A file of labels is either the dataset's own
 labelled form of the test file, or a JSON array or JSON lines with the id and the label fields of each record; all other
@@ -24,7 +25,7 @@ from mapping.sources.source import LabelForm, Options, Source, Tally, check_name
 
 
 class ExclusionError(Exception):
-    """A record is excluded by the rules of the dataset; the argument is the reason slug."""
+    """The rules of the dataset exclude a record. The argument is the slug of the reason."""
 
 
 class Origin:
@@ -55,7 +56,9 @@ class Origin:
 
 
 def read_record(origin: Origin, convert: Callable[[Origin], Example], tally: Tally) -> Iterator[Example | BadRecord]:
-    """Builds a record's example and lists its lost evidence, or the reason for skipping the record, and counts them."""
+    """Yields the evidence that a record lost, then its example; or the reason why the record is skipped. Counts all of
+    them.
+    """
     try:
         example = convert(origin)
     except (ExclusionError, RecordError) as error:
@@ -97,7 +100,7 @@ def keep_wanted(
     scratch: Scratch,
     tally: Tally,
 ) -> Iterator[BadRecord]:
-    """Reads references once and keeps the texts that are needed; yields the records that cannot be used."""
+    """Reads references once and stores the texts that examples need. Yields the references that cannot be used."""
 
     def keep(raw: RawRecord) -> None:
         key, text = key_and_text(raw)
@@ -125,7 +128,9 @@ class Labels(Scratch):
         key = self._id_of(label)
         values = {name: label[name] for name in self._form.fields if name in label}
         if self._form.fields[0] not in values:
-            raise RecordError("missing_field", f"{self._form.fields[0]!r}; there are {', '.join(map(repr, label))}")
+            raise RecordError(
+                "missing_field", f"{self._form.fields[0]!r} is missing; found {', '.join(map(repr, label))}"
+            )
         if self.claim_id(key, file) is not None:
             raise RecordError("duplicate_id", key)
         self.want(key)
@@ -154,8 +159,8 @@ def check_labels(paths: Iterable[str], form: LabelForm) -> None:
 class RecordSource(Source[Options]):
     """A dataset that makes one example from each record, independently.
 
-    If its evidence texts are in references, every record is converted twice. The first time only collects the look-ups,
-    so that the references need to be read only once.
+    If the texts of its evidence are in references, every record is converted twice: first to collect the keys of the
+    texts that it needs, then, after the references were read once, with the texts.
     """
 
     scratch: Scratch
@@ -230,7 +235,7 @@ class RecordSource(Source[Options]):
                     yield from read_record(Origin(raw, self.scratch.get), convert, self.tally)
 
     def read_references(self, labels: Labels | None) -> Iterator[BadRecord]:
-        """Keeps the texts that examples look up; yields the references that cannot be used."""
+        """Reads the references and stores the texts that examples need. Yields the references that cannot be used."""
         if not self.inputs.references:
             return
         for path in self.inputs.records:
@@ -246,7 +251,7 @@ class RecordSource(Source[Options]):
         return record, self.example(labels.join(record) if labels else record, origin)
 
     def _given(self, labels: Labels | None, file: int, origin: Origin) -> Example:
-        """Returns the example of a record of the file with this number, with a unique id."""
+        """Returns the example of a record, with a unique id. ``file`` is the number of the input file."""
         record, example = self._converted(labels, origin)
         earlier = self.scratch.claim_id(example.example_id, file)
         if earlier is None:

@@ -32,7 +32,7 @@ _ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{"
 _ESCAPE = re.compile("|".join(_ESCAPES))
 _LABELS = ("SUPPORTS", "REFUTES")
 _NOT_ENOUGH_INFO = "NOT ENOUGH INFO"
-# Keys that only claims of FEVER 2.0 have: how they were made.
+# Keys that only claims of FEVER 2.0 have.
 _FEVER2_KEYS = ("attack", "transformation", "original_id")
 _WIKI_FILE = re.compile(r"wiki-([0-9]+)\.jsonl")
 
@@ -46,7 +46,7 @@ class FeverOptions(SourceOptions):
 
 
 class Fever(RecordSource[FeverOptions]):
-    """Claims and the sentences of FEVER's own wiki-pages that support or refute them.
+    """Reads claims, and the sentences of FEVER's own wiki-pages that support or refute them.
 
     Pass all inputs of a split together: ``shared_task_dev.jsonl`` and ``fever2-fixers-dev.jsonl``. Ids are kept. If
     FEVER 1.0 and 2.0 have a claim with the same id, the claim of FEVER 2.0 gets the prefix ``fever2-``.
@@ -149,7 +149,7 @@ class Fever(RecordSource[FeverOptions]):
 
 
 def _evidence_sets(written_sets: list[Any], origin: Origin) -> Iterator[list[tuple[str, int]]]:
-    """Reads each distinct evidence set: the page and sentence of each piece of evidence."""
+    """Reads the distinct evidence sets of a claim, with the page and the sentence number of each piece of evidence."""
     seen: set[frozenset[tuple[str, int]]] = set()
     for written in written_sets:
         places = _places(written)
@@ -159,7 +159,7 @@ def _evidence_sets(written_sets: list[Any], origin: Origin) -> Iterator[list[tup
         distinct = dict.fromkeys((_key(page), sentence) for page, sentence in places)
         if distinct and frozenset(distinct) not in seen:
             seen.add(frozenset(distinct))
-            # A page is named as the claim first writes it.
+            # If a claim writes the name of a page in several ways, the first one is used.
             pages = {_key(page): page for page, _ in reversed(places)}
             yield [(pages[key], sentence) for key, sentence in distinct]
 
@@ -213,17 +213,19 @@ def sentences(lines: str) -> dict[int, str]:
 def _places(written: object) -> list[tuple[str, int]] | None:
     """Returns the page and sentence of each item of an evidence set, or None if an item names no page."""
     if not isinstance(written, list):
-        raise RecordError("wrong_type", f"an evidence set is a list, found {repr(written)[:80]}")
+        raise RecordError("wrong_type", f"an evidence set must be a list, found {repr(written)[:80]}")
     places = []
     names_all = True
     for item in written:
         if not isinstance(item, list) or len(item) != 4:
-            raise RecordError("wrong_type", f"a piece of evidence is a list of four, found {repr(item)[:80]}")
+            raise RecordError(
+                "wrong_type", f"a piece of evidence must be a list of four values, found {repr(item)[:80]}"
+            )
         page, sentence = item[2:]
         if page is None:
             names_all = False
         elif not isinstance(page, str) or not is_integer(sentence):
-            raise RecordError("wrong_type", f"a piece of evidence names page and sentence, found {repr(item)[:80]}")
+            raise RecordError("wrong_type", f"a piece of evidence must name page and sentence, found {repr(item)[:80]}")
         else:
             places.append((page, sentence))
     return places if names_all else None

@@ -46,8 +46,8 @@ class HotpotQa(RecordSource[HotpotOptions]):
 
     References are the unpacked folder ``enwiki-20171001-pages-meta-current-withlinks-abstracts``. If they are not given
     or do not have the page, the sentence is taken from ``context``, which in the full-wiki files contains only search
-    results. A fact whose page is found nowhere has empty text, so that its evidence set is not written without it. A
-    fact whose sentence does not exist or has no text is left out as annotation noise.
+    results. If neither has the page, the text of the evidence is empty, so the evidence set counts as incomplete. A
+    supporting fact whose sentence does not exist or is empty is annotation noise, and is skipped.
     """
 
     name = "hotpotqa"
@@ -105,7 +105,7 @@ class HotpotQa(RecordSource[HotpotOptions]):
     def reference(self, raw: RawRecord) -> tuple[str, Callable[[], bytes]]:
         page = raw.parse_reference("an abstract")
         if not _is_list_of_text(page.get("text")):
-            raise RecordError("wrong_type", "an abstract is an object with text, a list of sentences")
+            raise RecordError("wrong_type", "an abstract must be an object with text, a list of sentences")
         return _key(text_at(page, "title")), lambda: orjson.dumps(page["text"])
 
     def example(self, record: Json, origin: Origin) -> Example:
@@ -164,7 +164,9 @@ def _context(record: Json) -> dict[str, list[str]]:
     context: dict[str, list[str]] = {}
     for item in list_at(record, "context") if "context" in record else []:
         if not isinstance(item, list) or len(item) != 2 or not isinstance(item[0], str):
-            raise RecordError("wrong_type", f"a context is title and sentences, found {repr(item)[:80]}")
+            raise RecordError(
+                "wrong_type", f"a context must be a title and a list of sentences, found {repr(item)[:80]}"
+            )
         if not _is_list_of_text(item[1]):
             raise RecordError("wrong_type", f"the context of {item[0]!r} is not a list of sentences")
         context.setdefault(_key(item[0]), item[1])
@@ -176,7 +178,7 @@ def _fact(item: object) -> tuple[str, int]:
         title, sentence = item
         if isinstance(title, str) and is_integer(sentence):
             return title, sentence
-    raise RecordError("wrong_type", f"a supporting fact is title and sentence number, found {repr(item)[:80]}")
+    raise RecordError("wrong_type", f"a supporting fact must be a title and a sentence number, found {repr(item)[:80]}")
 
 
 def _key(title: str) -> str:

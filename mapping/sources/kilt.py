@@ -1,4 +1,5 @@
-"""Reads any KILT file: published records, moved from the knowledge source they were made for to another one.
+"""Reads KILT files, so that their records can be moved from the knowledge source that they were made for to a new
+release.
 
 Source: the record form in section 3 of the KILT paper and in the published files.
 """
@@ -60,11 +61,13 @@ class KiltOptions(SourceOptions):
     numbering: Annotated[Numbering, Parameter("--from-numbering")] = "kilt"
     """How --from-kb counts paragraphs."""
     max_misfits: Share = 0.05
-    """Highest share of spans that do not fit --from-kb: their title or section differs, or the page is shorter."""
+    """Maximum share of spans that do not fit --from-kb: title or section differ, or the page is too short for the
+    span.
+    """
 
 
 class Kilt(RecordSource[KiltOptions]):
-    """KILT files. References: one release of this project or one ``kilt_knowledgesource.json``.
+    """Reads KILT files. The references are one release of this project, or one ``kilt_knowledgesource.json``.
 
     The text of a span is read from the old paragraphs. The keys of a span distinguish four forms:
 
@@ -196,7 +199,7 @@ class Kilt(RecordSource[KiltOptions]):
     def _output(self, written: Json, origin: Origin) -> Output:
         answer = optional_text(written, "answer")
         if answer is None and "provenance" not in written:
-            raise RecordError("missing_field", "an output has an answer, a provenance, or both")
+            raise RecordError("missing_field", "an output must have an answer, a provenance, or both")
         evidence = tuple(self._evidence(span, origin) for span in optional_objects(written, "provenance"))
         return Output(answer, evidence, optional_object(written, "meta"))
 
@@ -267,8 +270,9 @@ class Kilt(RecordSource[KiltOptions]):
 
 
 def _misfit(span: Json, old_title: str, old_section: str) -> tuple[str, str] | None:
-    """Returns how the title or section of a span differs from those at its location; None if they agree, or if the
-    span names neither."""
+    """Returns a description of how the title or section in a span differs from those at its location; None if they
+    agree, or if the span has neither.
+    """
     for name, old in (("title", old_title), ("section", old_section)):
         said = span.get(name)
         # Some files omit the newline, and the chunks that KILT published have no full stop at the end.
@@ -288,7 +292,7 @@ def without_marker(text: str) -> str:
 def _texts(record: Json) -> bytes:
     texts = record.get("text")
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise RecordError("wrong_type", "'text' of a page is a list of strings")
+        raise RecordError("wrong_type", "'text' of a page must be a list of strings")
     return orjson.dumps(texts)
 
 

@@ -247,7 +247,7 @@ def joined_tokens(tokens: Iterable[NqToken], *, strips_html: bool) -> str:
 
 def _full_token(written: object) -> NqToken:
     if not isinstance(written, dict):
-        raise RecordError("wrong_type", f"a token is an object, found {repr(written)[:80]}")
+        raise RecordError("wrong_type", f"a token must be an object, found {repr(written)[:80]}")
     is_html = written.get("html_token")
     if not isinstance(is_html, bool):
         raise RecordError("wrong_type", f"'html_token': expected true or false, found {repr(written)[:80]}")

@@ -57,7 +57,7 @@ class OwnOptions(SourceOptions):
 
 
 class Own(RecordSource[OwnOptions]):
-    """The format described above. The split only selects the rules for filtering and writing records."""
+    """Reads the format described above. The split only selects the rules for filtering and writing records."""
 
     name = "jsonl"
     summary = "Your own data, in the project's format"
@@ -99,7 +99,7 @@ def _output(written: Json, text_keys: Sequence[str]) -> Output:
     answer = optional_text(written, "answer")
     evidence = tuple(_evidence(part, text_keys) for part in optional_objects(written, "evidence"))
     if answer is None and not evidence:
-        raise RecordError("missing_field", "an output has an answer, evidence, or both")
+        raise RecordError("missing_field", "an output must have an answer, evidence, or both")
     return Output(answer, evidence, optional_object(written, "meta"))
 
 
@@ -111,7 +111,9 @@ def evidence_text(written: Json, text_keys: Sequence[str]) -> str | None:
     """
     named = [key for key in text_keys if key in written]
     if len(named) > 1:
-        raise RecordError("ambiguous_text", f"a piece of evidence has its text as {' and '.join(named)}")
+        raise RecordError(
+            "ambiguous_text", f"a piece of evidence has its text as {' and '.join(named)}; keep one of them"
+        )
     return optional_text(written, named[0]) if named else None
 
 
@@ -119,9 +121,11 @@ def _evidence(written: Json, text_keys: Sequence[str]) -> Evidence:
     only_known(written, frozenset({*_PAGE_KEYS, *text_keys, "meta"}))
     kinds = [key for key in _PAGE_KEYS if key in written]
     if not kinds:
-        raise RecordError("missing_field", f"a piece of evidence names its page by one of {', '.join(_PAGE_KEYS)}")
+        raise RecordError("missing_field", f"a piece of evidence must name its page by one of {', '.join(_PAGE_KEYS)}")
     if len(kinds) > 1:
-        raise RecordError("ambiguous_page", f"a piece of evidence names its page by {' and '.join(kinds)}")
+        raise RecordError(
+            "ambiguous_page", f"a piece of evidence names its page by {' and '.join(kinds)}; keep one of them"
+        )
     (kind,) = kinds
     value = digits_or_text(written, kind) if kind == "page_id" else text_at(written, kind)
     return Evidence(PageKey(kind, value), evidence_text(written, text_keys), optional_object(written, "meta"))

@@ -1,5 +1,6 @@
-"""Reads records from files: lines and JSON arrays, plain or compressed, each with its position; typed access to their
-JSON."""
+"""Reads records from files of JSON lines or JSON arrays, plain or compressed, with their positions, and typed values
+from records.
+"""
 
 from __future__ import annotations
 
@@ -139,12 +140,12 @@ def only_known(record: Json, known: frozenset[str]) -> None:
     """Raises RecordError, ``unknown_field``, for an unknown key, such as a misspelt one."""
     for key in record:
         if key not in known:
-            raise RecordError("unknown_field", f"{key!r}; known are {', '.join(sorted(known))}")
+            raise RecordError("unknown_field", f"unknown key {key!r}; known keys are {', '.join(sorted(known))}")
 
 
 def _at(record: Json, key: str) -> Any:
     if key not in record:
-        raise RecordError("missing_field", f"{key!r}; there are {', '.join(map(repr, record)) or 'none'}")
+        raise RecordError("missing_field", f"{key!r} is missing; found {', '.join(map(repr, record)) or 'no keys'}")
     return record[key]
 
 
@@ -185,7 +186,7 @@ class RawRecord(NamedTuple):
         except orjson.JSONDecodeError as error:
             raise RecordError("malformed_json", str(error)) from error
         if not isinstance(value, dict):
-            raise RecordError("wrong_type", f"{what} is an object")
+            raise RecordError("wrong_type", f"{what} must be an object")
         return value
 
     def bad(self, error: RecordError, *, key: str = "", stage: str = "source") -> BadRecord:
@@ -333,7 +334,7 @@ def _length(pattern: re.Pattern[bytes], buffer: bytearray) -> int:
 
 
 def _element_end(buffer: bytearray, file: BinaryIO) -> int:
-    """Returns the end of the element at the beginning of the buffer, reading as much as needed."""
+    """Returns the position in the buffer where its first element ends. Reads as much of the file as needed."""
     if buffer[0] not in b"{[":
         return _find(_AFTER_SCALAR, buffer, file)
     end = _balanced_end(buffer, file)
@@ -401,14 +402,14 @@ def iter_records(path: str, *, key: str | None = None) -> Iterator[RawRecord]:
 
 
 def readable_records(path: str) -> Iterator[Json]:
-    """Reads the records of a file; records that are not JSON objects are skipped. Raises as ``open_decompressed``."""
+    """Reads the records of a file that are JSON objects; others are skipped. Raises as ``open_decompressed``."""
     for raw in iter_records(path):
         with suppress(RecordError):
             yield raw.parse()
 
 
 def check_shape(path: str, raws: Iterable[RawRecord], fits: Callable[[Json], bool], *, expected: str) -> None:
-    """Checks the first records of a file. Raises SetupError if none of them has the expected form."""
+    """Raises SetupError if none of the first records of a file has the expected form."""
     first = b""
     for raw in islice(raws, _N_PEEKED):
         first = first or raw.data

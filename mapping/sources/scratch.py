@@ -1,5 +1,6 @@
-"""Temporary indexes on disk for one pass: ids already used, reference texts that examples need, and other data of
-sources."""
+"""Temporary indexes on disk for reading a dataset: the ids that were used, and the reference texts that examples
+need.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +47,11 @@ class ScratchFile:
 
 
 class Scratch(ScratchFile):
-    """Ids already used, and texts of references.
+    """The ids that were used, and the texts of references.
 
-    References are read once from beginning to end: first ``want`` every key, then ``put`` the texts that ``is_wanted``,
-    then ``get`` them in any order. If a key can have several texts and all are needed, ``add`` each text and then read
-    its ``rows``.
+    References are read only once, so use it in three steps: ``want`` every key that an example needs; read the
+    references and ``put`` the texts of the keys that are wanted (``is_wanted``); then ``get`` the texts in any order.
+    If all texts of a key are needed, ``add`` each of them and read its ``rows``.
     """
 
     schema = """
@@ -61,8 +62,9 @@ class Scratch(ScratchFile):
     """
 
     def claim_id(self, example_id: str, file: int) -> int | None:
-        """Records that an id occurs in the file with this number; returns the number of the file that already had it,
-        or None."""
+        """Records that an id occurs in the file with the number ``file``. Returns the number of an earlier file with
+        this id, or None.
+        """
         cursor = self._database.execute("INSERT OR IGNORE INTO given VALUES (?, ?)", (example_id, file))
         if cursor.rowcount:
             return None
@@ -96,9 +98,10 @@ class Scratch(ScratchFile):
         return [row for (row,) in found]
 
 
-class Joined(ScratchFile):
-    """The contents of files about questions, by kind of file and question, on disk, to be read in the order of the gold
-    file."""
+class QuestionFiles(ScratchFile):
+    """The lines of files about questions, on disk. They can be read in the order of the gold file, by kind of file and
+    question.
+    """
 
     schema = """
     CREATE TABLE gold (qid TEXT PRIMARY KEY) WITHOUT ROWID;

@@ -45,13 +45,14 @@ class Inputs:
 class SourceOptions(Checked):
     """Options of a reader. A dataset with further options defines a subclass next to it.
 
-    The defaults are the correct rules; quirks of released code or data are options with names.
+    The defaults are the correct rules. Quirks of released code or data can be requested by options.
     """
 
     @property
     def sample_records(self) -> int | None:
-        """Number of records of dev and of test that are drawn after the filter, see ``mapping.decide``. None if the
-        dataset has its own splits."""
+        """Number of records that dev and test each get from the records that pass the filter, see ``mapping.decide``.
+        None if the dataset has its own splits.
+        """
         return None
 
     @property
@@ -72,11 +73,11 @@ Options = TypeVar("Options", bound=SourceOptions)
 class Tally:
     """Counts of a pass over a dataset; skipped records are counted by reason."""
 
-    records: int = 0  # seen in the inputs: lines, array elements or mentions of the split
+    records: int = 0  # records in the inputs: lines, array elements or mentions of the split
     examples: int = 0
     excluded: Counter[str] = field(default_factory=Counter)  # number of excluded records, by rule of the dataset
     rejected: Counter[str] = field(default_factory=Counter)  # records that cannot be used
-    merged: int = 0  # joined with another record, which is counted as the example
+    merged: int = 0  # merged into another record, which is counted as the example
     evidences: int = 0  # pieces of evidence of the examples
     lost_evidences: Counter[str] = field(default_factory=Counter)  # pieces whose text is not in the references
     references: int = 0
@@ -90,7 +91,7 @@ class Tally:
         return example
 
     def count_skipped(self, left: RecordFate) -> None:
-        """Counts a record that is not a separate example."""
+        """Counts a record that was skipped: excluded, rejected or merged."""
         if left.reason is None:
             self.merged += 1
         else:
@@ -98,24 +99,25 @@ class Tally:
 
 
 Fate = Literal["drop_output", "drop_record", "keep_answer"]
-"""The treatment of an output without its evidence: it is dropped, the whole record is dropped, or its answer, if any,
-is kept without provenance."""
+"""What happens to an output whose evidence is lost: the output is dropped, the whole record is dropped, or the answer
+of the output, if it has one, is kept without provenance.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The treatment of outputs and records whose evidence was not found, was found badly, or is on a missing page.
 
-    Each dataset and split has one policy. Sources for the KILT datasets are section 4 of the KILT paper (outputs of dev
-    and test with BLEU below 0.5 on any span are dropped; entity linking is not filtered) and the published files: in
-    train every record is kept, and an evidence set with a span that is weak or has no location loses its provenance and
-    keeps its answer.
+    Each split of a dataset has one policy. In the KILT datasets, an output of dev and test is dropped if the BLEU of
+    any of its spans is below 0.5; entity linking is not filtered. In train every record is kept: if a span of an
+    evidence set is weak or has no location, the answer is kept without provenance. Source: section 4 of the KILT paper,
+    and the published files.
     """
 
     #: A span with a score strictly below the threshold makes its output weak.
     has_threshold: bool = True
-    #: Fate of an output that is weak or has a span without a location: page missing or ambiguous, evidence empty, no
-    #: match.
+    #: What happens to an output that is weak, or has a span without a location (page missing or ambiguous, evidence
+    #: empty, no match).
     lost: Fate = "drop_output"
     #: A record is dropped if no output with provenance is left ...
     needs_provenance: bool = True
@@ -127,14 +129,14 @@ class Policy:
     answer_is_title: bool = False
     #: Keys of the record's ``meta`` that files without answers keep; all other keys reveal answers.
     input_meta: tuple[str, ...] = ()
-    #: How evidence highlighted by annotators (``meta.evidence_span``) is written. ``offsets``: like any other, except
-    #: that only its paragraphs are written if its score is below the threshold and not 0; for partial evidence only the
-    #: paragraphs are always written. ``paragraphs``: only paragraphs, for all of it. None: like any other. Records read
-    #: from a KILT file keep their form.
+    #: How evidence that annotators highlighted (``meta.evidence_span``) is written. ``offsets``: with its paragraphs
+    #: and characters; only with its paragraphs if its score is below the threshold and not 0, or if it is partial
+    #: evidence. ``paragraphs``: only with its paragraphs. None: like other evidence. Records that were read from a KILT
+    #: file keep their form.
     highlights: Literal["offsets", "paragraphs"] | None = None
-    #: Outputs are many names of an answer, each searched for on each page. If any name is found verbatim, names not
-    #: found verbatim have no provenance; a name on a page with two titles counts once. Records read from a KILT file
-    #: keep what they have.
+    #: True if the outputs are many names of one answer, each searched for on each page. If one of the names is found
+    #: verbatim, the names that are not found verbatim get no provenance; a name on a page with two titles counts once.
+    #: Records that were read from a KILT file keep their provenance.
     prefers_exact: bool = False
     #: Answers with provenance are written first, then answers without provenance, then provenance without answer.
     found_first: bool = False
@@ -169,8 +171,9 @@ class Averages(NamedTuple):
 
 
 class EvidenceShares(NamedTuple):
-    """Shares of the records with evidence sets: those with several sets, and those whose sets all need several spans,
-    or several pages."""
+    """Shares of the records with evidence sets: records with several sets, records whose sets all have several spans,
+    and records whose sets all have spans on several pages.
+    """
 
     several_sets: float
     several_spans: float
@@ -193,11 +196,13 @@ class PublishedFigures(NamedTuple):
 
 
 class LabelForm(NamedTuple):
-    """Answers of a test split that are in separate files."""
+    """The files with the answers of a test split, if they are separate: name of the dataset, and keys of the
+    records.
+    """
 
-    of: str  # the dataset whose labels they are, for messages
+    of: str  # name of the dataset for messages
     id_field: str
-    fields: tuple[str, ...]  # added to the record; the first is required
+    fields: tuple[str, ...]  # keys that are copied into the record; the first is required
     array: str | None = None  # key of the array, if a file is one object
 
 
@@ -212,8 +217,9 @@ class Ownership(NamedTuple):
 
 
 class Source(ABC, Generic[Options]):
-    """A dataset in its original form. The class contains everything specific to the dataset; an instance reads one
-    split."""
+    """Base class of the readers of datasets. A class contains everything that is specific to a dataset; an instance
+    reads one split.
+    """
 
     name: ClassVar[str]  # on the command line, and at the beginning of output file names
     summary: ClassVar[str]
@@ -248,12 +254,13 @@ class Source(ABC, Generic[Options]):
 
     @abstractmethod
     def read(self) -> Iterator[Example | BadRecord]:
-        """Reads every record once, in input order: an example, or the reason why the record is not used.
+        """Reads every record once, in input order. Yields an example, or a ``BadRecord`` with the reason why the record
+        cannot be used.
 
-        A ``BadRecord`` has stage ``source`` for a record and ``reference`` for a record of the references. Stage
-        ``evidence`` reports a piece of evidence whose id does not exist. It precedes its example; the example leaves
-        this evidence out, or has empty text for it. Excluded and merged records are only counted in ``tally``, which is
-        complete when the iterator has ended.
+        The stage of a ``BadRecord`` is ``source`` for a record of the dataset, ``reference`` for a record of the
+        references, and ``evidence`` for a piece of evidence whose text cannot be looked up. The last precedes its
+        example, in which this evidence is missing or has an empty text. Excluded and merged records are only counted in
+        ``tally``, which is complete when the iterator has ended.
 
         Raises:
             SetupError: an input cannot be read to its end.
@@ -261,7 +268,9 @@ class Source(ABC, Generic[Options]):
 
 
 def check_names(paths: Iterable[str], split: Split) -> None:
-    """Raises SetupError if the name of a file names only other splits."""
+    """Raises SetupError if the name of a file contains only words for other splits, such as "train" in a file given for
+    dev.
+    """
     for path in paths:
         check_words(path, re.split("[^a-z]+", base_name(path).lower()), split)
 

@@ -1,4 +1,4 @@
-"""T-REx: facts of Wikidata with the sentences of Wikipedia abstracts that state them.
+"""Reads T-REx: facts of Wikidata, with the sentences of Wikipedia abstracts that state them.
 
 Source: https://hadyelsahar.github.io/t-rex/ (file format; the annotators that aligned the triples), section 4.2 of the
 KILT paper (facts with more than 20 provenances and relations with fewer than 1,000 facts are removed, in this order;
@@ -59,7 +59,9 @@ _LITERAL = "^^"
 _NO_ALIGNER = "No-Aligner"
 
 _LANGUAGES = ("en", "mul")
-"""English, then "mul", Wikidata's default for all languages, which English readers see if there is no English term."""
+"""Languages of the labels: English, then "mul", Wikidata's default for all languages, which is shown to English readers
+if there is no English label.
+"""
 _HEAD = re.compile(rb'\{\s*(?:"type"\s*:\s*"[a-z]+"\s*,\s*)?"id"\s*:\s*"([A-Z][0-9]+)"')
 
 MAX_PROVENANCES = 20
@@ -87,7 +89,7 @@ class TrexDocument(NamedTuple):
             )
         bounds = self.sentences[number]
         if not (isinstance(bounds, list) and len(bounds) == 2 and all(map(is_integer, bounds))):
-            raise RecordError("wrong_type", f"a sentence's boundaries are two integers, found {repr(bounds)[:80]}")
+            raise RecordError("wrong_type", f"a sentence's boundaries must be two integers, found {repr(bounds)[:80]}")
         start, end = bounds
         if not 0 <= start <= end <= len(self.text):
             raise RecordError(
@@ -175,7 +177,9 @@ def literal_value(written: str) -> str | None:
 def _part(triple: Json, name: str) -> Json:
     value = triple.get(name)
     if not isinstance(value, dict):
-        raise RecordError("missing_field" if name not in triple else "wrong_type", f"{name!r} of a triple is an object")
+        raise RecordError(
+            "missing_field" if name not in triple else "wrong_type", f"{name!r} of a triple must be an object"
+        )
     return value
 
 
@@ -240,7 +244,7 @@ def _terms(entity: Json, key: str) -> dict[str, Any]:
 
 def _value(term: object) -> str:
     if not isinstance(term, dict):
-        raise RecordError("wrong_type", f"a term is an object, found {repr(term)[:80]}")
+        raise RecordError("wrong_type", f"a term must be an object, found {repr(term)[:80]}")
     return text_at(term, "value")
 
 
@@ -253,7 +257,7 @@ def _id_and_labels(raw: RawRecord) -> tuple[str, Callable[[], bytes]]:
 
 
 class Triples(NamedTuple):
-    """All mentions with one subject and one relation, in the order they were read."""
+    """All mentions of facts with the same subject and relation, in the order in which they were read."""
 
     subject: str
     relation: str
@@ -265,7 +269,9 @@ class Triples(NamedTuple):
         return stable_uuid("trex", self.subject, self.relation)
 
     def well_founded(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Returns the objects whose facts have few enough provenances, and those whose facts have too many."""
+        """Divides the objects into those whose facts have at most ``MAX_PROVENANCES`` provenances and those whose facts
+        have more.
+        """
         places: dict[str, set[tuple[str, int]]] = {}
         for mention in self.mentions:
             seen = places.setdefault(mention.object, set())

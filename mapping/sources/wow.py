@@ -191,7 +191,7 @@ def _checked_sentence(turn: Json) -> tuple[str, str]:
 
 def _sentences(written: object) -> list[Any]:
     if not isinstance(written, list):
-        raise RecordError("wrong_type", f"a passage is a list of sentences, found {written!r:.80}")
+        raise RecordError("wrong_type", f"a passage must be a list of sentences, found {written!r:.80}")
     return written
 
 

@@ -173,7 +173,9 @@ def line_fields(text: str) -> list[str]:
     """
     fields = text.split("\t")
     if len(fields) < _N_NEGATIVE:
-        raise RecordError("missing_column", f"relation, question, subject, sentence and answers, found {text[:80]!r}")
+        raise RecordError(
+            "missing_column", f"expected relation, question, subject, sentence and answers, found {text[:80]!r}"
+        )
     if len(fields) == _N_NEGATIVE:
         raise ExclusionError("negative")
     for wrong, right in _MISSPELT.items():

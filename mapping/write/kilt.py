@@ -1,8 +1,9 @@
-"""Writes aligned examples as KILT does: one JSON object per line, with fields in the published order.
+"""Writes aligned examples in KILT's format: one JSON object per line, with the fields in the order of the published
+files.
 
-Source: the published files. They determine the order of keys of records, outputs and spans, ``json.dumps`` with its
-defaults (a space after comma and colon, ASCII only), ids as strings, and ``section`` with the newline that ends the
-paragraph of a heading.
+As in the published files, the keys of records, outputs and spans have a fixed order, lines are written by
+``json.dumps`` with its defaults (a space after comma and colon, ASCII only), ids are strings, and ``section`` ends in
+the newline of its heading. Source: the published files.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from mapping.decide import Decision
 from mapping.records import PARTIAL, Alignment, Evidence, EvidenceKey, Example, Place, ReleasedExample
 from mapping.sources.source import EVIDENCE_SPAN, PARTIAL_EVIDENCE, Policy, Split
 
-# Keys that the alignment sets in a span. Other released values of these keys are not kept.
+# Keys that the alignment sets in a span. The values of these keys in the released record are replaced.
 _SPAN_KEYS = ("wikipedia_id", "title", *Place.__struct_fields__, "bleu_score", "section")
 # Keys of the published files for a passage that annotators chose, in order.
 _PARAGRAPH_KEYS = ("wikipedia_id", "title", "section", "start_paragraph_id", "end_paragraph_id")
-# Keys if these files also give characters without ``meta``; spans of T-REx have the same keys.
+# Keys, in order, of a span with characters and without ``meta``; spans of T-REx have the same keys.
 _SECTION_THIRD = ("wikipedia_id", "title", "section", *Place.__struct_fields__, "bleu_score")
 ID_FILES = frozenset({"triviaqa"})
 """Datasets whose questions may not be redistributed by everyone. Their files are also written without inputs."""
@@ -59,10 +60,10 @@ def kilt_example(
     *,
     strips_section: bool = False,
 ) -> dict[str, Any]:
-    """Returns the record of a kept example, with its outputs.
+    """Returns the KILT record of an example that is written, with its outputs.
 
-    ``section`` ends in a newline unless ``strips_section`` is set. An example that was read from a KILT file keeps its
-    keys, their order and unknown values.
+    With ``strips_section``, ``section`` has no newline at its end. An example that was read from a KILT file keeps its
+    keys, their order, and values that this project does not know.
     """
     newline = "" if strips_section else "\n"
     outputs = [
@@ -109,8 +110,8 @@ def _kept_outputs(example: Example, decision: Decision, policy: Policy) -> list[
 
 
 def without_answers(record: Mapping[str, Any], policy: Policy) -> dict[str, Any]:
-    """Returns a record as in test files: without outputs, and with only those values of ``meta`` that do not reveal an
-    answer.
+    """Returns a record as test files contain it: without outputs, and in ``meta`` only with values that do not reveal
+    an answer.
 
     A record without outputs was published that way and stays unchanged.
     """
@@ -185,7 +186,7 @@ def _span(
 def _moved_span(
     released: Mapping[str, Any], where: Alignment, newline: str, *, is_by_paragraph: bool
 ) -> dict[str, Any]:
-    """Returns a released span with new values for its keys."""
+    """Returns a span of the released record with its location in the new release."""
     values = _values(where, newline)
     if is_by_paragraph:
         values = {key: values[key] for key in _PARAGRAPH_KEYS}

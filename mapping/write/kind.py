@@ -1,4 +1,4 @@
-"""The kinds of release for alignments, and the common parts of kinds that are made from pages.
+"""The kinds of release ``alignment`` (one dataset) and ``folder of alignments`` (several datasets).
 
 ::
 
@@ -19,8 +19,8 @@ import msgspec
 import orjson
 
 from kbsource.release.counts import Sum, TableCount
-from kbsource.release.kind import ListingKind, MadeFrom
-from kbsource.release.laws import Law
+from kbsource.release.invariants import Invariant
+from kbsource.release.kind import CardText, ListingKind, MadeFrom
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import Count, FileEntry, ListingManifest, shape
 from kbsource.release.pages.kind import PAGES_RELEASE
@@ -83,7 +83,7 @@ _ALIGNMENT_REPORT = shape(
     dropped_by_threshold=float | None,
     dropped_in_the_paper=_Dropped | None,
     shares_in_the_paper=shape("shares_in_the_paper", **dict.fromkeys(_SEVERAL, float | None)) | None,
-    verification=shape("verification", refusals=_BY_REASON | None, rescued=Count) | None,
+    verification=shape("verification", unjudged_reasons=_BY_REASON | None, chosen_by_model=Count) | None,
     accept=shape("accept", rule=str, dropped=Count) | None,
 )
 _ALIGNMENTS_REPORT = shape(
@@ -99,18 +99,18 @@ _ALIGNMENTS_REPORT = shape(
     | None,
 )
 
-LAWS = (
-    Law(
-        "record_order",
-        "the examples among the records are not numbered in order",
+INVARIANTS = (
+    Invariant(
+        "records_out_of_order",
+        "the examples are not numbered consecutively in the order of the records",
         """select _file, 'from number ' || number from (
             select _file, ordinal, row_number() over (partition by _part order by _file, _row) - 1 as number
             from records where ordinal is not null
         ) where ordinal <> number""",
     ),
-    Law(
+    Invariant(
         "record_differs",
-        "the records, their evidence and the files do not agree",
+        "the table records contradicts the evidence or the files",
         f"""select concat_ws('/', nullif(_part, ''), '{MANIFEST}'),
             format('pieces of evidence: {{}} in records, not {{}}', coalesce(told.n, 0), coalesce(own.n, 0))
         from (select _part, sum(n_evidences) as n from records group by all) as told
@@ -120,7 +120,7 @@ LAWS = (
         ) as own using (_part) where coalesce(own.n, 0) <> coalesce(told.n, 0)""",
         needs=(*TABLES,),
     ),
-    Law(
+    Invariant(
         "record_differs",
         "",
         f"""select concat_ws('/', nullif(_part, ''), '{MANIFEST}'),
@@ -130,7 +130,7 @@ LAWS = (
         where coalesce(own.n, 0) <> coalesce(told.n, 0)""",
         needs=(*TABLES,),
     ),
-    Law(
+    Invariant(
         "record_differs",
         "",
         f"""select concat_ws('/', nullif(_part, ''), '{MANIFEST}'),
@@ -212,15 +212,34 @@ COUNTS = (
         "score is not null",
     ),
 )
-"""Outcomes of records and pieces of evidence. ``scores`` counts spans by the lower bound of their bin; bins are 0.05
-wide, and 1 has a separate bin."""
+"""The counts of the manifest: records and pieces of evidence by outcome, and spans by score. The bins of the scores are
+0.05 wide and named by their lower bound; 1 has a separate bin.
+"""
 
 
 ALIGNMENT = ListingKind(
     name="alignment",
-    format="kbsource-alignment-3",
+    format="kbsource-alignment-4",
     facts=shape("facts", records=shape("records", read=Count), options=shape("options", threshold=float)),
     made_by="kbsource map",
+    card=CardText(
+        title="Alignment to Wikipedia",
+        summary=(
+            "Records of a benchmark in KILT's format whose evidence was found in a newer Wikipedia, with the outcome "
+            "of each record and of each piece of evidence."
+        ),
+        main="kilt",
+        holds=("wikipedia", "dataset"),
+        tasks=("question-answering", "text-retrieval"),
+        tags=("wikipedia", "KILT", "provenance"),
+        limits=(
+            (
+                "Evidence is found by its text. If a page was rewritten, the best span may have another meaning. "
+                "`score` is the similarity of the two texts."
+            ),
+            ("Records without evidence in this snapshot are dropped. The table `records` lists them with the reason."),
+        ),
+    ),
     queries=(
         (
             "evidence by outcome",
@@ -247,7 +266,7 @@ ALIGNMENT = ListingKind(
         Sum("records.read", ("records.examples", "records.merged", "records.excluded", "records.rejected")),
         Sum("records.examples", ("counts.written", "counts.dropped")),
     ),
-    laws=LAWS,
+    invariants=INVARIANTS,
     settings=_settings,
     measures=MEASURES,
 )
@@ -255,6 +274,24 @@ ALIGNMENTS = ListingKind(
     name="folder of alignments",
     format="kbsource-alignments-1",
     made_by="kbsource map all",
+    card=CardText(
+        title="Alignments to Wikipedia",
+        summary=(
+            "Records of several benchmarks in KILT's format whose evidence was found in a newer Wikipedia, with the "
+            "outcome of each record and of each piece of evidence."
+        ),
+        main="kilt",
+        holds=("wikipedia", "dataset"),
+        tasks=("question-answering", "text-retrieval"),
+        tags=("wikipedia", "KILT", "provenance"),
+        limits=(
+            (
+                "Evidence is found by its text. If a page was rewritten, the best span may have another meaning. "
+                "`score` is the similarity of the two texts."
+            ),
+            ("Records without evidence in this snapshot are dropped. The tables `records` list them with the reason."),
+        ),
+    ),
     shown_by=ALIGNMENT.shown_by,
     queries=ALIGNMENT.queries,
     measures=ALIGNMENTS_MEASURES,
@@ -262,13 +299,13 @@ ALIGNMENTS = ListingKind(
     files=(REPORT, TEXT_REPORT),
     documents={REPORT: _ALIGNMENTS_REPORT},
     parts=ALIGNMENT,
-    laws=LAWS,
+    invariants=INVARIANTS,
 )
 FROM_PAGES = {"kb": MadeFrom(PAGES_RELEASE, "release")}
-"""The release of pages that a kind of release is made from; its pages are read one by one for comparison."""
+"""The release of pages that an alignment is made from. ``verify`` reads its pages one by one to compare them."""
 
 
 def write_report(report: Mapping[str, Any], *, output: str) -> FileEntry:
-    """Writes the counts to the report, and returns the entry of the file."""
+    """Writes ``report.json``, and returns its entry for the manifest."""
     content = orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
     return write_lines([content], REPORT, output=output)

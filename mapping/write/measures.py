@@ -1,4 +1,6 @@
-"""Measures of an alignment: evidence by outcome and score, how far it moved, both signals, and the worst spans."""
+"""Measures of an alignment: evidence by outcome and score, how far it moved, BLEU compared with the verdicts of a
+model, and the spans with the lowest scores.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,9 @@ _DRIFT = f"""
     from {_MOVES} left join (select {_MOVED} as moved, score from crosswalk) on moved = place
     where exists (from crosswalk) group by place, name order by place"""
 _SPANS = """(from alignments union all by name
-    select null::double as entailment, null::double as contradiction, null::varchar as expects where false)"""
-"""Spans with the columns that a model fills in; null in alignments that were not verified."""
-_SUPPORT = "case when coalesce(expects = 'contradiction', false) then contradiction else entailment end"
+    select null::double as entailment, null::double as contradiction, null::varchar as expected_verdict where false)"""
+"""The spans of an alignment. The columns that a model fills in are null if the alignment was not verified."""
+_SUPPORT = "case when coalesce(expected_verdict = 'contradiction', false) then contradiction else entailment end"
 _BINS = literals("bins", ("place", "name"), ((place, f"{place / _N_BINS:.2f}") for place in range(_N_BINS + 1)))
 ALIGNMENTS_MEASURES = (
     Measure(
@@ -43,7 +45,7 @@ ALIGNMENTS_MEASURES = (
         links={"record": ToRows("records", {"example_id": "record"}), "page": "title"},
         compared=("old text", "new text"),
         needs=("alignments",),
-        if_empty="No span differs from the text that was looked for.",
+        if_empty="Every span is identical to the text that was searched for.",
     ),
 )
 """Contents of the overview of a folder of alignments, besides the outcomes of its datasets."""
@@ -82,7 +84,7 @@ MEASURES = (
         needs=("crosswalk",),
     ),
     Measure(
-        "How far evidence moved, and how like it stayed",
+        "How far evidence moved, and how similar it is",
         _DRIFT,
         section="Drift",
         page="measures",
@@ -107,6 +109,6 @@ MEASURES = (
         optional=("entailment",),
         compared=("old text", "new text"),
         needs=("alignments",),
-        if_empty="No span differs from the text that was looked for.",
+        if_empty="Every span is identical to the text that was searched for.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Counts of an alignment, their invariants, and an overview of datasets with the figures of the KILT paper."""
+"""Reports about an alignment, and about a folder of alignments, with the figures of the KILT paper for comparison."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mapping.sources.source import EXCLUDED, REJECTED, Averages, Split, Tally
 from mapping.write.kind import ALIGNMENT, N_BINS
 
 MEANINGS: Mapping[str, Mapping[str, str]] = {"dropped": REASONS, "excluded": EXCLUDED, "rejected": REJECTED}
-"""Meanings of the reasons of each outcome of a record."""
+"""For each outcome of a record, its possible reasons with their meanings."""
 _FOUND_BY = {
     "title": "the title that the dataset gives",
     "redirect": "a redirect in the snapshot, of a page that was moved",
@@ -41,7 +41,9 @@ def score_bins(scores: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def evidence_faults(n_read: int, counts: Mapping[str, Any]) -> list[str]:
-    """Returns how the pieces of evidence that were read differ from those that have an outcome."""
+    """Returns a description of each difference between the numbers of pieces of evidence that were read and that have
+    an outcome; there should be none.
+    """
     evidences, found = counts["evidences"], []
     if n_read != (n_known := sum(evidences.values())):
         found.append(f"{n_read} pieces of evidence read, {n_known} have an outcome")
@@ -51,8 +53,8 @@ def evidence_faults(n_read: int, counts: Mapping[str, Any]) -> list[str]:
 
 
 def threshold_share(counts: Mapping[str, Any]) -> float | None:
-    """Returns the share of records that only the threshold drops, among the records that it is applied to; None if
-    there are none.
+    """Returns the share of records that the threshold drops, among the written records and those that it drops; None if
+    there are neither.
     """
     n_dropped = counts["dropped"].get("below_threshold", 0)
     total = counts["written"] + n_dropped
@@ -84,7 +86,7 @@ def report_values(tally: Tally, facts: Mapping[str, Any], *, dataset: str, split
 
 
 class ReportRow(NamedTuple):
-    """A number of records or of pieces of evidence, with its meaning."""
+    """A line of a report: a number of records or of pieces of evidence, with its meaning."""
 
     depth: int  # depth of nesting in the report, from 0
     name: str
@@ -177,7 +179,7 @@ PAPER_PAGES, PAPER_PAGES_SHARE = 1_642_311, 0.28
 """Pages that are evidence in at least one dataset, and their share of all pages. Source: the KILT paper, figure 2."""
 
 
-class Aligned(NamedTuple):
+class FinishedAlignment(NamedTuple):
     """A finished alignment."""
 
     name: str  # name of the dataset in the configuration
@@ -187,7 +189,7 @@ class Aligned(NamedTuple):
 
 
 def averages(counts: Mapping[str, Any]) -> Averages:
-    """Returns the averages of an alignment. An average over nothing is None.
+    """Returns the averages of an alignment. An average is None if there is nothing to average over.
 
     >>> averages({"written": 4, "with_sets": 2, "sets_written": 3, "set_spans": 6, "set_pages": 4, "answers": 4})
     Averages(spans=2.0, sets=1.5, pages=2.0, answers=1.0)
@@ -204,7 +206,7 @@ def _ratio(part: int, whole: int) -> float | None:
     return round(part / whole, 4) if whole else None
 
 
-def page_values(aligned: Sequence[Aligned], *, output: str, n_pages: int) -> dict[str, Any]:
+def page_values(aligned: Sequence[FinishedAlignment], *, output: str, n_pages: int) -> dict[str, Any]:
     """Returns the number of pages with written evidence, per dataset and by number of datasets, as JSON values.
 
     Alignments with the same name count as one dataset.
@@ -230,12 +232,12 @@ def page_values(aligned: Sequence[Aligned], *, output: str, n_pages: int) -> dic
     }
 
 
-def overview_values(aligned: Iterable[Aligned], pages: Mapping[str, Any]) -> dict[str, Any]:
+def overview_values(aligned: Iterable[FinishedAlignment], pages: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the report of all alignments as JSON values."""
     return {"datasets": [_dataset_values(dataset) for dataset in aligned], "pages": dict(pages)}
 
 
-def _dataset_values(aligned: Aligned) -> dict[str, Any]:
+def _dataset_values(aligned: FinishedAlignment) -> dict[str, Any]:
     report = aligned.report
     counts = report["counts"]
     source, split = all_sources()[report["dataset"]], report["split"]
@@ -307,13 +309,14 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 STAGES = {"rejected": "source", "excluded": "", "merged": ""}
-"""Source of the ``rejected`` rows with details about a record, by its outcome. For other outcomes, details come from
-its evidence."""
+"""For each outcome of a record, the stage of the rows of ``rejected`` that contain details about the record. For other
+outcomes, the rows of its evidence contain the details.
+"""
 _PLACE = itemgetter("output", "evidence")
 
 
 def record_fates(folder: str, manifest: Manifest, record_id: str) -> Iterator[dict[str, Any]]:
-    """Reads the ``records`` rows of an alignment with a given id, usually one.
+    """Reads what happened to a record: the rows of ``records`` with its id, usually one, with their evidence.
 
     ``meaning`` is the meaning of the reason. ``details`` are the details stored in ``rejected``. ``evidences`` are the
     rows of ``alignments`` and ``misses`` in order, each with its row of ``crosswalk`` as ``crossing``.

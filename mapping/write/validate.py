@@ -1,7 +1,8 @@
 """Validates a KILT file: types, ids, locations in a release, and BLEU if the evidence is known.
 
-Source: the authors' validator (types of ``input``, ``output``, ``answer``, ``wikipedia_id``, ``title``), and what their
-readers rely on: unique ids, existing pages, characters that lie in their paragraph, sections.
+Source: the authors' validator (types of ``input``, ``output``, ``answer``, ``wikipedia_id``, ``title``), and the
+assumptions of the authors' readers: ids are unique, pages exist, characters are within their paragraph, and sections
+match.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class KiltFinding(NamedTuple):
 class Validation:
     """The counts of the checked records, and the findings."""
 
-    is_empty: bool = False  # the file has no line; only its manifest shows whether that is correct
+    is_empty: bool = False  # the file has no lines; its manifest shows whether that is correct
     # number of checked records
     records: int = 0
     outputs: int = 0
@@ -84,7 +85,7 @@ class Validation:
 
 
 class _Span(NamedTuple):
-    """A span of a record, with the pieces of evidence that it may come from."""
+    """A span of a record, with the pieces of evidence that may have been aligned to it."""
 
     line: int
     example_id: str
@@ -131,7 +132,8 @@ def _aligned_rows(folder: str) -> Iterator[dict[str, Any]]:
 class _Checker:
     """Checks records, and their spans against the pages.
 
-    The index holds the ids of the records of this file, and the evidence of an alignment by ``_key``.
+    ``index`` is a file on disk with the ids of the records that were read, and the evidence of an alignment by
+    ``_key``.
     """
 
     def __init__(self, source: KnowledgeSource, numbering: Numbering, index: Scratch) -> None:
@@ -142,7 +144,7 @@ class _Checker:
         self._spans: list[_Span] = []
 
     def check(self, records: Iterable[RawRecord]) -> None:
-        """Checks records page by page and records findings in the order of the file."""
+        """Checks records, one page after another, and stores the findings in the order of the file."""
         self._findings, self._spans = [], []
         for raw in records:
             self._check_record(raw)

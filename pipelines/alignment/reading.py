@@ -238,7 +238,7 @@ class Chunks:
 
     def _alignment(self, example: Example, key: EvidenceKey, evidence: Evidence) -> Alignment:
         made = make_hypothesis(example, key, evidence, self._hypothesis) if self._hypothesis else None
-        hypothesis, kind, expects = made or (None, None, None)
+        hypothesis, kind, expected_verdict = made or (None, None, None)
         return Alignment(
             evidence.page,
             evidence.text,
@@ -253,7 +253,7 @@ class Chunks:
             fallback=evidence.fallback,
             hypothesis=hypothesis,
             hypothesis_kind=kind,
-            expects=expects,
+            expected_verdict=expected_verdict,
         )
 
     def leave(self, left: RecordFate) -> None:

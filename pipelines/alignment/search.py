@@ -23,7 +23,7 @@ from kbsource.runtime.chunks import BatchRef, Work, read_stored
 from mapping.entail.verification import entailment_questions
 from mapping.records import NOWHERE, SCORED, Alignment, Suggestion
 from mapping.search.page_search import PageSearch, SearchSettings, locate_nowhere
-from mapping.search.resolve import QUERIES_AT_ONCE, Resolved, Resolver, read_moves, suggest_titles
+from mapping.search.resolve import QUERIES_AT_ONCE, ResolvedPage, Resolver, read_moves, suggest_titles
 from mapping.search.tokens import Tokeniser
 from pipelines.primitives.page_texts import PageTexts, ReleasePages
 
@@ -74,12 +74,12 @@ def resolve_rows(batches: Iterable[pa.RecordBatch], find_page: FindPage) -> pa.R
     return batch_of(sorted(rows, key=attrgetter("position")), Alignment)
 
 
-def _on_page(wanted: Alignment, found: Resolved, resolver: Resolver, starts: Sequence[int]) -> Alignment:
+def _on_page(wanted: Alignment, found: ResolvedPage, resolver: Resolver, starts: Sequence[int]) -> Alignment:
     if found.page_id is not None:
         shard, row = resolver.location(found.page_id)
         position = starts[shard] + row
-    elif found.asked:
-        position = NOWHERE - int.from_bytes(hashlib.sha256(found.asked.encode()).digest()[:7])
+    elif found.requested:
+        position = NOWHERE - int.from_bytes(hashlib.sha256(found.requested.encode()).digest()[:7])
     else:
         position = NOWHERE
     return replace(wanted, position=position, **found._asdict())
@@ -218,7 +218,7 @@ class Search:
             yield from in_batches(own)
 
     def _rows(self, numbered: list[tuple[int, Alignment]], work: Work) -> Iterator[Alignment]:
-        missing = {wanted.asked for _, wanted in numbered if wanted.position < 0 and wanted.asked}
+        missing = {wanted.requested for _, wanted in numbered if wanted.position < 0 and wanted.requested}
         similar = suggest_titles(missing, resolver_of(self._release.folder).index) if missing else {}
         taken = ((number, self._taken(wanted, similar)) for number, wanted in numbered)
         for position, group in groupby(taken, key=lambda pair: pair[1].position):
@@ -232,9 +232,9 @@ class Search:
     def _taken(self, wanted: Alignment, similar: Mapping[str, tuple[Suggestion, ...]]) -> Alignment:
         """Returns a piece of evidence with the page of the most similar title if requested, else with similar
         titles."""
-        if wanted.position >= 0 or not wanted.asked:
+        if wanted.position >= 0 or not wanted.requested:
             return wanted
-        suggestions = similar.get(wanted.asked, ())
+        suggestions = similar.get(wanted.requested, ())
         accepted = self._settings_of(wanted).accept_fuzzy
         if accepted is not None and suggestions and suggestions[0].score >= accepted:
             resolver = resolver_of(self._release.folder)
@@ -257,7 +257,7 @@ class Search:
                 if found.hypothesis is None or found.outcome not in ("exact", SCORED):
                     yield found
                     continue
-                n_sentences = settings.rescue_sentences if found.outcome == SCORED else 0
+                n_sentences = settings.candidate_sentences if found.outcome == SCORED else 0
                 yield replace(found, questions=tuple(entailment_questions(found, search, n_sentences=n_sentences)))
         work.beat.done(pages=1, amount=len(group))
 

@@ -17,7 +17,7 @@ from kbsource.runtime.chunks import BatchRef, read_batches, read_rows
 from kbsource.runtime.regroup import merge_group
 from mapping.acceptance import read_rule
 from mapping.decide import Cuts, Decision, decide, with_outcome, write_places_once
-from mapping.entail.signal import Pair, Refused, Verdict
+from mapping.entail.signal import Pair, UnjudgedPair, Verdict
 from mapping.entail.verification import signals, with_verdict
 from mapping.records import (
     PARTIAL,
@@ -46,7 +46,7 @@ class AlignedChunk(NamedTuple):
 
     examples: BatchRef
     outcomes: tuple[BatchRef, ...]
-    answers: tuple[Verdict | Refused, ...] = ()
+    answers: tuple[Verdict | UnjudgedPair, ...] = ()
 
 
 class AlignedRecord(NamedTuple):
@@ -154,7 +154,7 @@ def _outcomes(chunk: AlignedChunk, options: DatasetOptions) -> dict[int, dict[Ev
         for of_record in settled.values():
             for key, aligned in of_record.items():
                 if aligned.hypothesis is not None:  # no model has judged it, unless the questions are made right now
-                    of_record[key] = replace(aligned, hypothesis=None, hypothesis_kind=None, expects=None)
+                    of_record[key] = replace(aligned, hypothesis=None, hypothesis_kind=None, expected_verdict=None)
         answers = iter(chunk.answers)
         for aligned, asked in _with_questions(chunk.outcomes, options.threshold):
             answered = [(question, next(answers)) for question in asked]

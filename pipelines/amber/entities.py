@@ -96,7 +96,8 @@ def join_views(views: Chunks, links: Chunks, *, plan: AmberPlan) -> Iterator[tup
     """
 
     def make(path: str) -> None:
-        with warehouse({"views": stored_table(KEYED_VIEWS, views), "links": stored_table(KEYED_LINKS, links)}) as db:
+        tables = {"views": stored_table(KEYED_VIEWS, views), "links": stored_table(KEYED_LINKS, links)}
+        with warehouse(tables, memory_mb=plan.options.memory) as db:
             counted = db.sql(VIEWS_COUNTS).to_arrow_table().to_pylist()[0]
             report = Report(Counter(counted))
             rows = ordered_batches(db, VIEWED_ITEMS.format(least=plan.options.min_views), VIEWED)

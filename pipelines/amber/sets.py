@@ -35,7 +35,7 @@ from mapping.amber.names import FACTS, NAMES, TERMS, VIEWED, NamedSet, find_name
 from mapping.amber.records import AmberSet, AmberTuple, PageRef, SetEntity
 from mapping.amber.release import claim
 from mapping.amber.sets import PageBeginning, align_entity, lacking, make_set
-from mapping.entail.signal import Pair, Refused, Verdict
+from mapping.entail.signal import Pair, UnjudgedPair, Verdict
 from mapping.entail.verification import span_premise
 from mapping.search.page_search import align_evidence, matched_text
 from mapping.search.tokenised_page import TokenisedPage
@@ -80,7 +80,7 @@ ANSWERS = pa.schema(
         *(pa.field(name, pa.float64()) for name in ("entailment", "neutral", "contradiction")),
     ]
 )
-"""Verdicts of the model about tuples; null if it refused."""
+"""Verdicts of the model about tuples; null if it could not judge them."""
 SETTLED = pa.schema(
     [
         *required("collection"),
@@ -98,8 +98,8 @@ _ROWS_AT_ONCE, _INSERTED_AT_ONCE, _SETS_AT_ONCE = 1024, 4096, 32
 _ENTITY = msgspec.json.Decoder(SetEntity)
 _TERM_COUNTS = "select count(distinct item) as entities, count(*) as names from terms"
 _ALL_NAMES = """
-select collection, name, coalesce(names.outcome, outcomes.outcome) as outcome, n_bearers, n_members
-from names left join outcomes using (collection, name) where n_bearers > 1 order by collection, name
+select collection, name, coalesce(names.outcome, outcomes.outcome) as outcome, n_entities, n_members
+from names left join outcomes using (collection, name) where n_entities > 1 order by collection, name
 """
 _WANTED_ORDER = "select * from wanted order by position, set, item"
 
@@ -119,7 +119,7 @@ def choose_sets(terms: Chunks, facts: Chunks, viewed: Chunks, *, plan: AmberPlan
             "terms": stored_table(TERMS, terms),
             "facts": stored_table(FACTS, facts),
         }
-        with warehouse(tables) as db:
+        with warehouse(tables, memory_mb=plan.options.memory) as db:
             find_names(db, plan.collections, rules)
             insert(db, "outcomes", [], _OUTCOMES)
             rejected: list[tuple[int, str, str]] = []
@@ -283,11 +283,13 @@ def pairs_of(element: tuple[ChunkKey, BatchRef]) -> Iterator[tuple[Any, tuple[Pa
         number += 1
 
 
-def answers_of(asked: tuple[int, int, Any], answers: Iterable[Verdict | Refused]) -> tuple[ChunkKey, pa.RecordBatch]:
+def answers_of(
+    asked: tuple[int, int, Any], answers: Iterable[Verdict | UnjudgedPair]
+) -> tuple[ChunkKey, pa.RecordBatch]:
     """Returns the answers to ``pairs_of`` as rows of ANSWERS."""
     group, number, keys = asked
     rows = [
-        (*key, *((None,) * 3 if isinstance(answer, Refused) else answer))
+        (*key, *((None,) * 3 if isinstance(answer, UnjudgedPair) else answer))
         for key, answer in zip(keys, answers, strict=True)
     ]
     return ChunkKey(group, number), rows_batch(rows, ANSWERS)
@@ -313,7 +315,8 @@ def settle_sets(searched: Chunks, signals: Chunks, answers: Chunks = (), *, plan
     def make(path: str) -> None:
         given = {"searched": (WANTED, searched), "signals": (_OWN_SIGNALS, signals), "answers": (ANSWERS, answers)}
         report = Report()
-        with warehouse({name: stored_table(*table) for name, table in given.items()}) as db:
+        tables = {name: stored_table(*table) for name, table in given.items()}
+        with warehouse(tables, memory_mb=plan.options.memory) as db:
             write_chunk(
                 row_batches(_settled(db, report, plan), SETTLED, n_rows=_SETS_AT_ONCE), SETTLED, report, path=path
             )

@@ -20,7 +20,7 @@ from kbsource.files import Folder, base_name, is_local
 from kbsource.release.layout import MANIFEST
 from kbsource.release.manifest import ListingManifest
 from mapping.decide import with_outcome
-from mapping.entail.signal import REFUSALS, Pair, Refused, UsualModelOptions, Verdict, answer_values
+from mapping.entail.signal import UNJUDGED_REASONS, Pair, UnjudgedPair, UsualModelOptions, Verdict, answer_values
 from mapping.options import FLAT, AtLeast1, Bleu, File, FileOrPipe, FolderPath, Release, Text, Title, check_ending
 from mapping.records import Alignment, PageKey
 from mapping.search.numbering import Numbering
@@ -368,7 +368,7 @@ def nli(
     judge = open_model(model)
     answer = judge.judge([Pair(premise, hypothesis)])[0]
     values = answer_values(answer)
-    return Summary(text=_verdict_text(answer, judge.device), values=values, is_ok="refusal" not in values)
+    return Summary(text=_verdict_text(answer, judge.device), values=values, is_ok="unjudged_reason" not in values)
 
 
 def check_sources(options: Annotated[CheckSourcesOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
@@ -435,8 +435,8 @@ def _pair(line: str) -> tuple[Any, Pair]:
     return record.get("id"), Pair(text_at(record, "premise"), hypothesis)
 
 
-def _verdict_text(answer: Verdict | Refused, device: str) -> str:
-    if isinstance(answer, Refused):
-        return f"not judged: {REFUSALS[answer.reason]} ({answer.detail or answer.reason})"
+def _verdict_text(answer: Verdict | UnjudgedPair, device: str) -> str:
+    if isinstance(answer, UnjudgedPair):
+        return f"not judged: {UNJUDGED_REASONS[answer.reason]} ({answer.detail or answer.reason})"
     shares = [(name, f"{value:.6f}") for name, value in answer._asdict().items() if value is not None]
     return facts_table([("label", answer.label), *shares, ("device", device)])

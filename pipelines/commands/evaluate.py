@@ -27,7 +27,7 @@ from pipelines.terminal import Summary, command_line
 
 if TYPE_CHECKING:
     from mapping.metrics.amber import AmberScores
-    from mapping.metrics.evaluator import Evaluated, Scores
+    from mapping.metrics.evaluator import EvaluationResult, Scores
 
 S = TypeVar("S", bound="Scores")
 app = App(
@@ -171,7 +171,7 @@ def amber(
 
 
 def _summary(
-    evaluate: Callable[..., Evaluated[S]],
+    evaluate: Callable[..., EvaluationResult[S]],
     items: str | None,
     write: Callable[[S], None] = lambda _: None,
     *,

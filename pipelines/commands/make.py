@@ -212,8 +212,8 @@ def qampari_summary(made: MadeRelease[ListingManifest]) -> Summary:
     report = made.report
     is_judged = made.manifest.facts["model"] is not None
     parts = [funnel_text(report, is_judged=is_judged), _drawn_text(report["questions"]), *_why_empty(report)]
-    given_up = sum(made.manifest.facts["counts"]["given_up"].values())
-    return made_summary(made, [("searches that took too long", given_up)], text="\n\n".join(parts), **report)
+    timed_out = sum(made.manifest.facts["counts"]["timed_out"].values())
+    return made_summary(made, [("searches that took too long", timed_out)], text="\n\n".join(parts), **report)
 
 
 def _why_empty(report: Mapping[str, Any]) -> list[str]:

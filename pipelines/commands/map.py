@@ -32,7 +32,7 @@ from mapping.sources.source import SPLIT_WORDS, SPLITS, SourceOptions, Split
 from pipelines.argument_faults import fault_text
 from pipelines.commands.config import ConfigFile, ConfigItem, Items
 from pipelines.commands.dumps import Run, made_summary
-from pipelines.options.map_dataset import MapCommandOptions, MapOptions, Planned
+from pipelines.options.map_dataset import MapCommandOptions, MapOptions, PlannedAlignment
 from pipelines.options.shared import USUAL_MEMORY, Memory, Output, RunOptions
 from pipelines.progress import Progress
 from pipelines.terminal import Summary, command_line, nearest
@@ -228,7 +228,7 @@ def align_all(
     return replace(summary, title=f"Each alignment has its own folder in {output}.")
 
 
-def read_alignments(path: str, kb: str, output: str) -> list[Planned]:
+def read_alignments(path: str, kb: str, output: str) -> list[PlannedAlignment]:
     """Returns the alignments in a configuration, in its order, for a release and an output folder.
 
     Raises:
@@ -243,7 +243,7 @@ class _Config(ConfigFile):
         super().__init__(path, expected="datasets")
         self._kb, self._output = kb, output
 
-    def planned(self) -> Iterator[Planned]:
+    def planned(self) -> Iterator[PlannedAlignment]:
         root = self.root
         top = self.items(root, "the configuration", allowed=("options", "datasets"))
         if "datasets" not in top:
@@ -257,7 +257,7 @@ class _Config(ConfigFile):
                 self.fail(item.key, f"{name!r} cannot be the name of a folder; use letters, digits, '.', '-' and '_'")
             yield from self._splits(name, item, common)
 
-    def _splits(self, name: str, item: ConfigItem, common: Items) -> Iterator[Planned]:
+    def _splits(self, name: str, item: ConfigItem, common: Items) -> Iterator[PlannedAlignment]:
 
         own = self.items(item.value, f"dataset {name!r}")
         dataset = self.text(own.pop("dataset").value, "dataset") if "dataset" in own else name
@@ -277,7 +277,7 @@ class _Config(ConfigFile):
             options = self._options(
                 dataset, {**common, **own, **nearer}, inner.key, ("--split", split, "--output", place)
             )
-            yield Planned(name, options, self.where(inner.key))
+            yield PlannedAlignment(name, options, self.where(inner.key))
 
     def _options(self, dataset: str, items: Items, at: yaml.Node, tokens: Sequence[str]) -> MapOptions:
         keys = _keys(dataset)

@@ -96,11 +96,11 @@ def serve(
             --linking linking/enwiki-20261001 --stdio
     """
     from mapping.retrieval.systems import open_system
-    from mapping.serving.operations import Served
+    from mapping.serving.operations import ServedRelease
     from mapping.serving.server import Answering, answer_stdio, mcp_app, mcp_server, server_app
 
     with ExitStack() as stack:
-        served = stack.enter_context(Served.open(release))
+        served = stack.enter_context(ServedRelease.open(release))
         if passages is not None:
             served.search_in(passages, stack.enter_context(open_system(passages, system, options)))
         elif system != "bm25" or options != SystemOptions():

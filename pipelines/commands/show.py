@@ -21,7 +21,7 @@ from pipelines.extras import missing_extra
 from pipelines.terminal import Row, Summary, command_line, facts_table, styled, table_text, text_width
 
 if TYPE_CHECKING:
-    from kbsource.lookup import Found
+    from kbsource.lookup import LookupResult
     from kbsource.release.kind import Kind
     from kbsource.release.manifest import FileEntry, Manifest
     from mapping.document import TextPiece
@@ -98,7 +98,7 @@ def show(
         return Summary(text=page_text(shown, found, full=full), values=shown.to_dict(), next=browse)
     faults = [f"kbsource show: no page for {page!r} in {release}: {_MISSES.get(found.status, found.status)}."]
     if found.status == "unknown" and found.by != "id":
-        faults += _similar(release, found.asked)
+        faults += _similar(release, found.requested)
     return Summary(faults=faults)
 
 
@@ -241,8 +241,8 @@ def _change_facts(row: Mapping[str, Any], meaning: str) -> Iterator[Row]:
     yield "outcome", f"{row['outcome']}: {meaning}"
     if row["matched_by"]:
         yield "matched by", row["matched_by"]
-    if row["kept"] is not None:
-        yield "text kept", f"{100 * row['kept']:.1f} %"
+    if row["kept_share"] is not None:
+        yield "text kept", f"{100 * row['kept_share']:.1f} %"
     if row["qid_moved"]:
         yield "item", f"now the item of page {row['qid_page_id']}"
 
@@ -365,7 +365,7 @@ def _similar(release: str, title: str) -> Iterator[str]:
         yield "Similar titles:\n" + "\n".join(f"  {suggestion.title}" for suggestion in similar)
 
 
-def page_text(page: Page, found: Found, *, full: bool) -> str:
+def page_text(page: Page, found: LookupResult, *, full: bool) -> str:
     """Formats a page: facts, then its outline and the beginning of the text, or the whole text."""
     parts = [f"{page.title}\n{'=' * min(len(page.title), text_width())}", facts_table(_page_facts(page, found))]
     if full:
@@ -387,7 +387,7 @@ def page_text(page: Page, found: Found, *, full: bool) -> str:
     return "\n\n".join(parts)
 
 
-def _page_facts(page: Page, found: Found) -> list[Row]:
+def _page_facts(page: Page, found: LookupResult) -> list[Row]:
     n_resolved = sum(anchor.target_page_id is not None for anchor in page.anchors)
     rows: list[Row] = [
         ("page id", str(page.page_id)),
@@ -401,7 +401,7 @@ def _page_facts(page: Page, found: Found) -> list[Row]:
         ("infoboxes", len(page.infoboxes)),
     ]
     if found.hops:
-        rows.insert(0, ("found as", f"{found.asked}, over {found.hops} redirect{'s' if found.hops > 1 else ''}"))
+        rows.insert(0, ("found as", f"{found.requested}, over {found.hops} redirect{'s' if found.hops > 1 else ''}"))
     if page.is_disambiguation:
         rows.append(("disambiguation", "yes"))
     lists = (

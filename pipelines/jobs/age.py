@@ -534,7 +534,7 @@ def _lost_texts(old: Sequence[str], new: Sequence[str] | None, element: int, sta
         old, new: texts of the page when it contained the element, and later; None if there is no page.
     """
     texts = [old[element]]
-    for piece in match_elements(old, new).pieces if new is not None and element else ():
+    for piece in match_elements(old, new).segments if new is not None and element else ():
         if piece.old_element == element and piece.new_element is None and piece.old_start <= start < piece.old_end:
             texts.append(old[element][piece.old_start : piece.old_end].strip())
     return (text for text in dict.fromkeys(texts) if element and len(text) >= _LEAST_CHARS)

@@ -76,8 +76,8 @@ class _Use(Row):
 
 def check_sources(options: CheckSourcesOptions, *, flags: Sequence[str], progress: Progress) -> Counter[str]:
     """Writes a line for each use that has a sentence and a source with a title or quote. Returns the number of uses by
-    label. ``refusal`` counts the uses that the model could not judge. ``not_asked`` counts the uses without a sentence,
-    or with neither a title nor a quote.
+    label. ``unjudged`` counts the uses that the model could not judge. ``not_judgeable`` counts the uses without a
+    sentence, or with neither a title nor a quote.
 
     Raises:
         SetupError: the release or the model cannot be used, or the release has no references.
@@ -106,8 +106,8 @@ def check_sources(options: CheckSourcesOptions, *, flags: Sequence[str], progres
         progress=progress,
     )
     with Folder.of(options.output).open() as file:
-        counts = Counter(orjson.loads(line).get("label", "refusal") for line in file)
-    return counts + Counter(not_asked=n_uses[0] - n_asked)
+        counts = Counter(orjson.loads(line).get("label", "unjudged") for line in file)
+    return counts + Counter(not_judgeable=n_uses[0] - n_asked)
 
 
 def _uses(folder: str, manifest: PagesManifest, n_uses: list[int]) -> Iterator[_Use]:

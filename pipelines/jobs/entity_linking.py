@@ -62,7 +62,7 @@ from mapping.entity_linking.links import (
     KEYS_OF_BUCKETS,
     Exclusion,
     Sampling,
-    Scanned,
+    ScannedLinks,
     Targets,
     chosen_lines,
     dev_buckets,
@@ -120,6 +120,7 @@ class LinkingPlan(PagesPlan):
     files: tuple[FileEntry, ...]  # files of the table of pages
     sampling: Sampling  # decides which links become records
     excluded: tuple[int, ...]  # ids of pages whose links are not used
+    memory_mb: int  # memory limit of joins, in MB
 
     def path(self, file: int) -> str:
         """Returns the path of a file of pages."""
@@ -203,7 +204,7 @@ class ScanLinks(WorkerDoFn):
         yield beam.pvalue.TaggedOutput(OF_MENTIONS, (key, mentions))
         yield beam.pvalue.TaggedOutput(COUNTS, (key, dict(counts)))
 
-    def _scan(self, place: int, targets: str) -> Scanned:
+    def _scan(self, place: int, targets: str) -> ScannedLinks:
         plan = self._plan
         if self._targets is None:
             folder = local_copy(Folder.of(targets), [_TARGETS], version=plan.pages.sha256)
@@ -219,7 +220,7 @@ def draw_links(keys: _Chunks, *, plan: LinkingPlan) -> Iterator[Any]:
     """
 
     def make(path: str) -> None:
-        with warehouse({"keys": _stored(KEYS, keys)}) as db:
+        with warehouse({"keys": _stored(KEYS, keys)}, memory_mb=plan.memory_mb) as db:
             db.execute(DISTINCT_KEYS)
             of_buckets = dict(db.execute(KEYS_OF_BUCKETS).fetchall())
             n_dev_buckets, n_distinct = dev_buckets(of_buckets, plan.sampling), sum(of_buckets.values())
@@ -263,7 +264,7 @@ def write_aliases(mentions: _Chunks, *, plan: LinkingPlan) -> Iterator[FileEntry
 
     def make() -> list[dict[str, Any]]:
         with (
-            warehouse({"mentions": _stored(MENTIONS, mentions)}) as db,
+            warehouse({"mentions": _stored(MENTIONS, mentions)}, memory_mb=plan.memory_mb) as db,
             RollingFiles(
                 plan.output, "aliases", schema=ALIASES, names="{:05d}.unnamed", rows_per_file=ROWS_PER_FILE
             ) as files,
@@ -327,6 +328,7 @@ def make_entity_linking(
             files=files,
             sampling=sampling,
             excluded=exclusion.page_ids,
+            memory_mb=options.memory,
             output=output,
             staging=out.staging,
         )

@@ -30,7 +30,7 @@ from mapping.entail.model import model_facts
 from mapping.search.resolve import read_moves
 from mapping.search.tokens import tokeniser_name
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT, TEXT_REPORT
-from mapping.write.report import Aligned, overview_text, overview_values, page_values
+from mapping.write.report import FinishedAlignment, overview_text, overview_values, page_values
 from pipelines.alignment.reading import check_files
 from pipelines.alignment.writing import (
     MERGED,
@@ -40,7 +40,7 @@ from pipelines.alignment.writing import (
     record_files,
 )
 from pipelines.jobs.shared_inputs import MadeRelease, output_folder
-from pipelines.options.map_dataset import MapOptions, Planned
+from pipelines.options.map_dataset import MapOptions, PlannedAlignment
 from pipelines.progress import Done, Progress, beats_in
 from pipelines.runners.running import check_paths, new_pipeline, run_pipeline
 from pipelines.runners.workers import do
@@ -59,7 +59,7 @@ from pipelines.transforms.align import (
 _FAULTS, _BEATS, _DECIDED = "faults", "beats", "decided.json"
 
 
-def failure(failed: Sequence[tuple[Planned, SetupError]], n_planned: int) -> SetupError:
+def failure(failed: Sequence[tuple[PlannedAlignment, SetupError]], n_planned: int) -> SetupError:
     """Returns an error that lists why each dataset failed."""
     kind = DataError if any(isinstance(error, DataError) for _, error in failed) else SetupError
     return kind(
@@ -69,7 +69,7 @@ def failure(failed: Sequence[tuple[Planned, SetupError]], n_planned: int) -> Set
 
 
 def check_all(
-    planned: Sequence[Planned],
+    planned: Sequence[PlannedAlignment],
     release: PagesManifest,
     output: str,
     *,
@@ -121,14 +121,16 @@ def _check_done(options: MapOptions, release: PagesManifest, known: dict[str, li
             raise SetupError(f"{path} is damaged or changed; remove {options.output} and run the command again.")
 
 
-def write_reports(planned: Sequence[Planned], release: PagesManifest, output: str) -> dict[str, Any]:
+def write_reports(planned: Sequence[PlannedAlignment], release: PagesManifest, output: str) -> dict[str, Any]:
     """Writes the report on all alignments and the final manifest, and returns the report."""
     aligned, manifests = [], []
     for part in planned:
         manifest = ALIGNMENT.read(part.options.output)
         manifests.append({"folder": part.folder, "manifest_sha256": manifest.sha256})
         names = tuple(entry.file for entry in manifest.files if entry.file.endswith("-kilt.jsonl"))
-        aligned.append(Aligned(part.name, part.folder, ALIGNMENT.read_document(part.options.output, REPORT), names))
+        aligned.append(
+            FinishedAlignment(part.name, part.folder, ALIGNMENT.read_document(part.options.output, REPORT), names)
+        )
     report = overview_values(aligned, page_values(aligned, output=output, n_pages=release.n_rows("pages")))
     contents = {
         REPORT: orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE),
@@ -166,7 +168,7 @@ def map_dataset(options: MapOptions, *, flags: Sequence[str], progress: Progress
 
 
 def map_all(
-    planned: Sequence[Planned], *, kb: str, output: str, flags: Sequence[str], progress: Progress
+    planned: Sequence[PlannedAlignment], *, kb: str, output: str, flags: Sequence[str], progress: Progress
 ) -> MadeRelease[ListingManifest]:
     """Aligns datasets. No output folder may contain another.
 

@@ -152,7 +152,7 @@ def _commit(
         rest = "" if options.all_access else " --all-access also reads the names in older files, such as en."
         raise DataError(f"No line counts views of an article of {options.site}. Check --site and --input.{rest}")
     schema = schema_of(TitleViews)
-    with warehouse({"sums": StoredTable(schema, chunks)}) as db:
+    with warehouse({"sums": StoredTable(schema, chunks)}, memory_mb=options.memory) as db:
         rows = ordered_batches(db, TOTALS, schema, n_rows=_GROUP_ROWS)
         entry = write_batches(rows, "pageviews", schema, output=output)
     rejected = chain.from_iterable(report.rejected for report in reports)

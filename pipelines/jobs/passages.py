@@ -41,7 +41,7 @@ from pipelines.primitives.shuffle import CollectSorted
 from pipelines.progress import Progress, chunks_done
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import do, wired
-from pipelines.transforms.pages import CutPassages
+from pipelines.transforms.passages import CutPassages
 
 _CUT = "cut"
 """Folder in the staging folder for the chunks."""

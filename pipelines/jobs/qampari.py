@@ -52,7 +52,7 @@ from pipelines.qampari.steps import COMPOSITIONS, N_JOINS, N_JOINS_OF_TABLES, SI
 from pipelines.runners.running import new_pipeline, run_pipeline
 from pipelines.runners.workers import do
 
-_NO_FACTS = {"found": 0, "candidates": 0, "all": 0, "searches": 0, "given_up": 0}
+_NO_FACTS = {"found": 0, "candidates": 0, "all": 0, "searches": 0, "timed_out": 0}
 _PROVED = ("n_with_page", "n_aligned", "n_validated")
 
 
@@ -110,8 +110,8 @@ def write_files(
         "types_without_class": sorted(set(plan.relations.wanted_types) - set(classes)),
     }
     files.append(write_report(report, output=plan.output))
-    given_up = {kind: of_kinds[kind]["given_up"] for kind in kinds}
-    work.facts.update(files=[asdict(file) for file in files], counts={**statistics.values(), "given_up": given_up})
+    timed_out = {kind: of_kinds[kind]["timed_out"] for kind in kinds}
+    work.facts.update(files=[asdict(file) for file in files], counts={**statistics.values(), "timed_out": timed_out})
 
 
 def _commit(done: tuple[Any, dict[str, Any]], *, output: str, values: dict[str, Any]) -> Iterator[str]:
@@ -142,14 +142,14 @@ def _counted(rows: Iterable[QueryRow], funnel: defaultdict[str, Counter[str]]) -
 
 
 def _numbered(questions: Iterable[Question], draws: Iterable[QuestionDraw]) -> Iterator[Question]:
-    """Adds side, split and qid to questions. The numbers in the qids are consecutive in the file of each split."""
+    """Adds eligible split, split and qid to questions. The numbers in the qids are consecutive within a split."""
     n_of: Counter[str] = Counter()
     for question, (side, split) in zip(questions, draws, strict=True):
         qid = None
         if split is not None:
             qid = qid_of(n_of[split], question.subset, split)
             n_of[split] += 1
-        yield replace(question, side=side, split=split, qid=qid)
+        yield replace(question, eligible_split=side, split=split, qid=qid)
 
 
 def _lists(chunks: Iterable[BatchRef]) -> dict[str, dict[str, int]]:

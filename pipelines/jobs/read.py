@@ -40,7 +40,7 @@ from mapping.retrieval.span_reader import extract_answers
 from mapping.retrieval.system_options import ReaderOptions, ReadForm
 from mapping.retrieval.systems import Reranker
 from mapping.sources.raw_records import iter_records
-from mapping.sources.scratch import Joined
+from mapping.sources.scratch import QuestionFiles
 from pipelines.jobs.through_model import through_model
 from pipelines.options.read import ReadOptions
 from pipelines.options.rerank import RerankOptions
@@ -182,7 +182,7 @@ def _open(options: ReadOptions, opener: Callable[[ReaderOptions], Any]) -> _Open
 
 def _questions(options: ReadOptions, reject: Reject) -> Iterator[Query]:
     """Reads the questions of a file with their passages. Memory: one question."""
-    with Joined() as joined:
+    with QuestionFiles() as joined:
         for raw in iter_records(options.retrieved) if options.retrieved else ():
             with raw.rejecting(reject):
                 record = raw.parse()

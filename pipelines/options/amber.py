@@ -6,11 +6,12 @@ from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from kbsource.errors import SetupError
+from kbsource.runtime.database import MEMORY_MB
 from mapping.acceptance import read_rule
 from mapping.amber.records import AMBER_CHOICES, AmberOptions
 from mapping.entail.signal import ModelOptions
 from mapping.options import FLAT, AtLeast1, Choices, File, Release, Rule, Words, check_choices, check_options
-from pipelines.options.shared import PLACES, Output, TakenAs
+from pipelines.options.shared import PLACES, JoinMemory, Output, TakenAs
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class AmberJobOptions:
     """Rule for accepting tuples whose page names a value, like "bleu>=0.3" or "entailment>=0.5"; kbsource map --help
     explains such rules.
     """
+    memory: JoinMemory = MEMORY_MB
 
     def __post_init__(self) -> None:
         """Raises SetupError in the same cases as ``check_options``, and if the rule needs a model but none is set."""
@@ -58,5 +60,5 @@ class AmberJobOptions:
 
     def data_options(self) -> dict[str, Any]:
         """Returns the options that affect the bytes of the output, as JSON values for the manifest."""
-        left_out = PLACES | {"verify", "as_"}
+        left_out = PLACES | {"verify", "memory", "as_"}
         return {"as": self.as_} | {name: value for name, value in asdict(self).items() if name not in left_out}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Annotated, Any
 
+from kbsource.runtime.database import MEMORY_MB
 from mapping.entity_linking.records import ContextOptions
 from mapping.options import FLAT, AtLeast0, Checked, File, Name, Release
-from pipelines.options.shared import Output
+from pipelines.options.shared import JoinMemory, Output
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class EntityLinkingOptions(Checked):
     """
     seed: Name = "kilt"
     """Seed for all random draws."""
+    memory: JoinMemory = MEMORY_MB
 
     def data_options(self) -> dict[str, Any]:
         """Returns the options that affect the bytes of the data, as JSON values for the manifest."""

@@ -12,7 +12,7 @@ from cyclopts.validators import Number
 from mapping.entail.signal import ModelOptions
 from mapping.options import FLAT, AtLeast0, Checked, File, Release, path_like, releases_named
 from mapping.qampari.evidence import N_BEFORE
-from pipelines.options.shared import Output
+from pipelines.options.shared import JoinMemory, Output
 
 
 def _two(type_: Any, value: Sequence[str]) -> None:
@@ -43,6 +43,7 @@ class FactsOptions(Checked):
     """Number of sentences before the proof, from the same paragraph, that are included with it."""
     questions: File | None = None
     """TOML file with the question for each property; by default the package's own."""
+    memory: JoinMemory = 500
 
     def data_options(self) -> dict[str, Any]:
         """Returns the options that affect the bytes of the output, as JSON values for the manifest."""

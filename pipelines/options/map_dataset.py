@@ -59,7 +59,7 @@ class VerifyOptions(Checked):
     model: Annotated[ModelOptions, FLAT]
     hypothesis: HypothesisKind | None = None
     """Hypothesis that the model judges. The default depends on the dataset."""
-    rescue_sentences: Annotated[AtLeast0, Parameter("--rescue")] = 0
+    candidate_sentences: Annotated[AtLeast0, Parameter("--candidate-sentences")] = 0
     """If BLEU is low, take the N sentences of the page that share the most words with the hypothesis, and choose the
     one that most probably entails it. 100 is a good value; 0 turns this off.
     """
@@ -149,10 +149,14 @@ class DatasetOptions(AlignmentOptions):
         if self.verify is None and (unknown := signals - {"bleu"}):
             names = ", ".join(sorted(unknown))
             raise SetupError(f"--accept {self.accept!r}: only a model computes {names}; name one with --model MODEL.")
-        if self.verify is not None and self.verify.rescue_sentences and not signals & {"entailment", "contradiction"}:
+        if (
+            self.verify is not None
+            and self.verify.candidate_sentences
+            and not signals & {"entailment", "contradiction"}
+        ):
             raise SetupError(
-                "--rescue chooses sentences whose BLEU is low, and this rule rejects all of them. Use a rule like "
-                '--accept "bleu>=0.5 or entailment>=0.9"'
+                "--candidate-sentences chooses sentences whose BLEU is low, and this rule rejects all of them. "
+                'Use a rule like --accept "bleu>=0.5 or entailment>=0.9"'
             )
 
     @property
@@ -187,7 +191,7 @@ class DatasetOptions(AlignmentOptions):
             numbering=self.numbering,
             locates_empty=self.choices.locates_empty,
             accept_fuzzy=self.accept_fuzzy,
-            rescue_sentences=0 if self.verify is None else self.verify.rescue_sentences,
+            candidate_sentences=0 if self.verify is None else self.verify.candidate_sentences,
         )
 
 
@@ -210,7 +214,7 @@ class MapOptions(DatasetOptions):
         return {**values, "source": asdict(self.choices), "title_map": self.title_map is not None}
 
 
-class Planned(NamedTuple):
+class PlannedAlignment(NamedTuple):
     """One alignment of a job that makes several."""
 
     name: str  # name of the dataset

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from kbsource.runtime.database import MEMORY_MB
 from mapping.options import Checked, Files, Like, Name, Share
-from pipelines.options.shared import Output, RangeBytes, Truncated
+from pipelines.options.shared import JoinMemory, Output, RangeBytes, Truncated
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,10 @@ class PageviewsOptions(Checked):
     """Maximum share of lines that may be rejected."""
     allow_truncated: Truncated = False
     range_bytes: RangeBytes = None
+    memory: JoinMemory = MEMORY_MB
 
     def data_options(self) -> dict[str, Any]:
         """Returns the options that affect the bytes of the release, as JSON values for the manifest."""
         values = asdict(self)
-        del values["input"], values["output"]
+        del values["input"], values["output"], values["memory"]
         return values

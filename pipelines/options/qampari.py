@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from kbsource.errors import SetupError
+from kbsource.runtime.database import MEMORY_MB
 from mapping.entail.signal import UsualModelOptions
 from mapping.options import FLAT, AtLeast0, AtLeast1, Choices, File, Name, Release, check_choices, check_options
 from mapping.qampari.evidence import LEAST_ENTAILMENT, N_BEFORE
@@ -16,7 +17,7 @@ from mapping.qampari.list_tables import LEAST_ROWS, KeyRule
 from mapping.qampari.questions import RelationList
 from mapping.qampari.selection import MOST_SUBJECTS, QAMPARI_CHOICES, AnswerFilter, CompositionBase, Mixed, SampleSizes
 from mapping.qampari.table_questions import TableRows
-from pipelines.options.shared import PLACES, USUAL_MEMORY, Memory, Output, TakenAs
+from pipelines.options.shared import PLACES, USUAL_MEMORY, JoinMemory, Memory, Output, TakenAs
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ class QampariOptions:
     is_released_wording: Annotated[bool, Parameter("--released-wording")] = False
     """Write compositions as in the published questions, whose verbs do not agree: persons that works for X."""
     worker_memory_bytes: Memory = USUAL_MEMORY
+    memory: JoinMemory = MEMORY_MB
 
     def __post_init__(self) -> None:
         """Raises SetupError in the same cases as ``check_options``, and if options exclude each other."""
@@ -107,5 +109,5 @@ class QampariOptions:
 
     def data_options(self) -> dict[str, Any]:
         """Returns the options that affect the bytes of the output, as JSON values for the manifest."""
-        left_out = PLACES | {"model", "worker_memory_bytes", "as_"}
+        left_out = PLACES | {"model", "worker_memory_bytes", "memory", "as_"}
         return {"as": self.as_} | {name: value for name, value in asdict(self).items() if name not in left_out}

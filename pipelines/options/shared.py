@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from cyclopts import Parameter, Token
+from cyclopts.validators import Number
 
-from mapping.options import As, AtLeast1, Checked, FolderPath, Name, Threads
+from mapping.options import As, AtLeast1, Checked, FolderPath, Megabytes, Name, Threads
 
 _MEBIBYTE = 1 << 20
 _MOST_MEMORY = 1 << 46
@@ -61,6 +62,14 @@ TakenAs = Annotated[
     ),
 ]
 USUAL_MEMORY = 4 << 30
+JoinMemory = Annotated[
+    Megabytes,
+    Parameter(
+        metavar="MB",
+        validator=Number(gte=100, lte=1 << 26),
+        help="Maximum memory for joining tables, in MB; data beyond it is written to disk.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

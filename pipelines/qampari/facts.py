@@ -95,12 +95,12 @@ def prove_chunk(chunk: Chunk, folder: str, model: EntailmentModel | None, least:
 def proofs_of(
     tried: Iterable[pa.RecordBatch], model: EntailmentModel | None, least: float, report: Report
 ) -> Iterator[pa.RecordBatch]:
-    """Returns the proofs among sentences: rows of TRIED -> rows of PROOFS. Reports the counts ``judged``, ``refused``
+    """Returns the proofs among sentences: rows of TRIED -> rows of PROOFS. Reports the counts ``judged``, ``unjudged``
     and ``proved``.
     """
     rows: list[tuple[Any, ...]] = []
     for proof in prove_facts(_facts(tried), model, least=least):
-        report.counts.update(judged=proof.n_judged, refused=proof.n_refused, proved=proof.candidate is not None)
+        report.counts.update(judged=proof.n_judged, unjudged=proof.n_unjudged, proved=proof.candidate is not None)
         if proof.candidate is not None:
             rows.append((proof.fact.number, proof.fact.hypothesis or None, proof.entailment, *proof.candidate))
         if len(rows) == FACTS_AT_ONCE:

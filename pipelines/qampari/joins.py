@@ -159,9 +159,9 @@ def _counted(work: TableJoin, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         yield batch
 
 
-def count_given_up(work: TableJoin) -> None:
+def count_timed_out(work: TableJoin) -> None:
     """Counts the searches that ended their process, given the table ``found``."""
-    work.counts["given_up"] += sum(report.facts["given_up"] for report in work.reports("found"))
+    work.counts["timed_out"] += sum(report.facts["timed_out"] for report in work.reports("found"))
 
 
 def by_group(
@@ -212,7 +212,7 @@ def _choose(work: TableJoin, plan: QampariPlan, sql: str, name: str, queries: st
         name: the output for the queries.
         queries: selects them.
     """
-    count_given_up(work)
+    count_timed_out(work)
     with work.open() as db:
         db.execute(plan.rules.macros())
         run_sql(db, sql, plan)
@@ -220,7 +220,7 @@ def _choose(work: TableJoin, plan: QampariPlan, sql: str, name: str, queries: st
         ((n_found, n_candidates, n_needed),) = db.execute(joins.SENTENCE_COUNTS).fetchall()
         work.counts.update(found=n_found, candidates=n_candidates)
         if n_needed:
-            work.counts.update(facts=n_needed, judged=0, refused=0, proved=0)
+            work.counts.update(facts=n_needed, judged=0, unjudged=0, proved=0)
         rows = rows_of_query(db, joins.TRIED_SENTENCES, TRIED, plan, n_rows=_SENTENCES_AT_ONCE)
         for number, batch in enumerate(whole_runs(rows, ("fact",))):
             work.write("tried", [batch], number=number)

@@ -29,9 +29,9 @@ from mapping.qampari.names import ItemPages
 from mapping.qampari.questions import TABLE_COMPOSITION, TABLE_SIMPLE
 from mapping.qampari.records import ProofText, QueryRow, Question
 from mapping.qampari.selection import KEPT
-from mapping.qampari.table_questions import Unkept, make_questions, table_facts, value_names
+from mapping.qampari.table_questions import DroppedQuestion, make_questions, table_facts, value_names
 from pipelines.primitives.join_tables import Join, TableJoin
-from pipelines.qampari.joins import by_group, count_given_up, rows_of_query, write_looks
+from pipelines.qampari.joins import by_group, count_timed_out, rows_of_query, write_looks
 from pipelines.qampari.lookups import proof_texts
 from pipelines.qampari.plan import ANSWER_PAGE, ENTITY_PAGE, FACT_BITS, PROOFS, WANTED, WORDS, QampariPlan
 
@@ -95,12 +95,12 @@ SORT_LOOKS = Join(sort_list_looks, {"wanted": WANTED})
 
 def prove_list_facts(work: TableJoin, *, plan: QampariPlan) -> None:
     """Uses the first sentence found for each fact as its proof. Input: ``found``. Output: ``proved``, by file."""
-    count_given_up(work)
+    count_timed_out(work)
     with work.open() as db:
         ((n_facts, n_candidates),) = db.execute(joins.FOUND_COUNTS).fetchall()
         work.counts.update(found=n_facts, candidates=n_candidates)
         if n_facts:
-            work.counts.update(facts=n_facts, judged=0, refused=0, proved=n_facts)
+            work.counts.update(facts=n_facts, judged=0, unjudged=0, proved=n_facts)
         rows = rows_of_query(db, joins.FIRST_SENTENCES, PROOFS, plan)
         for file, own in by_group(rows, lambda batch: batch["fact"].to_numpy() >> FACT_BITS):
             work.write("proved", own, number=file)
@@ -186,6 +186,6 @@ def _redirects(tables: list[ListTable], pages: ItemPages) -> Mapping[int, tuple[
     return {page_id: pages.redirects_to(page_id) for page_id in sorted(ids)}
 
 
-def _considered(query: Question | Unkept, outcome: str) -> QueryRow:
+def _considered(query: Question | DroppedQuestion, outcome: str) -> QueryRow:
     n_answers, n_validated = query.n_answers, query.n_validated
     return QueryRow(query.subset, query.key, (), (), None, n_answers, n_answers, n_validated, n_validated, outcome)

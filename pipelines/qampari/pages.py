@@ -14,7 +14,7 @@ from kbsource.files import Folder, join
 from kbsource.release.pages.reading import pages_of
 from kbsource.release.reader import parquet_file
 from kbsource.runtime.chunks import Work, rows_batch
-from mapping.qampari.evidence import CandidateSentence, PageSentences, Sought
+from mapping.qampari.evidence import CandidateSentence, PageSentences, SearchTarget
 from mapping.qampari.list_tables import list_name, list_tables
 from mapping.qampari.table_questions import find_words
 from pipelines.primitives.page_texts import PageTexts
@@ -27,7 +27,7 @@ class FactSearch:
     """Searches pages for facts: rows of WANTED, by page position -> rows of FOUND. A search that crashes its process
     finds nothing.
 
-    The facts of the report contain ``given_up``, the number of searches that took too long.
+    The facts of the report contain ``timed_out``, the number of searches that took too long.
     """
 
     schema = FOUND
@@ -42,11 +42,11 @@ class FactSearch:
             yield rows_batch(part, FOUND)
 
     def _found(self, rows: Iterator[tuple[int, pa.RecordBatch]], work: Work) -> Iterator[tuple[Any, ...]]:
-        last, sentences, n_given_up = -1, None, 0
+        last, sentences, n_timed_out = -1, None, 0
         for first, batch in rows:
             numbered = enumerate(zip(*(column.to_pylist() for column in batch.columns), strict=True), first)
             looks = [(number, look) for number, look in numbered if number not in work.verdicts]
-            n_given_up += batch.num_rows - len(looks)
+            n_timed_out += batch.num_rows - len(looks)
             in_turn = self._pages.pages(dict.fromkeys(position for _, (position, *_) in looks if position != last))
             for number, (position, fact, direction, names, page_id) in looks:
                 work.beat.enter(number)
@@ -56,7 +56,7 @@ class FactSearch:
                     yield (fact, direction, place, *candidate)
                 work.beat.leave()
             work.beat.done(pages=0, amount=batch.num_rows)
-        work.report.facts["given_up"] = n_given_up
+        work.report.facts["timed_out"] = n_timed_out
 
 
 def _candidates(
@@ -65,7 +65,7 @@ def _candidates(
     if direction == WORDS:
         found = find_words(sentences, names)
         return () if found is None else (found,)
-    return sentences.find(Sought(tuple(names), page_id))
+    return sentences.find(SearchTarget(tuple(names), page_id))
 
 
 LISTS = pa.schema([pa.field("tables", pa.binary(), nullable=False)])

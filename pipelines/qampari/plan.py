@@ -8,7 +8,6 @@ from typing import get_type_hints
 
 import pyarrow as pa
 
-from kbsource.runtime.database import MEMORY_MB
 from mapping.qampari.classes import required
 from mapping.qampari.evidence import CandidateSentence
 from mapping.qampari.joins import JoinRules
@@ -40,11 +39,6 @@ class QampariPlan(PagesPlan):
     def numbers(self) -> QueryNumbers:
         """Returns the numbers of simple queries."""
         return _query_numbers(self.relations.wanted_types)
-
-    @property
-    def memory_mb(self) -> int:
-        """Returns the memory limit of joins, in MB."""
-        return min(MEMORY_MB, self.options.worker_memory_bytes // 10**6)
 
     @property
     def rules(self) -> JoinRules:

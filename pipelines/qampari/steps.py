@@ -121,7 +121,7 @@ class QampariSteps:
             inputs,
             *given,
             folder=plan.folder(kind, name),
-            memory_mb=plan.memory_mb,
+            memory_mb=plan.options.memory,
             plan=plan,
             **bound,
         )

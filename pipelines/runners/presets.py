@@ -11,7 +11,7 @@ from types import MethodType
 from typing import Any
 
 from kbsource.errors import SetupError
-from kbsource.runtime.imports import leave_out_pandas, leaving_out
+from kbsource.runtime.imports import leave_out_pandas, leaving_out, standing_in
 from kbsource.runtime.machine import memory_bytes, n_cores
 
 
@@ -34,10 +34,12 @@ _BYTES_OF_A_WORKER = 2 << 30
 # Beam imports these packages if they are installed, for its own stores and databases. They take as long to import as
 # the rest of Beam.
 _NOT_LOCAL = (
+    "absl",
     "apache_beam.io.gcp.bigquery",
     "boto3",
     "botocore",
     "bson",
+    "google.api_core",
     "google.cloud",
     "hdfs",
     "opentelemetry",
@@ -116,9 +118,38 @@ def known_runners() -> list[str]:
     return sorted({*StandardOptions.KNOWN_RUNNER_NAMES, "FnApiRunner"})
 
 
+def _is_subhint(sub: Any, base: Any) -> bool:
+    from beartype.door import is_subhint
+    from beartype.roar import BeartypeDoorException
+
+    try:
+        return is_subhint(sub, base)
+    except BeartypeDoorException:
+        return False  # as in Beam
+
+
+def _get_new_http(*args: Any) -> Any:
+    from apache_beam.internal.http_client import get_new_http
+
+    return get_new_http(*args)
+
+
+class _NeverRaisedError(Exception):
+    """Stands in for an exception that ``_is_subhint`` handles."""
+
+
+# Beam imports these modules for one function each, which local runs rarely call.
+_STAND_INS: dict[str, dict[str, Any]] = {
+    "apache_beam.internal.http_client": {"get_new_http": _get_new_http},
+    "beartype": {},
+    "beartype.door": {"is_subhint": _is_subhint},
+    "beartype.roar": {"BeartypeDoorException": _NeverRaisedError},
+}
+
+
 def import_local_beam(*names: str) -> None:
     """Imports Beam, and modules that import it, without the packages that local runs do not use."""
-    with leaving_out(*_NOT_LOCAL):
+    with leaving_out(*_NOT_LOCAL), standing_in(_STAND_INS):
         for name in ("apache_beam", *names):
             importlib.import_module(name)
     leave_out_pandas()

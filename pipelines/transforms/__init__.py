@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pipelines.transforms.align import ReadEvidence as ReadEvidence
     from pipelines.transforms.align import ResolvePages as ResolvePages
     from pipelines.transforms.align import WriteAlignment as WriteAlignment
-    from pipelines.transforms.pages import CutPassages as CutPassages
     from pipelines.transforms.pages import ParseWikitext as ParseWikitext
     from pipelines.transforms.pages import ReadPages as ReadPages
+    from pipelines.transforms.passages import CutPassages as CutPassages
     from pipelines.transforms.rows import AsChunks as AsChunks
     from pipelines.transforms.rows import AsEmbeddable as AsEmbeddable
     from pipelines.transforms.rows import AsRows as AsRows
@@ -43,7 +43,8 @@ _MODULES = {
     "pipelines.primitives.shuffle": "Checkpoint CollectSorted Regroup",
     "pipelines.transforms.align": "AlignSpans EvidenceOfPairs Filter JoinOutcomes ReadEvidence ResolvePages "
     "WriteAlignment",
-    "pipelines.transforms.pages": "CutPassages ParseWikitext ReadPages",
+    "pipelines.transforms.pages": "ParseWikitext ReadPages",
+    "pipelines.transforms.passages": "CutPassages",
     "pipelines.transforms.rows": "AsChunks AsEmbeddable AsRows",
     "pipelines.transforms.tables": "CommitRelease ReadStatements ReadTable WriteTable",
     "pipelines.transforms.verify_entailment": "VerifyEntailment",

@@ -27,7 +27,7 @@ from mapping.records import Alignment
 from mapping.sources import all_sources
 from pipelines.alignment.reading import check_files
 from pipelines.options.map_dataset import DatasetOptions
-from pipelines.transforms import align, pages, tables
+from pipelines.transforms import align, pages, passages, tables
 from pipelines.transforms.rows import AsChunks, AsRows, row_type
 
 T = TypeVar("T")
@@ -137,7 +137,7 @@ class CutPassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
 
     def __init__(self, lang: str = "en", **options: Any) -> None:
         super().__init__()
-        self._cut = pages.CutPassages(_checked(options, CutOptions, "CutPassages"), lang=lang)
+        self._cut = passages.CutPassages(_checked(options, CutOptions, "CutPassages"), lang=lang)
 
     def expand(self, rows: Any) -> Any:
         return (rows | "chunks" >> AsChunks(schema_of(Page)) | "cut" >> self._cut).chunks | "rows" >> AsRows(PASSAGES)

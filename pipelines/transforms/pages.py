@@ -1,9 +1,8 @@
-"""Pages: parsed from wikitext, read from a release, or cut into passages."""
+"""Pages: parsed from wikitext, or read from a release."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -14,8 +13,6 @@ from kbsource.pages.articles import PARSER, MakePages
 from kbsource.release.pages.kind import PAGES_RELEASE
 from kbsource.release.reader import check_sizes
 from kbsource.site import Site
-from mapping.passages.corpus import Base, PassageChunks
-from mapping.passages.cut import CutOptions
 from pipelines.primitives.guarded_map import GuardedMap
 from pipelines.transforms.tables import ReadTable
 
@@ -32,7 +29,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     Outputs:
         ``chunks``: (key, pages of ``kbsource.records.Page``), one chunk per input chunk, with the same key.
         ``rejected``: ``BadRecord`` of articles that cannot be extracted at all: ``page_timeout``, ``page_crash``,
-            ``page_error``, ``offset_law``, ``page_law``, ``bad_text``.
+            ``page_error``, ``span_mismatch``, ``invalid_page``, ``bad_text``.
         ``counts``: (key, dict): ``articles`` written, including ``taken_over``; ``skipped``, because a newer row has
             their page id.
 
@@ -46,7 +43,7 @@ class ParseWikitext(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
             templates are rendered only by the rules.
         has_lua: run the Lua modules that definitions call.
         has_items: the index maps pages to items.
-        has_references: output pages are ``kbsource.wikitext.reference_rows.NotedPage``, with their references.
+        has_references: output pages are ``kbsource.wikitext.reference_rows.PageWithReferences``, with their references.
         has_dependencies: output pages also have a column ``dependencies`` of ``kbsource.records.PageDependencies``.
         base: folder of a release with dependencies. Pages that would be parsed to the same result are copied from it;
             ``index`` must then come from ``FindChanges``.
@@ -112,49 +109,3 @@ class ReadPages(ReadTable):
         entries = PAGES_RELEASE.read(release).tables["pages"]
         check_sizes(release, entries)
         super().__init__([join(release, entry.file) for entry in entries], columns, chunk_rows=1)
-
-
-class CutPassages(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
-    """Cuts pages into passages with exact positions: consecutive whole sentences, or the unit in the options.
-
-    (key, pages) -> (key, passages).
-
-    Pages are a ``BatchRef`` or a record batch with the columns ``page_id``, ``title`` and ``elements`` of the table
-    ``pages``. Elements need ``kind``, ``marker``, ``section`` and ``text``. ``mapping.passages.corpus.PAGE_COLUMNS``
-    lists the columns for ``ReadPages``, and ``TABLE_COLUMNS`` lists those for the option ``tables``.
-
-    Outputs, as in ``GuardedMap``:
-        ``chunks``: (key, ``BatchRef``) with a folder, else (key, record batch), with the schema
-            ``mapping.passages.corpus.PASSAGES``, in page order.
-        ``counts``: (key, dict) of ``pages``, ``pages_without_text``, ``passages``, ``words`` and ``long_passages``;
-            and of the pages ``taken_over`` from the base.
-        ``rejected``: nothing.
-
-    Args:
-        lang: language of the wiki, whose rules are used to count tokens.
-        base: files of an earlier corpus, cut with the same options, and of its pages. The passages of pages with
-            unchanged text are copied from it.
-        folder: a file per chunk is written to it; None for no files.
-        memory_bytes: maximum memory of a worker process; None for no limit.
-        beats: local folder where the processes report their progress; None for no reports.
-
-    Raises:
-        SetupError: a page does not have the expected structure.
-    """
-
-    def __init__(
-        self,
-        options: CutOptions | None = None,
-        *,
-        lang: str = "en",
-        base: Base | None = None,
-        folder: str | None = None,
-        memory_bytes: int | None = None,
-        beats: str | None = None,
-    ) -> None:
-        super().__init__()
-        make = partial(PassageChunks, options or CutOptions(), lang, base)
-        self._cut = GuardedMap(make, folder=folder, memory_bytes=memory_bytes, beats=beats)
-
-    def expand(self, pages: Any) -> Any:
-        return pages | self._cut

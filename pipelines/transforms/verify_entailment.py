@@ -12,13 +12,13 @@ from apache_beam.ml.inference.base import KeyedModelHandler, ModelHandler, RunIn
 from apache_beam.options.pipeline_options import StandardOptions
 
 from kbsource.files import options_in_use, use_options
-from mapping.entail.signal import ModelOptions, Pair, PlacedModel, Refused, Verdict
+from mapping.entail.signal import ModelOptions, Pair, PlacedModel, UnjudgedPair, Verdict
 from mapping.hub import local_model
 from pipelines.runners.counters import count
 from pipelines.runners.running import check_paths
 
 Pairs = tuple[Pair, ...]
-Answers = tuple[Verdict | Refused, ...]
+Answers = tuple[Verdict | UnjudgedPair, ...]
 
 
 class ListHandler(ModelHandler[Any, Any, Any]):  # type: ignore[misc]  # Beam is not typed
@@ -98,8 +98,8 @@ class VerifyEntailment(beam.PTransform):  # type: ignore[misc]  # Beam is not ty
 
     (key, tuple of ``Pair``) -> (key, tuple of answers in the same order).
 
-    An answer is a ``Verdict``, or ``Refused`` for a pair that no model can judge. The same lists get the same answers
-    on any runner; a good list has some hundred pairs of similar length. Each process opens the model once.
+    An answer is a ``Verdict``, or ``UnjudgedPair`` for a pair that no model can judge. The same lists get the same
+    answers on any runner; a good list has some hundred pairs of similar length. Each process opens the model once.
 
     Raises:
         SetupError: the model cannot be opened.

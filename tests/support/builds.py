@@ -66,9 +66,17 @@ def _all_options(
     return copy.deepcopy(_found[key])  # type: ignore[no-any-return]
 
 
+def _yields_and_returns(function: Any, find: Callable[[Any], bool] = core._check_fn_use_yield_and_return) -> bool:
+    key = find, getattr(function, "__func__", function)
+    if key not in _found:
+        _found[key] = find(function)
+    return bool(_found[key])
+
+
 _found: dict[Any, Any] = {}
 _signatures: WeakKeyDictionary[FunctionType, dict[bool, tuple[list[str], list[Any]]]] = WeakKeyDictionary()
 core.get_function_args_defaults, userstate.get_dofn_specs = _arguments, _specs
+core._check_fn_use_yield_and_return = _yields_and_returns
 PipelineOptions.view_as, PipelineOptions.get_all_options = _view_as, _all_options
 statecache.get_deep_size = lambda *_: 1  # walks through all that a side input refers to; none fills the cache
 

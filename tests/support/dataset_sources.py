@@ -78,7 +78,7 @@ def read_parsed(name: str, records: Iterable[Any], options: SourceOptions | None
 
 
 def _read(source: Source[Any]) -> Reading:
-    """Reads a source; asserts the law of its counts."""
+    """Reads a source; asserts the invariant of its counts."""
     tally = source.tally
     assert isinstance(tally, _NotingTally)
     examples: list[Example] = []

@@ -20,7 +20,7 @@ from pipelines.alignment.writing import file_stem
 from pipelines.commands.map import read_alignments
 from pipelines.jobs.map_dataset import map_all
 from pipelines.jobs.shared_inputs import MadeRelease
-from pipelines.options.map_dataset import Planned
+from pipelines.options.map_dataset import PlannedAlignment
 from pipelines.primitives.guarded_chunk import do_chunk
 from pipelines.progress import Progress
 from pipelines.runners.presets import beam_flags
@@ -70,7 +70,7 @@ def chunks_in_this_process(verdicts: Mapping[int, tuple[int, str]] | None = None
         yield
 
 
-def planned_demo(release: Path, output: Path, *, config: Path = CONFIG) -> list[Planned]:
+def planned_demo(release: Path, output: Path, *, config: Path = CONFIG) -> list[PlannedAlignment]:
     """Gives what a configuration plans."""
     return read_alignments(str(config), str(release), str(output))
 
@@ -88,12 +88,12 @@ def map_demo(release: Path, output: Path, *, config: Path = CONFIG, log: io.Stri
         )
 
 
-def kilt_file(output: Path, planned: Planned) -> Path:
+def kilt_file(output: Path, planned: PlannedAlignment) -> Path:
     """Gives the KILT file of an alignment."""
     return output / planned.folder / file_name(file_stem(planned.options), planned.options.split)
 
 
-def record_files(output: Path, planned: list[Planned]) -> dict[str, Path]:
+def record_files(output: Path, planned: list[PlannedAlignment]) -> dict[str, Path]:
     """Gives the files of records that were written, by the golden file that each must equal."""
     folders = [(plan.name, output / plan.folder) for plan in planned]
     return {f"{name}/{path.name}": path for name, folder in folders for path in sorted(folder.glob("*-kilt.jsonl"))}

@@ -23,7 +23,7 @@ from mapping.age import AGE, EvidenceResult, Fate, KnownPage, commit_age, fates_
 from mapping.amber.kind import AMBER_SETS
 from mapping.amber.release import TABLES as AMBER_TABLES
 from mapping.facts import FACTS, Fact, FactAnswer, FactProof, commit_facts
-from mapping.inspector.opened import Opened, open_releases
+from mapping.inspector.opened import OpenRelease, open_releases
 from mapping.records import MISSED, Alignment, PageKey, Span
 from mapping.schema import TABLES
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS, write_report
@@ -288,6 +288,6 @@ def write_facts(folder: Path, texts: Sequence[str], pages: Sequence[Page], *, ma
     return folder
 
 
-def opened(*folders: Path) -> tuple[Opened, ...]:
+def opened(*folders: Path) -> tuple[OpenRelease, ...]:
     """Opens local releases."""
     return open_releases([str(folder) for folder in folders])

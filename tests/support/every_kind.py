@@ -147,7 +147,7 @@ REPORTS_OF: dict[str, dict[str, Any]] = {
         "dropped_by_threshold": 0.1,
         "dropped_in_the_paper": PAPER,
         "shares_in_the_paper": {"several_pages": 0.12, "several_sets": 0.3, "several_spans": None},
-        "verification": {"refusals": {"no_text": 1}, "rescued": 2},
+        "verification": {"unjudged_reasons": {"no_text": 1}, "chosen_by_model": 2},
         "accept": {"rule": "bleu", "dropped": 1},
     },
     ALIGNMENTS.format: {

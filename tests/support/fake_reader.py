@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from mapping.retrieval.generator import Generator
-from mapping.retrieval.reader import WeightedTexts, Written
+from mapping.retrieval.reader import ModelOutput, WeightedTexts
 from mapping.retrieval.system_options import ReaderOptions
 
 OPENER = f"{__name__}:FakeGenerator"
@@ -31,10 +31,10 @@ class FakeGenerator(Generator):
     def write(self, prompts: Sequence[tuple[str, ...]]) -> list[str]:
         return ["#".join(re.findall(r"<<(.*?)>>", " ".join(prompt))) for prompt in prompts]
 
-    def write_scored(self, prompts: Sequence[str]) -> list[Written]:
+    def write_scored(self, prompts: Sequence[str]) -> list[ModelOutput]:
         scores = [re.search(r"@(-?\d+)", prompt) for prompt in prompts]
         texts = self.write([(prompt,) for prompt in prompts])
-        return [Written(text, float(score[1]) if score else 0.0) for text, score in zip(texts, scores, strict=True)]
+        return [ModelOutput(text, float(score[1]) if score else 0.0) for text, score in zip(texts, scores, strict=True)]
 
     def write_marginal(self, prompts: Sequence[WeightedTexts], *, by_token: bool) -> list[str]:
         best = [max(zip(weights, texts, strict=True))[1] for texts, weights in prompts]

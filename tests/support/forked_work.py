@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import sys
 import threading
@@ -24,7 +25,7 @@ def describe(values: dict[str, Any]) -> None:
     """Writes what the process inherited to the standard output, and noise to the standard error."""
     has_lock = LOCK.acquire(timeout=5)
     name = Path("/proc/self/comm").read_text().strip() if sys.platform == "linux" else ""
-    facts = [os.getcwd(), os.environ.get("KBSOURCE_SEEN"), sys.path[0], n_threads(), has_lock, name]
+    facts = [os.getcwd(), os.environ.get("KBSOURCE_SEEN"), sys.path[0], n_threads(), gc.isenabled(), has_lock, name]
     os.write(1, f"{facts} {values} {running_server() is not None}\n".encode())
     os.write(2, b"noise\n")
 

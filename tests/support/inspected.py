@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from kbsource.records import Anchor, Element, Page
 from mapping.inspector.app import inspector_app
-from mapping.inspector.opened import Opened, close_releases, open_releases
+from mapping.inspector.opened import OpenRelease, close_releases, open_releases
 from tests.support.pages import synthetic_pages
 from tests.support.releases import TitleRow, redirect_to, write_release
 
@@ -45,7 +45,7 @@ def write_inspected(folder: Path, pages: Iterable[Page]) -> str:
 
 
 @contextmanager
-def opened_release(path: str) -> Iterator[Opened]:
+def opened_release(path: str) -> Iterator[OpenRelease]:
     """Opens a release, and makes its side indexes."""
     releases = open_releases([path])
     try:
@@ -56,7 +56,7 @@ def opened_release(path: str) -> Iterator[Opened]:
         close_releases(releases)
 
 
-def client_of(*releases: Opened, host: str = "127.0.0.1") -> TestClient:
+def client_of(*releases: OpenRelease, host: str = "127.0.0.1") -> TestClient:
     """A client that asks as a browser on this machine does."""
     return TestClient(inspector_app(releases), base_url=f"http://{host}", follow_redirects=False)
 

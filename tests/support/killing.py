@@ -4,32 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.support.real_data import ROOT
+from tests.support.command_processes import CommandProcess, Ended
 
 NAMES = {"child": "kbsource-guard", "fork server": "kbsource-server", "worker": "kbsource-worker"}
 """The name of each kind of process."""
 _POLL_S = 0.002
 
 
-def run_command(arguments: Sequence[str], *, temporary: Path) -> subprocess.Popen[bytes]:
-    """Starts ``kbsource`` with a temporary folder of its own."""
-    temporary.mkdir(exist_ok=True)
-    return subprocess.Popen(
-        [sys.executable, "-m", "pipelines.cli", *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-
-
-def run_and_kill(arguments: Sequence[str], *, temporary: Path, who: str, output: Path, n_files: int) -> tuple[int, str]:
+def run_and_kill(arguments: Sequence[str], *, temporary: Path, who: str, output: Path, n_files: int) -> Ended:
     """Runs a command and kills one of its processes as soon as there are so many files in the output folder and a
     process of that kind; gives exit code and standard error.
 
@@ -40,18 +26,14 @@ def run_and_kill(arguments: Sequence[str], *, temporary: Path, who: str, output:
         output: folder that it writes.
         n_files: when.
     """
-    driver = run_command(arguments, temporary=temporary)
-    try:
-        while driver.poll() is None:
+    with CommandProcess(arguments, temporary=temporary) as driver:
+        while driver.is_running():
             victim = driver.pid if who == "driver" else next(_descendants(driver.pid, NAMES[who]), None)
             if victim is not None and count_files(output) >= n_files:
                 os.kill(victim, signal.SIGKILL)
                 break
             time.sleep(_POLL_S)
-        errors = driver.communicate(timeout=180)[1]
-    finally:
-        driver.kill()
-    return driver.returncode, errors.decode()
+        return driver.wait()
 
 
 def count_files(folder: Path) -> int:

@@ -119,7 +119,7 @@ def _fields(draw: st.DrawFn) -> InfoboxField:
 
 @st.composite
 def pages(draw: st.DrawFn) -> Page:
-    """Gives pages that keep every law of a release and are odd in every other way."""
+    """Gives pages that keep every invariant of a release and are odd in every other way."""
     title = draw(_texts())
     elements = [Element("title", 1, None, "", (), title)]
     kinds = st.sampled_from(("heading", "paragraph", "list_item"))

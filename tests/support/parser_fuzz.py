@@ -25,7 +25,7 @@ from time import process_time
 from typing import NamedTuple
 
 from kbsource.index.title_index import Unresolved
-from kbsource.pages.articles import ParsedPage, noted_page, resolve_page
+from kbsource.pages.articles import ParsedPage, page_with_references, resolve_page
 from kbsource.records import RawPage
 from kbsource.release.pages.writing import check_page
 from kbsource.site import Site
@@ -315,14 +315,14 @@ def check_released(parsed: ParsedText) -> None:
     """Raises RecordError where the page could not be released."""
     raw = RawPage(1, 0, TITLE, None, 1, None, TIMESTAMP, "wikitext", "", "f", 0)
     page = resolve_page(ParsedPage(raw, parsed, "ok"), Unresolved(), None, SITE)
-    check_page(noted_page(page, parsed.references))
+    check_page(page_with_references(page, parsed.references))
 
 
 def difference(plain: ParsedText, noted: ParsedText) -> str | None:
     """The first field in which a page with references is another, with both values; None where none is."""
     for name in plain.__slots__:
         before, after = getattr(plain, name), getattr(noted, name)
-        if name != "references" and name != "asked" and before != after:
+        if name != "references" and name != "dependencies" and before != after:
             return f"{name}: {before!r} is {after!r} with references"[:1000]
     return None
 

@@ -61,7 +61,7 @@ def drawn(asked_question: Question, n: int, split: str) -> Question:
     """A question drawn for a split as its number n."""
     return replace(
         asked_question,
-        side="train" if split == "train" else "test",
+        eligible_split="train" if split == "train" else "test",
         split=split,
         qid=qid_of(n, asked_question.subset, split),
     )
@@ -69,7 +69,7 @@ def drawn(asked_question: Question, n: int, split: str) -> Question:
 
 def undrawn(asked_question: Question) -> Question:
     """A question of the test side that was not drawn."""
-    return replace(asked_question, side="test", split=None, qid=None)
+    return replace(asked_question, eligible_split="test", split=None, qid=None)
 
 
 def questions_of_each_split() -> list[Question]:
@@ -86,7 +86,7 @@ def questions_of_each_split() -> list[Question]:
 
 def made_alone(asked_question: Question) -> Question:
     """A question without what became of it."""
-    return replace(asked_question, side=None, split=None, qid=None)
+    return replace(asked_question, eligible_split=None, split=None, qid=None)
 
 
 def undrawn_row(row: dict[str, Any]) -> Question:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from kbsource.records import Page
 from mapping.entail.signal import Pair
-from mapping.qampari.evidence import CandidateSentence, Sought, number_names, text_names, year_names
+from mapping.qampari.evidence import CandidateSentence, SearchTarget, number_names, text_names, year_names
 from mapping.qampari.questions import Relations
 from mapping.qampari.records import ProofText, QuestionEntity
 from tests.support.builds import open_release, rows
@@ -27,8 +27,8 @@ class Thing(NamedTuple):
     item_id: str | None = None
 
     @property
-    def sought(self) -> Sought:
-        return Sought(self.names, None if self.page is None else self.page.page_id)
+    def sought(self) -> SearchTarget:
+        return SearchTarget(self.names, None if self.page is None else self.page.page_id)
 
     @property
     def title(self) -> str | None:
@@ -210,7 +210,7 @@ class Known:
             n_searches += subject.page is not None and bool(value.names)
             n_searches += value.page is not None and bool(subject.names)
         counts = {name: self.judged[name] for name in ("facts", "judged", "proved")} if facts else {}
-        return {"all": len(facts), "searches": n_searches, "given_up": 0, **counts}
+        return {"all": len(facts), "searches": n_searches, "timed_out": 0, **counts}
 
 
 def _holds(row: dict[str, Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kbsource.records import Anchor, Element, Page
-from mapping.qampari.evidence import N_BEFORE, CandidateSentence, PageSentences, Sought
+from mapping.qampari.evidence import N_BEFORE, CandidateSentence, PageSentences, SearchTarget
 from mapping.qampari.records import ProofText
 from mapping.qampari.table_questions import TableFact, find_words, value_names
 
@@ -27,13 +27,18 @@ def page_of(
     return Page(**values)
 
 
-def find_candidates(page: Page, sought: Sought, *, n_before: int = N_BEFORE) -> list[CandidateSentence]:
+def find_candidates(page: Page, sought: SearchTarget, *, n_before: int = N_BEFORE) -> list[CandidateSentence]:
     """The sentences of a page's paragraphs and list items that name a thing or link to its page."""
     return PageSentences(page, n_before=n_before).find(sought)
 
 
 def fact_candidates(
-    answer_page: Page | None, answer: Sought, entity_page: Page | None, entity: Sought, *, n_before: int = N_BEFORE
+    answer_page: Page | None,
+    answer: SearchTarget,
+    entity_page: Page | None,
+    entity: SearchTarget,
+    *,
+    n_before: int = N_BEFORE,
 ) -> list[CandidateSentence]:
     """The sentences that may say that answer and entity are related, in the order in which they are to be tried.
 
@@ -66,7 +71,7 @@ def prove_fact(
         if fact.column is None:
             found = find_words(PageSentences(page, n_before=n_before), names)
         else:
-            found = next(iter(find_candidates(page, Sought(names), n_before=n_before)), None)
+            found = next(iter(find_candidates(page, SearchTarget(names), n_before=n_before)), None)
         if found is not None:
             place = found.element, found.start_char, found.end_char, found.sentence_char
             return ProofText(found.text, page.page_id, page.title, *place)

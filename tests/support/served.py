@@ -18,7 +18,7 @@ from mapping.passages.cut import CutOptions, PageText
 from mapping.passages.kind import PASSAGES_CORPUS
 from mapping.retrieval.index import PassageIndex, make_index
 from mapping.retrieval.systems import SearchSystem
-from mapping.serving.operations import Served
+from mapping.serving.operations import ServedRelease
 from tests.support.passages import page
 from tests.support.releases import TitleRow, redirect_to, write_release
 
@@ -90,15 +90,15 @@ def write_served(folder: Path) -> tuple[str, str]:
 
 
 @contextmanager
-def opened_served(release: str, corpus: str) -> Iterator[Served]:
+def opened_served(release: str, corpus: str) -> Iterator[ServedRelease]:
     """Opens both, and counts what links to each page."""
-    with Served.open(release) as served:
+    with ServedRelease.open(release) as served:
         served.search_in(corpus, SearchSystem("bm25", PassageIndex(corpus, f"{corpus}-bm25")))
         served.finder.backlinks.wait()
         yield served
 
 
-def app_of(served: Served, *, longest_s: float = 10.0, has_tools: bool = False) -> Starlette:
+def app_of(served: ServedRelease, *, longest_s: float = 10.0, has_tools: bool = False) -> Starlette:
     """Returns the application that answers for a release by HTTP, with the tools of MCP or without."""
     from mapping.serving.server import Answering, mcp_app, mcp_server, server_app  # the SDK of MCP takes 2 s to import
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mapping.qampari.list_tables import LinkedText, ListRow, ListTable
 from mapping.qampari.records import ProofText, QuestionEntity
 from mapping.qampari.selection import AnswerFilter
-from mapping.qampari.table_questions import Unkept, make_questions, table_facts
+from mapping.qampari.table_questions import DroppedQuestion, make_questions, table_facts
 
 SEED = "tables"
 
@@ -40,7 +40,7 @@ def made_proofs(*tables: ListTable, without: Sequence[str] = ()) -> dict[str, Pr
 
 def asked_questions(
     *tables: ListTable, without: Sequence[str] = (), keep: AnswerFilter | None = None
-) -> tuple[dict[str, list[str]], dict[str, Unkept]]:
+) -> tuple[dict[str, list[str]], dict[str, DroppedQuestion]]:
     """The texts of the questions with those of their answers, and what was not made by its key."""
     questions, unkept = make_questions(tables, made_proofs(*tables, without=without), seed=SEED, keep=keep)
     return (

@@ -40,7 +40,7 @@ def manifest_bytes(values: dict[str, Any], *, form: str) -> bytes:
 
 
 def seal(folder: Path, **changed: Any) -> None:
-    """Makes a manifest fit the files as they are now, so that only the laws are broken."""
+    """Makes a manifest fit the files as they are now, so that only the invariants are broken."""
     values = json.loads((folder / "manifest.json").read_text()) | changed
     del values["manifest_sha256"]
     is_listing = "files" in values

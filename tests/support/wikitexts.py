@@ -1,4 +1,4 @@
-"""What a page of wikitext says, with definitions of templates and Lua modules in dictionaries; laws of every page."""
+"""What a page of wikitext says, with definitions of templates and Lua modules in dictionaries; invariants of pages."""
 
 from __future__ import annotations
 

@@ -26,10 +26,9 @@ def test_every_outcome_rule_and_table_is_explained() -> None:
         assert f"`{name}`" in PAGE, name
 
 
-def test_every_column_is_named() -> None:
-    for table in ("records", "alignments", "misses"):
-        for name in TABLES[table].names:
-            assert f"`{name}`" in PAGE, f"{table}.{name}"
+def test_every_column_of_records_is_named() -> None:
+    for name in TABLES["records"].names:
+        assert f"`{name}`" in PAGE, name
 
 
 def test_every_column_has_a_meaning() -> None:

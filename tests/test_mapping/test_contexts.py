@@ -39,7 +39,7 @@ from mapping.contexts.records import (
 from mapping.metrics.answers import answer_form
 from mapping.passages.corpus import PASSAGES
 from mapping.passages.cut import PageText, Passage, cut_page
-from mapping.sources.scratch import Joined
+from mapping.sources.scratch import QuestionFiles
 
 TEXT = "The Sorn is a river. It rises in Brack. It ends in a lake of the Halvane Isles."
 
@@ -238,7 +238,7 @@ def _line(**values: Any) -> str:
 
 def _read(path: Path, gold: GoldPassages, *, most: int = 200) -> tuple[list[RankedPassage] | None, list[BadRecord]]:
     rejected: list[BadRecord] = []
-    with Joined() as joined:
+    with QuestionFiles() as joined:
         read_ranked([str(path)], joined, gold, most=most, reject=rejected.append)
         return ranked_for("q", joined), rejected
 

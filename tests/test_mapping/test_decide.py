@@ -194,7 +194,7 @@ def at(start: int, *, page_id: int = 1, score: float = 0.1, paragraph: int = 3) 
 def kept_of(evidences: list[Alignment], rescued: set[int], *, by_paragraph: bool = False) -> tuple[int, ...]:
     """Gives what is written of a set, and of the same evidences as partial ones."""
     placed = {
-        (index, place): replace(evidence, is_rescued=place in rescued)
+        (index, place): replace(evidence, is_chosen_by_model=place in rescued)
         for index in (0, PARTIAL)
         for place, evidence in enumerate(evidences)
     }
@@ -237,7 +237,7 @@ def test_of_evidence_by_paragraph_the_paragraph_is_the_place() -> None:
 
 
 def test_sets_do_not_look_at_each_other() -> None:
-    placed = {(0, 0): replace(at(0), is_rescued=True), (1, 0): replace(at(0), is_rescued=True)}
+    placed = {(0, 0): replace(at(0), is_chosen_by_model=True), (1, 0): replace(at(0), is_chosen_by_model=True)}
     fates = (OutputFate("whole", None, (0,)), OutputFate("whole", None, (0,)), OutputFate("dropped", "no_match", ()))
     assert write_places_once(Decision(None, fates), placed).outputs == fates
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kbsource.columns import batch_of
 from kbsource.records import Anchor, Page
 from kbsource.runtime.chunks import Report, rows_batch, write_chunk
-from kbsource.runtime.database import ordered_batches
+from kbsource.runtime.database import MEMORY_MB, ordered_batches
 from kbsource.runtime.regroup import one_run_each
 from kbsource.runtime.warehouse import StoredTable, warehouse
 from mapping.entity_linking.aliases import ALIAS_ROWS, count_occurrences, mention_rows
@@ -167,7 +167,7 @@ def stored(folder: Path, schema: pa.Schema, *chunks: list[Any]) -> StoredTable:
 
 def drawn(keys: StoredTable, *, threads: int = 1, **counts: int) -> list[tuple[Any, ...]]:
     """Rows of CHOSEN."""
-    with warehouse({"keys": keys}, threads=threads) as db:
+    with warehouse({"keys": keys}, threads=threads, memory_mb=MEMORY_MB) as db:
         db.execute(DISTINCT_KEYS)
         batches = list(ordered_batches(db, CHOSEN_LINKS.format(**counts), CHOSEN))
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
@@ -184,11 +184,12 @@ def test_of_equal_records_the_first_is_drawn_and_of_a_split_the_smallest_hashes(
     ]
     assert drawn(keys, n_dev_buckets=5, train=1, dev=0) == [(3, 0, False, 0)]
     assert drawn(keys, n_dev_buckets=0, train=2, dev=1) == [(3, 0, False, 0), (3, 1, False, 1)]
-    with warehouse({"keys": keys}) as db:
+    with warehouse({"keys": keys}, memory_mb=MEMORY_MB) as db:
         db.execute(DISTINCT_KEYS)
         assert db.execute(KEYS_OF_BUCKETS).fetchall() == [(0, 1), (5, 1), (9, 2)]
 
 
+@pytest.mark.slow  # many rows
 def test_any_number_of_threads_draws_the_same_as_a_dictionary(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     hashes, more_hashes, places, buckets = (random.integers(0, top, 300_000).tolist() for top in (400, 400, 50, 4))
@@ -252,11 +253,12 @@ def test_aliases_are_summed_over_chunks_and_have_the_shares_of_their_links(tmp_p
 
 def aliases(mentions: StoredTable, *, threads: int = 1) -> list[tuple[Any, ...]]:
     """Rows of the alias table."""
-    with warehouse({"mentions": mentions}, threads=threads) as db:
+    with warehouse({"mentions": mentions}, threads=threads, memory_mb=MEMORY_MB) as db:
         batches = list(ordered_batches(db, ALIAS_ROWS, ALIASES))
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
 
+@pytest.mark.slow  # many rows
 def test_any_number_of_threads_makes_the_same_aliases_in_code_point_order(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     texts = [f"{first}{number}" for first in ("a", "Z", "É", "ﬀ", "𝔘") for number in range(10_000)]

@@ -1,27 +1,32 @@
-"""Every extra alone: what it brings, out of wheels, in an environment with nothing else; its commands run."""
+"""Every extra alone: kbsource as a wheel and what the extra brings, in an environment with nothing else; commands run.
+
+What it brings are links to the packages of the environment of the tests, chosen as pip chooses them: to fetch, unpack
+and compile them again would take minutes.
+"""
 
 from __future__ import annotations
 
-import fcntl
-import json
+import csv
 import os
 import shutil
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
-from contextlib import suppress
+from importlib.metadata import Distribution, distribution, distributions
+from importlib.util import cache_from_source
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from pipelines.commands import COMMANDS as ALL_COMMANDS
 from tests.support import mini_wiki
 from tests.support.real_data import ROOT
 from tests.support.tiny_encoder import tiny_encoder
 
-pytestmark = pytest.mark.slow  # installs from the package index
+pytestmark = pytest.mark.slow  # a process that imports everything anew, for each extra
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "": (
@@ -52,42 +57,76 @@ CONSOLE = (
     "sys.exit(next(filter(lambda line: main(line.split()), sys.argv[1:]), 0))"
 )
 """Runs command lines one after the other, and ends with the first that fails."""
-CONSTRAINTS = str(ROOT / "constraints.txt")
 
 
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """kbsource and all that these extras bring, each unpacked beside its wheel: so that it is compiled once for all
-    environments. Fetched once for all processes of a run, gone with the last."""
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
-    folder = shared / "wheels"
-    with open(shared / "wheels.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            _fetch(shared / "source", shared / "fetched")
-            (shared / "fetched").rename(folder)
-        fcntl.flock(lock, fcntl.LOCK_SH)
-        yield folder
-        with suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder)
-
-
-def _fetch(source: Path, folder: Path) -> None:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Distribution:
+    """kbsource as a wheel, unpacked."""
+    folder = tmp_path_factory.mktemp("wheel")
     # Of a copy: what is built leaves its files in the checkout, and takes old ones from there.
     for package in ("kbsource", "mapping", "pipelines"):
-        shutil.copytree(ROOT / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / package, folder / "source" / package, ignore=shutil.ignore_patterns("__pycache__", "*.so")
+        )
     for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    wanted = f"{source}[{','.join(filter(None, COMMANDS))}]"
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "-c", CONSTRAINTS, "--wheel-dir", str(folder), wanted]
-    subprocess.run(pip, check=True)
-    shutil.rmtree(source)
-    for wheel in list(folder.iterdir()):
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(folder / wheel.stem)
+        shutil.copy(ROOT / name, folder / "source")
+    build = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"
+    subprocess.run(
+        [sys.executable, "-c", build, str(folder)], cwd=folder / "source", check=True, stdout=subprocess.DEVNULL
+    )
+    (built,) = folder.glob("*.whl")
+    with zipfile.ZipFile(built) as archive:
+        archive.extractall(folder / "unpacked")
+    (own,) = distributions(path=[str(folder / "unpacked")])
+    return own
+
+
+def brought(extra: str, own: Distribution) -> list[Distribution]:
+    """What pip installs for an extra of kbsource: all that is required, at whatever depth."""
+    found = {"kbsource": own}
+    waiting, seen = [("kbsource", extra)], set[tuple[str, str]]()
+    while waiting:
+        if (wanted := waiting.pop()) in seen:
+            continue
+        seen.add(wanted)
+        name, of_extra = wanted
+        for requirement in map(Requirement, found[name].requires or ()):
+            if requirement.marker is None or requirement.marker.evaluate({"extra": of_extra}):
+                needed = canonicalize_name(requirement.name)
+                found.setdefault(needed, distribution(needed) if needed != "kbsource" else own)
+                assert requirement.specifier.contains(found[needed].version), requirement
+                waiting += [(needed, inner) for inner in ("", *requirement.extras)]
+    return [*found.values()]
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a folder for each distribution that an extra brought so far."""
+    return tmp_path_factory.mktemp("shelf")
+
+
+def shelved(installed: Distribution, shelf: Path) -> Path:
+    """The folder with the files of one distribution, and what Python compiled of them."""
+    folder = shelf / installed.name
+    if not folder.exists():
+        packages = Path(str(installed.locate_file("")))
+        for file, *_ in csv.reader((installed.read_text("RECORD") or "").splitlines()):
+            if not file.startswith("../") and "__pycache__" not in file:
+                place = folder / file
+                place.parent.mkdir(parents=True, exist_ok=True)
+                _link(packages / file, place)
+                compiled = Path(cache_from_source(file)) if file.endswith(".py") else None
+                if compiled is not None and (packages / compiled).exists():
+                    (folder / compiled).parent.mkdir(exist_ok=True)
+                    _link(packages / compiled, folder / compiled)
+    return folder
+
+
+def _link(source: Path, place: Path) -> None:
+    try:
+        os.link(source, place)
+    except OSError:  # on another disk
+        shutil.copy2(source, place)
 
 
 @pytest.fixture
@@ -100,24 +139,18 @@ def environment(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("extra", COMMANDS)
-def test_an_extra_works_alone(extra: str, wheels: Path, environment: Path, release: Path, tmp_path: Path) -> None:
-    python = environment / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--dry-run", "--report", "-"]
-    own = ["--no-index", "--find-links", str(wheels), "-c", CONSTRAINTS, f"kbsource[{extra}]" if extra else "kbsource"]
-    # An editable installation that PYTHONPATH shows would count as installed.
-    shown = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    report = subprocess.run([*pip, *own], check=True, cwd=tmp_path, env=shown, stdout=subprocess.PIPE).stdout
-    brought = [
-        Path(unquote(urlsplit(package["download_info"]["url"]).path)) for package in json.loads(report)["install"]
-    ]
+def test_an_extra_works_alone(
+    extra: str, wheel: Distribution, shelf: Path, environment: Path, release: Path, tmp_path: Path
+) -> None:
     (packages,) = environment.glob("lib/python*/site-packages")
-    (packages / "brought.pth").write_text("\n".join(str(wheel.with_suffix("")) for wheel in brought), "utf-8")
+    folders = [str(shelved(installed, shelf)) for installed in brought(extra, wheel)]
+    (packages / "brought.pth").write_text("\n".join(folders), "utf-8")
     encoder = str(tiny_encoder(tmp_path / "tiny")) if extra == "dense" else ""
     (tmp_path / "out").mkdir()
     places = {"release": release, "out": tmp_path / "out", "dump": mini_wiki.MULTISTREAM, "encoder": encoder}
     lines = [line.format_map(places) for line in COMMANDS[extra]]
     ended = subprocess.run(
-        [str(python), "-c", CONSOLE, *lines],
+        [str(environment / "bin" / "python"), "-c", CONSOLE, *lines],
         cwd=tmp_path,
         env={"PATH": "/usr/bin:/bin"},
         stdin=subprocess.DEVNULL,

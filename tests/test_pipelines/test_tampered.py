@@ -15,7 +15,7 @@ from tests.support.tampered.table import GROUPS
 
 pytestmark = pytest.mark.usefixtures("module_in_this_process")
 
-_KINDS = [replace(kind, laws=numbered(kind)) for kind in KINDS]
+_KINDS = [replace(kind, invariants=numbered(kind)) for kind in KINDS]
 TESTED_ELSEWHERE = {
     "kbsource-release-5": "its pages are tampered with field by field, in test_release/test_verify.py",
     "kbsource-alignments-1": "its invariants are those of the alignments in its folders",
@@ -76,7 +76,7 @@ def test_tampering_has_exactly_its_findings(untampered: _Untampered, tmp_path: P
     edits = (case.edit,) if isinstance(case.edit, Edit) else case.edit
     for edit in edits:
         edit.apply(folder)
-    key = case.file or edits[0].file, case.law
+    key = case.file or edits[0].file, case.invariant
     found = _examples(folder, sources if case.is_compared else {})
     assert found.keys() == {key, *case.also}
     assert case.text in found[key]
@@ -84,9 +84,14 @@ def test_tampering_has_exactly_its_findings(untampered: _Untampered, tmp_path: P
 
 
 def test_each_invariant_is_broken_by_a_case() -> None:
-    broken = {(group.kind.format, case.law) for group in GROUPS.values() for case in group.rows}
-    formats = {kind.format for kind in KINDS if kind.laws}
+    broken = {(group.kind.format, case.invariant) for group in GROUPS.values() for case in group.rows}
+    formats = {kind.format for kind in KINDS if kind.invariants}
     assert formats > TESTED_ELSEWHERE.keys()
     assert not TESTED_ELSEWHERE.keys() & {group.kind.format for group in GROUPS.values()}
-    wanted = {(kind.format, law.slug) for kind in _KINDS for law in kind.laws if kind.format not in TESTED_ELSEWHERE}
+    wanted = {
+        (kind.format, invariant.slug)
+        for kind in _KINDS
+        for invariant in kind.invariants
+        if kind.format not in TESTED_ELSEWHERE
+    }
     assert wanted - broken == set()

@@ -36,10 +36,10 @@ from kbsource.records import (
     TemplateRow,
 )
 from kbsource.release.counts import Sum, TableCount
-from kbsource.release.kind import Kind
-from kbsource.release.laws import Checking, Findings, Law, check, laws
+from kbsource.release.invariants import Checking, Findings, Invariant, check, invariants
+from kbsource.release.kind import CardText, Kind
 from kbsource.release.layout import INDEX, MANIFEST, index_path
-from kbsource.release.manifest import DAMAGED, Count, Counted, TypedManifest, row_faults, sum_faults
+from kbsource.release.manifest import DAMAGED, Count, InputCounts, TypedManifest, row_faults, sum_faults
 from kbsource.release.pages.locations import PAGES_FILE, PAGES_SCHEMA, QIDS_FILE, QIDS_SCHEMA, Locations, index_folder
 from kbsource.release.pages.measures import MEASURES
 from kbsource.rows import SCHEMA_VERSION
@@ -68,7 +68,7 @@ left in the text by mistake.
 
 
 @dataclass(frozen=True, slots=True)
-class Counts(Counted):
+class Counts(InputCounts):
     """The number of pages read, and of pages with each outcome. The invariant is pages_read = articles + redirects +
     other_namespaces + rejected.
     """
@@ -190,24 +190,28 @@ def _outside(cells: str) -> str:
 _TITLES, _ARTICLES = index_path(TITLES_FILE), index_path(ARTICLES_FILE)
 _SPAN = "a span does not match its text"
 _DISAGREES, _REDIRECTS = (
-    "the index and the tables disagree",
-    "pages, redirects table and index disagree about redirects",
+    "the index does not match the tables",
+    "the tables pages and redirects and the index have different redirects",
 )
-_ITEMS = "pages and page_items disagree about Wikidata items"
-_TEMPLATES = "pages and templates disagree about uses, or a template that shows nothing has visible characters"
-_REFS = "references, their uses and the pages disagree"
+_ITEMS = "the tables pages and page_items have different Wikidata items"
+_TEMPLATES = (
+    "the uses in pages do not add up to the table templates, or a template that shows nothing has visible characters"
+)
+_REFS = "the tables refs and ref_uses contradict each other, or their pages"
 _USE = "'page ' || page_id || ': a use of reference ' || coalesce(ref::text, cleanup_tag)"
 _ELEMENT = "elements[element + 1].text"
 _REFERENCE_LAWS = (
-    Law(
+    Invariant(
         "refs_disagree",
         _REFS,
         "case when sha256(markup) <> markup_sha256 then ['page ' || page_id || ': a hash of another markup'] end",
-        of="refs",
+        table="refs",
     ),
-    Law("refs_disagree", _REFS, f"case when (ref is null) = (cleanup_tag is null) then [{_USE}] end", of="ref_uses"),
-    Law(
-        "offset_law",
+    Invariant(
+        "refs_disagree", _REFS, f"case when (ref is null) = (cleanup_tag is null) then [{_USE}] end", table="ref_uses"
+    ),
+    Invariant(
+        "span_mismatch",
         _SPAN,
         f"""select ref_uses._file, {_USE} from ref_uses left join pages using (page_id)
         where pages.page_id is null or "table" not between 0 and len(tables) - 1
@@ -217,7 +221,7 @@ _REFERENCE_LAWS = (
             or not (0 <= sentence_start and sentence_start < "offset" and sentence_end <= length({_ELEMENT}))""",
         needs=("pages", "ref_uses"),
     ),
-    *laws(
+    *invariants(
         "refs_disagree",
         _REFS,
         *(
@@ -230,7 +234,7 @@ _REFERENCE_LAWS = (
         "anti join ref_uses using (page_id, ref) where number is not null",
         needs=("refs", "ref_uses"),
     ),
-    Law(
+    Invariant(
         "refs_disagree",
         _REFS,
         """select _file, 'page ' || page_id || ': reference ' || ref || ' is out of order' from (
@@ -240,7 +244,7 @@ _REFERENCE_LAWS = (
             where source_number = 0
         ) where ref <> last + 1 or (number <> before + 1 and number <> 1)""",
     ),
-    Law(
+    Invariant(
         "refs_disagree",
         _REFS,
         """select _file, 'page ' || page_id || ': source ' || source_number || ' of reference ' || ref || 'out of order'
@@ -251,9 +255,9 @@ _REFERENCE_LAWS = (
         ) where source_number <> before + 1 or (source_number > 0 and (number is not null or _row < last_row))""",
     ),
 )
-LAWS = (
-    *laws(
-        "offset_law",
+INVARIANTS = (
+    *invariants(
+        "span_mismatch",
         _SPAN,
         """['page ' || page_id || ': an anchor whose text is not at its offsets: ' || a.text for a in anchors if not (
             a.element between 0 and len(elements) - 1 and a.start >= 0 and length(a.text) = a."end" - a.start
@@ -261,10 +265,10 @@ LAWS = (
             and (a.text <> '' or a."end" <= length(elements[a.element + 1].text)))]""",
         _outside(_CELLS),
         _outside(_FIELDS),
-        of="pages",
+        table="pages",
     ),
-    *laws(
-        "page_law",
+    *invariants(
+        "invalid_page",
         "a page is malformed",
         "case when len(elements) = 0 then ['page ' || page_id || ': no elements'] end",
         "['page ' || page_id || ': a title and element 0 are not the same' "
@@ -295,10 +299,10 @@ LAWS = (
         "case when list_sort([a.element::bigint * 4294967296 + a.start for a in anchors]) "
         "<> [a.element::bigint * 4294967296 + a.start for a in anchors] "
         "then ['page ' || page_id || ': anchors out of order'] end",
-        of="pages",
+        table="pages",
     ),
     *(
-        Law(
+        Invariant(
             slug,
             meaning,
             f"""select _file, '{what}' || {column} from (
@@ -307,30 +311,30 @@ LAWS = (
             ) where n > 1""",
         )
         for slug, meaning, what, column in (
-            ("duplicate_page_id", "two pages have one page id", "page id ", "page_id"),
-            ("duplicate_qid", "two pages have one Wikidata item", "Wikidata item ", "qid"),
+            ("duplicate_page_id", "two pages have the same page id", "page id ", "page_id"),
+            ("duplicate_qid", "two pages have the same Wikidata item", "Wikidata item ", "qid"),
         )
     ),
-    Law(
-        "page_order",
-        "page ids do not ascend, although the manifest says that they do",
+    Invariant(
+        "pages_out_of_order",
+        "page ids do not ascend, although page_order in the manifest is by_page_id",
         """select _file, 'page ' || page_id from (
             select _file, page_id, lag(page_id) over (partition by _file order by _row) as before from pages
         ) where page_id <= before and exists (from settings where name = 'ordered' and n = 1)""",
     ),
-    Law(
+    Invariant(
         "dangling_target",
         "a link points to a page that is missing",
         "select _file, 'page ' || page_id || ' is linked to, but no article' from astray where own is null",
         needs=("links",),
     ),
-    Law(
-        "target_title",
-        "a link names its page by another title",
+    Invariant(
+        "wrong_target_title",
+        "the title in a link is not the title of the page with its id",
         "select _file, 'page ' || page_id || ' is linked to as ' || title from astray where own is not null",
         needs=("links",),
     ),
-    Law(
+    Invariant(
         "redirects_disagree",
         _REDIRECTS,
         """select _file, 'page ' || page_id || ': other redirects than the title index has'
@@ -340,7 +344,7 @@ LAWS = (
         ) using (page_id) where redirects is distinct from coalesce(titles, [])""",
         needs=("index",),
     ),
-    *laws(
+    *invariants(
         "redirects_disagree",
         _REDIRECTS,
         f"""with expected as (
@@ -362,7 +366,7 @@ LAWS = (
         ) where title < other or (title = other and page_id <= other_id)""",
         needs=("index", "redirects"),
     ),
-    Law(
+    Invariant(
         "items_disagree",
         _ITEMS,
         """select item._file, 'page ' || page_id from (
@@ -371,7 +375,7 @@ LAWS = (
         where pages.page_id is null or item.qid is distinct from pages.qid or page_id <= before""",
         needs=("pages",),
     ),
-    Law(
+    Invariant(
         "items_disagree",
         _ITEMS,
         """select last, format('{} pages with an item, pages has {}', found, own)
@@ -379,14 +383,14 @@ LAWS = (
         where found <> own and last is not null""",
         needs=("pages", "page_items"),
     ),
-    Law(
+    Invariant(
         "templates_disagree",
         _TEMPLATES,
         "case when outcome not in ('rendered', 'expanded', 'invoked') and shown_chars <> 0 "
         "then [name || ' shows text'] end",
-        of="templates",
+        table="templates",
     ),
-    Law(
+    Invariant(
         "templates_disagree",
         _TEMPLATES,
         """select (select max(_file) from templates),
@@ -397,7 +401,7 @@ LAWS = (
         ) as own using (outcome) where told.n is distinct from own.n""",
         needs=("pages", "templates"),
     ),
-    Law(
+    Invariant(
         "index_disagrees",
         _DISAGREES,
         """select _file, case when known.title is null then 'page ' || page_id || ' is not in the title index'
@@ -405,7 +409,7 @@ LAWS = (
         from pages left join known using (page_id) where pages.title is distinct from known.title""",
         needs=("index",),
     ),
-    Law(
+    Invariant(
         "index_disagrees",
         _DISAGREES,
         # A page that was rejected after the index was built is still in it, and links may point to it.
@@ -415,7 +419,7 @@ LAWS = (
             where stage in ('parse', 'resolve') and late is not null)""",
         needs=("index", "pages", "rejected"),
     ),
-    Law(
+    Invariant(
         "dependencies_disagree",
         "a row of dependencies does not belong to the page at its position",
         """select coalesce(recorded._file, own._file), 'page ' || coalesce(recorded.page_id, own.page_id)
@@ -427,8 +431,8 @@ LAWS = (
     ),
     *_REFERENCE_LAWS,
 )
-INDEX_LAWS = tuple(
-    Law("index_disagrees", _DISAGREES, f"select '{file}', '{what}' from ({query})")
+INDEX_INVARIANTS = tuple(
+    Invariant("index_disagrees", _DISAGREES, f"select '{file}', '{what}' from ({query})")
     for file, what, query in (
         (_TITLES, "an unknown status", f"from titles where status not between 0 and {len(STATUSES) - 1}"),
         (_TITLES, "keys that do not match their titles", "from titles where key <> title_key(title)"),
@@ -491,8 +495,8 @@ def index_views(checking: Checking[PagesManifest]) -> Iterator[str]:
             return
         db.register(view, table.append_column(number, pa.array(np.arange(len(table), dtype=np.int32))))
     db.create_function("title_key", _hashed(title_keys), ["varchar"], "ubigint", type=PythonUDFType.ARROW)
-    faults = Findings(LAWS)
-    check(db, INDEX_LAWS, (), faults)
+    faults = Findings(INVARIANTS)
+    check(db, INDEX_INVARIANTS, (), faults)
     for fault in faults.sorted():
         checking.found.add(fault.file, fault.rule, fault.example, fault.n_cases)
     if faults.sorted():
@@ -593,6 +597,46 @@ PAGES_RELEASE: Kind[PagesManifest] = Kind(
     name="release of pages",
     format=FORMAT,
     made_by="kbsource build",
+    card=CardText(
+        title="Pages of Wikipedia",
+        summary=(
+            "Every article of a Wikipedia as a person reads it: elements of text with their sections, links with "
+            "their positions and resolved targets, tables, infoboxes and categories, and counts of the parts that "
+            "were left out."
+        ),
+        main="pages",
+        holds=("wikipedia",),
+        tasks=("text-generation", "text-retrieval"),
+        tags=("wikipedia", "knowledge-source"),
+        limits=(
+            (
+                "Images and the output of scripts are left out. References are left out of the text; if the release "
+                "has them, they are in the tables `refs` and `ref_uses`."
+            ),
+            "A page that could not be parsed in full has a `parse_status` other than `ok`.",
+            ("Wikipedia covers people and topics unevenly. This release does not correct its gaps, biases and errors."),
+        ),
+        template_limits={
+            "html": (
+                "The pages were rendered by MediaWiki, so templates have their output of the day of the snapshot. "
+                "Boxes beside the text are left out. Of infoboxes, only rows with a label and a value are included."
+            ),
+            "rules": (
+                "Templates without a rule are left out, and Lua modules are not run. The columns `templates` and "
+                "`losses` count both for each page."
+            ),
+            "definitions": (
+                "Templates without a rule are expanded from their definitions in the dump, without Lua modules. "
+                "Templates with neither a rule nor a definition are left out. The columns `templates` and `losses` "
+                "count both for each page."
+            ),
+            "lua": (
+                "Templates without a rule are expanded from their definitions and Lua modules in the dump. Templates "
+                "with neither a rule nor a definition are left out. The columns `templates` and `losses` count both "
+                "for each page."
+            ),
+        },
+    ),
     queries=(
         ("text of a page", "from kb_text() where title = (select min(title) from pages)"),
         (
@@ -633,7 +677,7 @@ PAGES_RELEASE: Kind[PagesManifest] = Kind(
     ),
     sums=(Sum("totals.articles", ("parse_statuses",)),),
     further_faults=_count_faults,
-    laws=LAWS,
+    invariants=INVARIANTS,
     settings=lambda manifest: {"ordered": manifest.page_order == "by_page_id"},
     remarks=fallback_remarks,
     views=index_views,

@@ -69,7 +69,7 @@ _OVERVIEW = (
         links={"reason": ToRows("rejected", {"reason": "reason"})},
     ),
     Measure(
-        "Pieces that were not carried over, by kind",
+        "Content that was not carried over, by kind",
         f"with {_LOSSES} select kind, n as occurrences from losses where place <= {_WORST} order by place",
         section=_LOST,
         chart="bars",
@@ -107,7 +107,8 @@ _OVERVIEW = (
         f"""select name, n as value from (
             select key as name, value::bigint as n, 0 as place from {_FINDINGS} where not starts_with(key, 'loss_')
             union all
-            select 'Wikidata items refused', coalesce(json_array_length(json($manifest)->'qid_conflicts'), 0)::bigint, 1
+            select 'Wikidata items also claimed by another page',
+                coalesce(json_array_length(json($manifest)->'qid_conflicts'), 0)::bigint, 1
         ) order by place, name""",
         is_folded=True,
     ),
@@ -120,7 +121,7 @@ _SIZES = {
         len(anchors) as anchors, len(tables) as tables, len(infoboxes) as infoboxes,
         len([1 for a in anchors if a.target_page_id is not null]) as resolved from pages"""
 }
-_PAGES_HOLD = "What pages hold"
+_PAGES_HOLD = "Contents of the pages"
 _BIN = "case when bin <= 1 then bin::varchar when bin <= 10 then least || '–' || (2 * least - 1)"
 _BIN += " when bin <= 20 then (least // 1024) || 'K–' || (least // 512) || 'K'"
 _BIN += " else (least // 1048576) || 'M–' || (least // 524288) || 'M' end"
@@ -131,14 +132,14 @@ def _distribution(name: str) -> Measure:
     power of two.
     """
     return Measure(
-        f"{name.capitalize()} a page",
+        f"{name.capitalize()} per page",
         f"""with counted as (
             select case when {name} = 0 then 0 else 1 + floor(log2({name}))::integer end as bin, count(*) as n
             from sizes group by all
         ), bins as (
             select bin, if(bin > 0, 1::bigint << (bin - 1), 0) as least
             from (select unnest(range((select coalesce(max(bin), 0) + 1 from counted))) as bin))
-        select {_BIN} as "{name} a page", coalesce(n, 0) as articles from bins left join counted using (bin)
+        select {_BIN} as "{name} per page", coalesce(n, 0) as articles from bins left join counted using (bin)
         order by bin""",
         section=_PAGES_HOLD,
         page="measures",
@@ -195,8 +196,8 @@ _MEASURED = (
     Measure(
         _PAGES_HOLD,
         " union all ".join(
-            f'select \'{name}\' as what, coalesce(sum({name}), 0)::bigint as "in all", avg({name}) as "a page", '
-            f'coalesce(max({name}), 0) as "most of a page", {place} as _place from sizes'
+            f'select \'{name}\' as what, coalesce(sum({name}), 0)::bigint as "in all", avg({name}) as "per page", '
+            f'coalesce(max({name}), 0) as "maximum of a page", {place} as _place from sizes'
             for place, name in enumerate(_HELD)
         )
         + " order by _place",
@@ -231,7 +232,7 @@ _MEASURED = (
                 (select count(*) from paragraphs
                     anti join (from ref_uses where ref is not null) using (page_id, element))
                     as uncited)
-        select refs as "references", refs / nullif(pages, 0) as "references a page",
+        select refs as "references", refs / nullif(pages, 0) as "references per page",
             marked as "references with a mark", uses as "their marks", cleanup_tags as "cleanup tags",
             noted as "pages with references", paragraphs, uncited as "paragraphs without a reference",
             uncited / nullif(paragraphs, 0) as "share of them" from counts""",
@@ -243,7 +244,7 @@ _MEASURED = (
     _cited("References by form", "form", "from refs where source_number = 0"),
     _cited("What is cited, by kind", "coalesce(kind, 'not stated') as kind", "from refs"),
     _cited(
-        "Addresses by status",
+        "URLs by status",
         "coalesce(url_status, 'not stated') as status",
         "from refs where url is not null",
     ),
@@ -270,7 +271,7 @@ _MEASURED = (
         **_LEAK_OPTIONS,
     ),
     Measure(
-        "Articles with markup left",
+        "Articles with markup in the text",
         """select "in their", count(distinct page) as articles,
             articles / nullif((select count(*) from sampled), 0) as share
         from (values (true, 'elements'), (false, 'tables and infoboxes')) as parts(is_element, "in their")
@@ -279,13 +280,13 @@ _MEASURED = (
         **_LEAK_OPTIONS,
     ),
     Measure(
-        "What is left",
+        "Kinds of markup",
         """select markup, count(*) as places, places / sum(places) over () as share
         from (select unnest(markup) as markup from leaky) group by markup order by places desc, markup""",
         **_LEAK_OPTIONS,
     ),
     Measure(
-        "First places",
+        "First occurrences",
         f"""select title as article, format('{{}} {{}}, {{}}', what, number, kind) as place, replace(
             substring(text, greatest(start - {CONTEXT_CHARS}, 0) + 1,
                 least(start, {CONTEXT_CHARS}) + length(markup[turn + 1]) + {CONTEXT_CHARS}), e'\\n', ' '

@@ -28,7 +28,7 @@ OPEN_FILES = 8
 """Maximum number of Parquet files kept open. Each needs a few megabytes of memory for its footer."""
 
 ROW_GROUPS = 4
-"""Number of decoded row groups in the cache, about 1-2 MB each. The pages beside a page are often requested next."""
+"""Number of decoded row groups in the cache, about 1-2 MB each. Neighbouring pages are often requested next."""
 
 
 class PagesReader:

@@ -29,7 +29,7 @@ from kbsource.release.pages.locations import PAGES_FILE, PAGES_SCHEMA, QIDS_FILE
 from kbsource.release.reader import parquet_file
 from kbsource.release.writer import write_lines
 from kbsource.runtime.database import ORDER_MB, connected, ordered_batches, streamed
-from kbsource.wikitext.reference_rows import NotedPage
+from kbsource.wikitext.reference_rows import PageWithReferences
 
 # ``kind.CONTROLS`` as escapes of JSON. An even number of backslashes before an escape are text. The first expression
 # also matches text such as ``\beta``, but is five times as fast, because it begins with a fixed character.
@@ -50,43 +50,45 @@ def check_page(page: Page) -> None:
     - The time is a whole second of UTC.
 
     Raises:
-        RecordError: ``offset_law`` if a span does not match its text, ``page_law`` for every other invariant,
+        RecordError: ``span_mismatch`` if a span does not match its text, ``invalid_page`` for every other invariant,
             ``bad_text`` for text that is not Unicode (a lone surrogate).
     """
     elements = page.elements
     if not elements or elements[0].kind != "title":
-        raise RecordError("page_law", "element 0 is not the title")
+        raise RecordError("invalid_page", "element 0 is not the title")
     texts = [element.text for element in elements]
     joined = "\n".join(texts)
     if joined.count("\n") != len(texts) - 1:
-        raise RecordError("page_law", "an element contains a newline")
+        raise RecordError("invalid_page", "an element contains a newline")
     try:
         written = msgspec.json.encode(page)  # to check all text columns at once; control characters are escapes in it
     except UnicodeEncodeError as error:
         raise RecordError("bad_text", str(error)) from error
     if _PERHAPS_CONTROL.search(written) and (control := _ESCAPED_CONTROL.search(written)) is not None:
         around = written[max(control.start() - 20, 0) : control.end() + 20].decode("utf-8", "replace")
-        raise RecordError("page_law", f"a control character in {around!r}")
+        raise RecordError("invalid_page", f"a control character in {around!r}")
     for number, element in enumerate(elements):
         if number and element.kind == "title":
-            raise RecordError("page_law", f"element {number} is a second title")
+            raise RecordError("invalid_page", f"element {number} is a second title")
         if element.ordinal is not None and not 0 <= element.ordinal <= MAX_INT:
-            raise RecordError("page_law", f"element {number} has ordinal {element.ordinal}")
+            raise RecordError("invalid_page", f"element {number} has ordinal {element.ordinal}")
     if page.timestamp.utcoffset() != timedelta(0) or page.timestamp.microsecond:
-        raise RecordError("page_law", f"{page.timestamp!r} is not a whole second of UTC")
+        raise RecordError("invalid_page", f"{page.timestamp!r} is not a whole second of UTC")
     if not set(page.template_categories) <= set(page.categories):
-        raise RecordError("page_law", "a template's category is not among the page's categories")
+        raise RecordError("invalid_page", "a template's category is not among the page's categories")
     if len(page.category_sort_keys) != len(page.categories):
-        raise RecordError("page_law", f"{len(page.category_sort_keys)} sort keys of {len(page.categories)} categories")
+        raise RecordError(
+            "invalid_page", f"{len(page.category_sort_keys)} sort keys of {len(page.categories)} categories"
+        )
     _check_anchors(page, texts)
-    if isinstance(page, NotedPage):
+    if isinstance(page, PageWithReferences):
         _check_uses(page, texts)
     for table in page.tables:
         _check_place(table.element, "table", len(texts))
         for row in table.rows:
             for cell in row:
                 if not (0 < cell.colspan <= MAX_INT and 0 < cell.rowspan <= MAX_INT):
-                    raise RecordError("page_law", f"cell spans {cell.colspan} x {cell.rowspan}")
+                    raise RecordError("invalid_page", f"cell spans {cell.colspan} x {cell.rowspan}")
                 if cell.links:
                     _check_links(cell.links, len(cell.text))
     for infobox in page.infoboxes:
@@ -102,33 +104,37 @@ def _check_anchors(page: Page, texts: list[str]) -> None:
     for anchor in page.anchors:
         number, start, end, text = anchor.element, anchor.start, anchor.end, anchor.text
         if not 0 <= number < n_texts:
-            raise RecordError("offset_law", f"anchor {text!r} in element {number} of {n_texts}")
+            raise RecordError("span_mismatch", f"anchor {text!r} in element {number} of {n_texts}")
         # A slice accepts offsets out of range; the invariant does not.
         if texts[number][start:end] != text or not 0 <= start <= end <= len(texts[number]):
-            raise RecordError("offset_law", f"anchor {text!r} at [{start}, {end}) of element {number}")
+            raise RecordError("span_mismatch", f"anchor {text!r} at [{start}, {end}) of element {number}")
         if (number, start) < last:
-            raise RecordError("page_law", f"anchor {text!r} at [{start}, {end}) of element {number} is out of order")
+            raise RecordError(
+                "invalid_page", f"anchor {text!r} at [{start}, {end}) of element {number} is out of order"
+            )
         last = (number, start)
 
 
-def _check_uses(page: NotedPage, texts: list[str]) -> None:
+def _check_uses(page: PageWithReferences, texts: list[str]) -> None:
     for use in page.ref_uses:
         if use.element is None or use.offset is None:
             continue
         text = texts[use.element] if 0 <= use.element < len(texts) else ""
         if not 0 <= use.offset <= len(text) or text[max(use.offset - 1, 0) : use.offset].isspace():
-            raise RecordError("offset_law", f"a reference marker at {use.offset} of element {use.element}")
+            raise RecordError("span_mismatch", f"a reference marker at {use.offset} of element {use.element}")
 
 
 def _check_place(element: int, what: str, n_elements: int) -> None:
     if not 0 <= element < n_elements:
-        raise RecordError("page_law", f"{what} after element {element} of {n_elements}")
+        raise RecordError("invalid_page", f"{what} after element {element} of {n_elements}")
 
 
 def _check_links(links: Sequence[CellLink], length: int) -> None:
     for link in links:
         if not 0 <= link.start <= link.end <= length:
-            raise RecordError("offset_law", f"link to {link.target_title!r} at [{link.start}, {link.end}) of {length}")
+            raise RecordError(
+                "span_mismatch", f"link to {link.target_title!r} at [{link.start}, {link.end}) of {length}"
+            )
 
 
 GROUP_ROWS = 512
@@ -150,7 +156,7 @@ class PageFaultError(Exception):
         self.number = number
 
 
-class Placed(NamedTuple):
+class BatchRow(NamedTuple):
     """A page in a record batch, and its row."""
 
     batch: pa.RecordBatch
@@ -165,7 +171,7 @@ class PageGroups:
 
     def __init__(self, row: type[Page] = Page) -> None:
         self._row = row
-        self._pending: list[Page | Placed] = []
+        self._pending: list[Page | BatchRow] = []
         self._numbers: list[int] = []
         self._pending_chars = 0
 
@@ -181,11 +187,11 @@ class PageGroups:
         """
         return self._add(page, number, sum(len(element.text) for element in page.elements))
 
-    def take(self, page: Placed, n_chars: int) -> pa.RecordBatch | None:
+    def take(self, page: BatchRow, n_chars: int) -> pa.RecordBatch | None:
         """Adds a page from a batch, like ``add``. Its elements have ``n_chars`` code points."""
         return self._add(page, 0, n_chars)
 
-    def _add(self, page: Page | Placed, number: int, n_chars: int) -> pa.RecordBatch | None:
+    def _add(self, page: Page | BatchRow, number: int, n_chars: int) -> pa.RecordBatch | None:
         full = None
         if len(self._pending) == GROUP_ROWS or (self._pending and self._pending_chars + n_chars > GROUP_CHARS):
             full = self.rest()
@@ -202,13 +208,13 @@ class PageGroups:
         """
         if not self._pending:
             return None
-        rows = [page for page in self._pending if not isinstance(page, Placed)]
+        rows = [page for page in self._pending if not isinstance(page, BatchRow)]
         try:
             batch = batch_of(rows, self._row)
         except _ENCODING_FAULTS:
             for number, page in zip(self._numbers, self._pending, strict=True):
                 try:
-                    batch_of([] if isinstance(page, Placed) else [page], self._row)
+                    batch_of([] if isinstance(page, BatchRow) else [page], self._row)
                 except _ENCODING_FAULTS as error:
                     raise PageFaultError(number, str(error)) from error
             raise
@@ -218,10 +224,12 @@ class PageGroups:
 
     def _mixed(self, made: pa.RecordBatch) -> pa.RecordBatch:
         """Returns the current group with its pages in order, whether they were added as rows or from batches."""
-        sources = {id(page.batch): page.batch for page in self._pending if isinstance(page, Placed)}
+        sources = {id(page.batch): page.batch for page in self._pending if isinstance(page, BatchRow)}
         starts = dict(zip(sources, accumulate(map(len, sources.values()), initial=made.num_rows), strict=False))
         new = iter(range(made.num_rows))
-        rows = [starts[id(page.batch)] + page.row if isinstance(page, Placed) else next(new) for page in self._pending]
+        rows = [
+            starts[id(page.batch)] + page.row if isinstance(page, BatchRow) else next(new) for page in self._pending
+        ]
         return pa.concat_batches([made, *sources.values()]).take(pa.array(rows))
 
 

@@ -51,7 +51,7 @@ def table(name: str, file: str = "tables") -> dict[str, Any]:
 
 
 class Template(NamedTuple):
-    """One use of a template, a parser function or a variable, with its inner templates already rendered."""
+    """A use of a template, a parser function or a variable. Templates in its arguments are already rendered."""
 
     name: str  #: normal form: no namespace prefix, spaces for underscores, first letter upper; ``#if`` for functions
     #: unnamed arguments in order as wikitext, not stripped; numbered ones (``2=``) are merged in, stripped, as in

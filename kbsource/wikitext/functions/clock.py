@@ -21,7 +21,9 @@ _WORDS = frozenset({"F", "M", "xg", "D", "l", "a", "A", "e", "T", "O", "P", "c",
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _LONGEST = 120  # in characters; no date with its steps is longer
 _HOURS = re.compile(r"(?<![\d:])(\d{1,2}):(\d\d)(?::(\d\d)(?:[.,]\d{1,9})?)?(?![\d:])\s*([ap]\.?m\b)?", re.IGNORECASE)
-_ZONE = re.compile(r"(?:(?<=\d)t?|\b)\s*(?:utc|gmt|z)?\s*$")  # after a day or an hour, with the t between them
+_ZONE = re.compile(
+    r"(?:(?<=\d)t?|\b)\s*(?:utc|gmt|z)?\s*$"
+)  # a time zone after a day or an hour, with the t between them
 _OFFSET = re.compile(r"\s*(?:utc|gmt)?\s*([+-])(\d{1,2})(?::?(\d\d))?(?![\d:])")
 _NAMED_ZONE = re.compile(r"(?<=[\s\d])([a-z]{3,4}|[a-z_]{1,20}(?:/[a-z_+-]{1,30}){1,2})$")
 # Offsets from UTC in hours. Source: timelib of PHP, as of 2024-06.

@@ -20,27 +20,32 @@ def _age(folder: Path, release: Path) -> Released:
 
 
 def _fate(
-    what: str, law: str, text: str, *edits: Callable[[list[Any]], object], also: tuple[Place, ...] = ()
+    what: str, invariant: str, text: str, *edits: Callable[[list[Any]], object], also: tuple[Place, ...] = ()
 ) -> Tampered:
     """Returns a changed table of fates."""
-    return Tampered(what, rows(FATES, *edits), law, text, also=also)
+    return Tampered(what, rows(FATES, *edits), invariant, text, also=also)
 
 
 _AGE = (
     _fate(
         "evidence is newly lost in the first release",
-        "fate_law",
+        "invalid_fate",
         "record a, release 0: the fate exact does not fit the other columns",
         at(0, newly_lost=True),
-        also=((FATES, "fate_law 2"),),
+        also=((FATES, "invalid_fate 2"),),
     ),
-    _fate("a fate is unknown", "fate_law", "record a, release 1: the fate lost", at(1, fate="lost"), also=COUNTED),
-    _fate("a page that was searched is none", "fate_law", "record a, release 1: the fate weak", at(1, page_id=None)),
+    _fate("a fate is unknown", "invalid_fate", "record a, release 1: the fate lost", at(1, fate="lost"), also=COUNTED),
     _fate(
-        "rows are in another order", "fate_law 2", "record a, release 0: out of order, or a wrong newly_lost", reverse
+        "a page that was searched is none", "invalid_fate", "record a, release 1: the fate weak", at(1, page_id=None)
     ),
-    _fate("a loss is not marked", "fate_law 2", "record a, release 1: out of order", at(1, newly_lost=False)),
-    _fate("the last row is missing", "evidence_unnamed", "record c, evidence 0, 0", drop(-1), also=COUNTED),
+    _fate(
+        "rows are in another order",
+        "invalid_fate 2",
+        "record a, release 0: out of order, or a wrong newly_lost",
+        reverse,
+    ),
+    _fate("a loss is not marked", "invalid_fate 2", "record a, release 1: out of order", at(1, newly_lost=False)),
+    _fate("the last row is missing", "evidence_row_count", "record c, evidence 0, 0", drop(-1), also=COUNTED),
 )
 
 GROUPS = {"age": Group(AGE, _age, _AGE)}

@@ -35,10 +35,10 @@ def _alignment(folder: Path, release: Path) -> Released:
 
 
 def _record(
-    what: str, text: str, *edits: Callable[[list[Any]], object], law: str = "counts", also: tuple[Place, ...] = ()
+    what: str, text: str, *edits: Callable[[list[Any]], object], invariant: str = "counts", also: tuple[Place, ...] = ()
 ) -> Tampered:
     """Returns a table of records that does not agree with the others, or with the manifest."""
-    return Tampered(what, rows(RECORDS, *edits), law, text, MANIFEST, also)
+    return Tampered(what, rows(RECORDS, *edits), invariant, text, MANIFEST, also)
 
 
 _ALIGNMENT = (
@@ -48,7 +48,7 @@ _ALIGNMENT = (
         drop(1),
         also=((MANIFEST, "record_differs"),),
     ),
-    Tampered("the records are in another order", rows(RECORDS, reverse), "record_order", "from number 0"),
+    Tampered("the records are in another order", rows(RECORDS, reverse), "records_out_of_order", "from number 0"),
     _record(
         "a written record is excluded",
         "records.excluded.negative: 1 counted, 0 written",
@@ -63,13 +63,13 @@ _ALIGNMENT = (
         "a record has more evidence than the tables",
         "pieces of evidence: 3 in records, not 2",
         at(0, n_evidences=2),
-        law="record_differs",
+        invariant="record_differs",
     ),
     _record(
         "a record has more written evidence than the tables",
         "evidences written: 1 in alignments, not 2",
         at(1, n_evidences_written=1),
-        law="record_differs 2",
+        invariant="record_differs 2",
     ),
     Tampered(
         "the KILT file has a line twice",

@@ -50,7 +50,7 @@ _NOT_OF_PROOFS = "line 1: positive_ctxs do not match its proofs, or are in anoth
 
 def _ill(what: str, text: str, *edits: Callable[[list[Any]], object], also: tuple[Place, ...] = COUNTED) -> Tampered:
     """Returns a question that is malformed."""
-    return Tampered(what, lines(CONTEXT_DEV, *edits), "context_law", text, also=also)
+    return Tampered(what, lines(CONTEXT_DEV, *edits), "invalid_context", text, also=also)
 
 
 def _odd(
@@ -67,10 +67,10 @@ def _reader(what: str, *edits: Callable[[list[Any]], object], text: str = f"{_DE
 
 
 def _unplaced(
-    what: str, law: str, text: str, values: dict[str, str], *, file: str = "", also: tuple[Place, ...] = ()
+    what: str, invariant: str, text: str, values: dict[str, str], *, file: str = "", also: tuple[Place, ...] = ()
 ) -> Tampered:
     """Returns a proof that is said to have no passage."""
-    return Tampered(what, lines(UNPLACED, add(values)), law, text, file, also)
+    return Tampered(what, lines(UNPLACED, add(values)), invariant, text, file, also)
 
 
 _CONTEXTS = (
@@ -87,7 +87,9 @@ _CONTEXTS = (
     _ill("a passage proves another answer", _NOT_OF_PROOFS, put(f"{_DEV}__4__0", 0, "positive_ctxs", 0, "pid")),
     _ill("a passage is of another question", _NOT_OF_PROOFS, put(f"{QIDS[1]}__0__0", 0, "positive_ctxs", 0, "pid")),
     _ill("passages are in another order", _NOT_OF_PROOFS, lambda read: read[0]["positive_ctxs"].reverse()),
-    _odd("a positive passage is missing", drop(-1, 0, "positive_ctxs"), also=((CONTEXT_DEV, "proof_lost"), *COUNTED)),
+    _odd(
+        "a positive passage is missing", drop(-1, 0, "positive_ctxs"), also=((CONTEXT_DEV, "proof_unplaced"), *COUNTED)
+    ),
     _odd("a negative passage is missing", drop(-1, 0, "hard_negative_ctxs")),
     _odd("a negative passage is another", put("1__0", 0, "hard_negative_ctxs", 0, "chunk_id")),
     _odd("a negative passage has a pid", put("x", 0, "hard_negative_ctxs", 0, "pid")),
@@ -114,20 +116,20 @@ _CONTEXTS = (
     _reader("a reader gets a line more", add("x"), text="more content than expected: x"),
     _unplaced(
         "a proof without a passage is unknown",
-        "proof_lost",
+        "proof_unplaced",
         "x is not a proof of a question, or has a passage",
         {"pid": "x", "reason": "no_passages"},
         also=COUNTED,
     ),
     _unplaced(
         "a proof has no passage for an unknown reason",
-        "context_law",
+        "invalid_context",
         "line 1: x, x: it occurred before, or has an unknown reason",
         {"pid": "x", "reason": "x"},
     ),
     _unplaced(
         "a proof with a passage is said to have none",
-        "proof_lost",
+        "proof_unplaced",
         f"{_DEV}__0__0",
         {"pid": f"{_DEV}__0__0", "reason": "no_passages"},
         file=CONTEXT_DEV,
@@ -168,7 +170,7 @@ _CONTEXTS = (
             lines(CONTEXT_DEV, drop(-1, 1, "positive_ctxs")),
             lines(UNPLACED, add({"pid": f"{QIDS[1]}__4__1", "reason": "sentence_cut"})),
         ),
-        "proof_lost",
+        "proof_unplaced",
         "1__wikidata_comp__dev__4__1",
         also=((CONTEXT_DEV, "context_differs"), (UNPLACED, "context_differs"), *COUNTED),
         is_compared=True,

@@ -66,14 +66,14 @@ def _with_counts(edit: Edit) -> Edit:
 def _change(
     what: str,
     file: str,
-    law: str,
+    invariant: str,
     text: str,
     *edits: Callable[[list[Any]], object],
     also: tuple[Place, ...] = (),
     is_compared: bool = False,
 ) -> Tampered:
     """Returns a table of a diff that was changed."""
-    return Tampered(what, _with_counts(rows(file, *edits)), law, text, also=also, is_compared=is_compared)
+    return Tampered(what, _with_counts(rows(file, *edits)), invariant, text, also=also, is_compared=is_compared)
 
 
 def _name_page_twice(changed: list[Any]) -> None:
@@ -85,36 +85,42 @@ _DIFF = (
     _change(
         "rows are in another order",
         PAGE_CHANGES,
-        "change_law 2",
+        "invalid_change 2",
         "pages 11 and none: out of order, or duplicated",
         reverse,
     ),
     *(
-        _change(what, PAGE_CHANGES, "change_law", f"{text}, {_CONTRADICTED}", first(values, outcome=outcome))
+        _change(what, PAGE_CHANGES, "invalid_change", f"{text}, {_CONTRADICTED}", first(values, outcome=outcome))
         for what, outcome, values, text in (
             ("an unchanged page has another title", "unchanged", {"title_changed": True}, "pages 2 and 2: unchanged"),
             ("a page that is gone has an id", "gone", {"new_page_id": 1}, "pages 5 and 1: gone"),
-            ("how much was kept is missing", "changed", {"kept": None}, "pages 32 and 32: changed"),
+            ("how much was kept is missing", "changed", {"kept_share": None}, "pages 32 and 32: changed"),
             ("an added page has an origin", "added", {"origin_page_id": 1}, "pages none and 95: added"),
             ("an added page has the same text", "added", {"text_changed": False}, "pages none and 95: added"),
         )
     ),
     _change(
-        "a new page is named twice", PAGE_CHANGES, "page_unnamed 2", "new page 32 is named twice", _name_page_twice
+        "a new page is named twice", PAGE_CHANGES, "page_row_count 2", "new page 32 is named twice", _name_page_twice
     ),
     _change(
         "an old page is named twice",
         PAGE_CHANGES,
-        "page_unnamed",
+        "page_row_count",
         "old page 2 is named twice",
         again(0),
-        also=((PAGE_CHANGES, "change_law 2"), (PAGE_CHANGES, "page_unnamed 2")),
+        also=((PAGE_CHANGES, "invalid_change 2"), (PAGE_CHANGES, "page_row_count 2")),
     ),
-    _change("more of a section was kept than all", SECTION_CHANGES, "change_law 3", "page 8: same", at(0, kept=1.5)),
+    _change(
+        "more of a section was kept than all",
+        SECTION_CHANGES,
+        "invalid_change 3",
+        "page 8: same",
+        at(0, kept_share=1.5),
+    ),
     _change(
         "the outcome of a piece is unknown",
         SPAN_CHANGES,
-        "change_law 4",
+        "invalid_change 4",
         "page 8: x",
         first({"outcome": "x"}, outcome="same"),
         also=COUNTED,
@@ -122,7 +128,7 @@ _DIFF = (
     _change(
         "the outcome of a redirect is unknown",
         REDIRECT_CHANGES,
-        "change_law 5",
+        "invalid_change 5",
         "page Page 22: x",
         at(0, outcome="x"),
         also=COUNTED,
@@ -130,31 +136,33 @@ _DIFF = (
     _change(
         "a piece begins behind the end of the last",
         SPAN_CHANGES,
-        "piece_law 2",
+        "invalid_segment 2",
         "page 8, element 0, [1, 6)",
         first({"old_start": 1, "new_start": 1}, outcome="same"),
     ),
     _change(
         "a piece that is gone is on a page",
         SPAN_CHANGES,
-        "piece_law",
+        "invalid_segment",
         "page 5, element 0, [0, 6)",
         first({"new_page_id": 1}, outcome="gone"),
     ),
-    _change("a piece is of no page", SPAN_CHANGES, "piece_law 3", "page 1000000 has no row", at(-1, old_page_id=10**6)),
+    _change(
+        "a piece is of no page", SPAN_CHANGES, "invalid_segment 3", "page 1000000 has no row", at(-1, old_page_id=10**6)
+    ),
     _change(
         "an old page has no row",
         PAGE_CHANGES,
-        "page_unnamed 3",
+        "page_row_count 3",
         "old page 2",
         lambda changed: changed.remove(_first(changed, outcome="unchanged")),
-        also=((PAGE_CHANGES, "page_unnamed 4"),),
+        also=((PAGE_CHANGES, "page_row_count 4"),),
         is_compared=True,
     ),
     _change(
         "a new page has no row",
         PAGE_CHANGES,
-        "page_unnamed 4",
+        "page_row_count 4",
         "new page 95",
         lambda changed: changed.remove(_first(changed, outcome="added")),
         is_compared=True,
@@ -165,13 +173,13 @@ _DIFF = (
         "change_differs",
         "page 32",
         first({"outcome": "unchanged", "text_changed": False}, outcome="changed"),
-        also=((SPAN_CHANGES, "piece_law 3"), (SPAN_CHANGES, "piece_law 4")),
+        also=((SPAN_CHANGES, "invalid_segment 3"), (SPAN_CHANGES, "invalid_segment 4")),
         is_compared=True,
     ),
     _change(
         "a piece is of another element",
         SPAN_CHANGES,
-        "piece_differs",
+        "segment_differs",
         "page 8, element 1, [0, 6): Part 0 is not there",
         first({"new_element": 0}, outcome="same", old_element=1),
         is_compared=True,
@@ -179,7 +187,7 @@ _DIFF = (
     _change(
         "a piece ends behind its element",
         SPAN_CHANGES,
-        "piece_differs",
+        "segment_differs",
         "page 8, element 4, [0, 59): ",
         first({"new_end": 10**6}, outcome="edited"),
         is_compared=True,
@@ -187,8 +195,8 @@ _DIFF = (
     _change(
         "the last piece is missing",
         SPAN_CHANGES,
-        "piece_law 4",
-        "page 46: pieces do not cover its elements",
+        "invalid_segment 4",
+        "page 46: segments do not cover its elements",
         drop(-1),
         is_compared=True,
     ),

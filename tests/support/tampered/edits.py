@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
+from kbsource.release.invariants import Invariant
 from kbsource.release.kind import Kind
-from kbsource.release.laws import Law
 from kbsource.release.layout import table_of
 from kbsource.release.writer import write_rows
 from tests.support.alignments import read_lines, write_records
@@ -38,7 +38,7 @@ class Tampered(NamedTuple):
 
     what: str
     edit: Edit | tuple[Edit, ...]  #: several for one change that is in several files
-    law: str  #: as ``numbered`` calls it
+    invariant: str  #: as ``numbered`` calls it
     text: str  #: part of its example
     file: str = ""  #: that the finding is about; empty for the first changed file
     also: tuple[Place, ...] = ()  #: files and invariants of the other findings
@@ -60,18 +60,18 @@ class Group(NamedTuple):
     rows: tuple[Tampered, ...]
 
 
-def numbered(kind: Kind[Any]) -> list[Law]:
-    """Returns the invariants of a kind under names of their own: the second with the slug ``page_law`` is ``page_law
-    2``.
+def numbered(kind: Kind[Any]) -> list[Invariant]:
+    """Returns the invariants of a kind under names of their own: the second with the slug ``invalid_page`` is
+    ``invalid_page 2``.
     """
     names: list[str] = []
-    slugs = [law.slug for law in kind.laws]
+    slugs = [invariant.slug for invariant in kind.invariants]
     for at, slug in enumerate(slugs):
         number = slugs[: at + 1].count(slug)
         names.append(slug if number == 1 else f"{slug} {number}")
     return [
-        Law(name, law.meaning or name, law.broken, law.of, law.needs)
-        for name, law in zip(names, kind.laws, strict=True)
+        Invariant(name, invariant.meaning or name, invariant.violations, invariant.table, invariant.needs)
+        for name, invariant in zip(names, kind.invariants, strict=True)
     ]
 
 

@@ -50,19 +50,21 @@ def _span(element: int, start: int, end: int) -> dict[str, int]:
 
 
 def _cell(end: int) -> dict[str, int]:
-    return {"table": 0, "row": 0, "cell": 0, "start_char": 0, "end_char": end, "at": 0}
+    return {"table": 0, "row": 0, "cell": 0, "start_char": 0, "end_char": end, "passage_start_char": 0}
 
 
 _LINES = ((PYSERINI, "line_differs"), (DPR, "line_differs"))
 _TITLES = (("dpr/title_to_page_id.json", "line_differs"),)
-_DISORDER = ((PASSAGES, "passage_law 2"),)
+_DISORDER = ((PASSAGES, "invalid_passage 2"),)
 
 
 def _passage(
     what: str, text: str, *edits: Callable[[list[Any]], object], number: int = 1, also: tuple[Place, ...] = ()
 ) -> Tampered:
     """Returns a malformed passage, or one that is out of order: the second invariant of that name."""
-    return Tampered(what, rows(PASSAGES, *edits), "passage_law 2" if number == 2 else "passage_law", text, also=also)
+    return Tampered(
+        what, rows(PASSAGES, *edits), "invalid_passage 2" if number == 2 else "invalid_passage", text, also=also
+    )
 
 
 def _other_passage(

@@ -40,19 +40,19 @@ _ANSWER = (0, "answer_list", 1)
 _PROOF = (0, "answers", 0, "proofs", 0)
 _NOT_IN_THE_FILE = ((DEV, "not_released"),)
 _DIFFERS = ((DEV, "released_differs"),)
-_NOT_DRAWN = ((DEV, "not_drawn"),)
+_NOT_DRAWN = ((DEV, "not_sampled"),)
 
 
 def _line(what: str, edit: Callable[[list[Any]], object], text: str) -> Tampered:
     """Returns a line of the questions for development that is malformed."""
-    return Tampered(what, lines(DEV, edit), "record_law", text, also=_NOT_IN_THE_FILE)
+    return Tampered(what, lines(DEV, edit), "invalid_record", text, also=_NOT_IN_THE_FILE)
 
 
 def _question(
     what: str, text: str, *edits: Callable[[list[Any]], object], also: tuple[Place, ...] = _DIFFERS
 ) -> Tampered:
     """Returns a row of the table of questions that is malformed."""
-    return Tampered(what, rows(QUESTIONS, *edits), "question_law", text, also=also)
+    return Tampered(what, rows(QUESTIONS, *edits), "invalid_question", text, also=also)
 
 
 def _proof(what: str, text: str, *, also: tuple[Place, ...] = (), **values: Any) -> Tampered:
@@ -63,7 +63,11 @@ def _proof(what: str, text: str, *, also: tuple[Place, ...] = (), **values: Any)
 
 _QAMPARI = (
     _line("a line is no JSON", put("{", 0), "line 1"),
-    _line("a qid has no split", put("0__wikidata_simple__development", 0, "qid"), "is not <number>__<subset>__<split>"),
+    _line(
+        "a qid has no split",
+        put("0__wikidata_simple__development", 0, "qid"),
+        "does not have the form <number>__<subset>__<split>",
+    ),
     _line("a qid is of another split", put("0__wikidata_simple__test", 0, "qid"), "in the file of dev"),
     _line(
         "two answers have one aid",
@@ -100,7 +104,7 @@ _QAMPARI = (
     Tampered(
         "a question with a line is not drawn",
         rows(QUESTIONS, at(0, split=None, qid=None)),
-        "not_drawn",
+        "not_sampled",
         "0__wikidata_simple__dev",
         DEV,
     ),
@@ -130,14 +134,14 @@ _QAMPARI = (
     ),
     _question(
         "a qid is a word",
-        "is not <number>__<subset>__<split>",
+        "does not have the form <number>__<subset>__<split>",
         at(0, qid="first"),
         also=(*_NOT_DRAWN, *_NOT_IN_THE_FILE),
     ),
     _question(
         "a question for development is of the training side",
-        "a question of side train is in split dev",
-        at(0, side="train"),
+        "a question eligible for train is in split dev",
+        at(0, eligible_split="train"),
         also=(),
     ),
     _question(

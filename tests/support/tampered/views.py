@@ -21,24 +21,29 @@ def _views(folder: Path, release: Path) -> Released:
 
 
 def _view(
-    what: str, law: str, text: str, *edits: Callable[[list[Any]], object], file: str = "", also: tuple[Place, ...] = ()
+    what: str,
+    invariant: str,
+    text: str,
+    *edits: Callable[[list[Any]], object],
+    file: str = "",
+    also: tuple[Place, ...] = (),
 ) -> Tampered:
     """Returns a changed table of page views."""
-    return Tampered(what, rows(VIEWS, *edits), law, text, file, also)
+    return Tampered(what, rows(VIEWS, *edits), invariant, text, file, also)
 
 
 _VIEWS = (
-    _view("rows are in another order", "views_law 2", "A, page 1 is out of order", reverse),
-    _view("a title is there twice", "views_law 2", "B, page 2 is out of order", again(1), also=COUNTED),
+    _view("rows are in another order", "invalid_views 2", "A, page 1 is out of order", reverse),
+    _view("a title is there twice", "invalid_views 2", "B, page 2 is out of order", again(1), also=COUNTED),
     _view(
         "a title without a page comes last",
-        "views_law 2",
+        "invalid_views 2",
         "A, page none is out of order",
         at(1, title="A", page_id=None),
     ),
-    _view("views are negative", "views_law", "A, -8 views", at(0, views=-8), also=COUNTED),
-    _view("a title is empty", "views_law", ", 3 views", at(0, title="")),
-    _view("a page has a negative id", "views_law", "B, 5 views", at(1, page_id=-2)),
+    _view("views are negative", "invalid_views", "A, -8 views", at(0, views=-8), also=COUNTED),
+    _view("a title is empty", "invalid_views", ", 3 views", at(0, title="")),
+    _view("a page has a negative id", "invalid_views", "B, 5 views", at(1, page_id=-2)),
     _view("a page has fewer views", "counts", "views: 7 counted, 8 written", at(0, views=2), file=MANIFEST),
 )
 

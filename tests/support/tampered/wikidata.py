@@ -37,7 +37,7 @@ def _entity(
     table: str,
     column: str,
     value: Any,
-    law: str,
+    invariant: str,
     text: str,
     *,
     row: int = 0,
@@ -46,7 +46,7 @@ def _entity(
 ) -> Tampered:
     """Returns a table of which one value was changed."""
     what = f"{column} of {table} is {value!r} in row {row}"
-    return Tampered(what, rows(_table(table), at(row, **{column: value})), law, text, file, also)
+    return Tampered(what, rows(_table(table), at(row, **{column: value})), invariant, text, file, also)
 
 
 _CLASSES = ((_table("classes"), "classes_disagree"),)
@@ -54,25 +54,25 @@ _LINKS = ((MANIFEST, "counts"), (MANIFEST, "counts 3"))
 _NO_ID = "Q5: a value that is not an id"
 _WIKIDATA = (
     _entity("items", "item_id", "Q4", "duplicate_entity", "Q4", also=_LINKS),
-    _entity("items", "item_id", "X4", "entity_law", "X4: not an id", also=_LINKS),
-    _entity("items", "item_id", "Q4294967296", "entity_law", "Q4294967296: not an id", also=_LINKS),
-    _entity("items", "label", None, "entity_law", "Q5: a label without a language"),
+    _entity("items", "item_id", "X4", "invalid_entity", "X4: not an id", also=_LINKS),
+    _entity("items", "item_id", "Q4294967296", "invalid_entity", "Q4294967296: not an id", also=_LINKS),
+    _entity("items", "label", None, "invalid_entity", "Q5: a label without a language"),
     _entity("items", "n_statements", 7, "counts", "statements_Q: 44, entities claim 49", file=MANIFEST),
-    _entity("properties", "label", None, "entity_law 2", "P31: a label without a language"),
+    _entity("properties", "label", None, "invalid_entity 2", "P31: a label without a language"),
     Tampered(
         "a property is there twice", rows(_table("properties"), again(0)), "duplicate_entity 2", "P31", also=COUNTED
     ),
     _entity("properties", "n_statements", 7, "counts 2", "statements_P: 0, entities claim 7", file=MANIFEST),
     _entity("sitelinks", "item_id", "Q6", "counts 3", "sitelinks_Q: 1, entities claim 1", file=MANIFEST),
-    _entity("sitelinks", "title", "", "entity_law 3", "Q5: a sitelink without a title"),
+    _entity("sitelinks", "title", "", "invalid_entity 3", "Q5: a sitelink without a title"),
     _entity(
         "statements", "entity_id", "Q100", "counts", "statements_Q: 44, entities claim 44", file=MANIFEST, also=_CLASSES
     ),
-    _entity("statements", "rank", "best", "entity_law 4", "Q5: not a rank"),
-    _entity("statements", "snak", "novalue", "entity_law 4", "Q5: a value type without a value"),
-    _entity("statements", "value_type", "number", "entity_law 4", "Q5: not a type of value", also=_CLASSES),
+    _entity("statements", "rank", "best", "invalid_entity 4", "Q5: not a rank"),
+    _entity("statements", "snak", "novalue", "invalid_entity 4", "Q5: a value type without a value"),
+    _entity("statements", "value_type", "number", "invalid_entity 4", "Q5: not a type of value", also=_CLASSES),
     *(
-        _entity("statements", "value", value, "entity_law 4", _NO_ID, also=_CLASSES)
+        _entity("statements", "value", value, "invalid_entity 4", _NO_ID, also=_CLASSES)
         for value in ("5", "Q1-F1", "Q99999999999")
     ),
     _entity("statements", "value", "Q77", "classes_disagree", "number 0: Q2 instead of Q2", file=_table("classes")),
@@ -80,22 +80,22 @@ _WIKIDATA = (
         "statements",
         "entity_id",
         "Q4294967296",
-        "entity_law 4",
+        "invalid_entity 4",
         "Q4294967296: not an id",
         also=(*_CLASSES, *COUNTED),
     ),
-    _entity("statements", "year", 1900, "entity_law 4", "Q5: year of another type of value"),
+    _entity("statements", "year", 1900, "invalid_entity 4", "Q5: year of another type of value"),
     _entity("classes", "distance", 3, "classes_disagree", "number 0: Q2 instead of Q2"),
     _entity("rejected", "reason", "bad_luck", "counts", "totals.rejected.bad_luck: 1 counted", file=MANIFEST),
     Tampered(
         "the type of a qualifier is unknown",
         rows(_table("statements"), at(0, qualifiers=[_QUALIFIER])),
-        "entity_law 5",
+        "invalid_entity 5",
         "Q5: not a type of value",
     ),
 )
 _VALUES = tuple(
-    _entity("statements", column, value, "entity_law 4", f"{column} not from", row=row)
+    _entity("statements", column, value, "invalid_entity 4", f"{column} not from", row=row)
     for row, column, value in (
         (0, "month", 13),
         (0, "day", 0),

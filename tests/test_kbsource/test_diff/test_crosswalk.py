@@ -78,7 +78,7 @@ def test_what_is_gone_stands_nowhere(diff: ReleaseDiff) -> None:
 def test_a_page_has_its_row(diff: ReleaseDiff) -> None:
     row = diff.page(4)
     assert row is not None
-    assert (row["outcome"], row["new_title"], row["kept"]) == ("renamed", "Same now", 1.0)
+    assert (row["outcome"], row["new_title"], row["kept_share"]) == ("renamed", "Same now", 1.0)
     assert diff.page(7) is None
 
 
@@ -93,6 +93,7 @@ def test_other_releases_than_those_of_the_diff_are_refused(folders: tuple[Path, 
         ReleaseDiff(folders[0], old=folders[2], new=folders[1])
 
 
+@pytest.mark.slow  # many worlds
 def test_what_is_said_to_be_the_same_is_the_same_in_worlds_that_change_by_chance(tmp_path: Path) -> None:
     changes = Changes(17)
     before = changes.world.copy()

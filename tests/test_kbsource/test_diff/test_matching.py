@@ -16,7 +16,7 @@ from kbsource.diff.matching import (
     longest_ascending,
     match_elements,
     match_sections,
-    move_piece,
+    move_segment,
 )
 from kbsource.diff.page_texts import ComparedPage
 
@@ -43,7 +43,7 @@ def test_a_piece_within_a_block_is_the_same_and_any_other_lies_in_the_text(
     old: str, new: str, data: st.DataObject
 ) -> None:
     start, end = sorted((data.draw(st.integers(0, len(old))), data.draw(st.integers(0, len(old)))))
-    new_start, new_end = move_piece(old, new, start, end)
+    new_start, new_end = move_segment(old, new, start, end)
     assert 0 <= new_start <= new_end <= len(new)
     if start < end and any(
         equal_block.old_start <= start and end <= equal_block.old_start + equal_block.size
@@ -64,7 +64,7 @@ def test_a_piece_within_a_block_is_the_same_and_any_other_lies_in_the_text(
 )
 def test_a_piece_moves_to_what_came_instead_of_it(old: str, new: str, piece: str, moved: str) -> None:
     start = old.index(piece)
-    new_start, new_end = move_piece(old, new, start, start + len(piece))
+    new_start, new_end = move_segment(old, new, start, start + len(piece))
     assert new[new_start:new_end] == moved
 
 
@@ -110,7 +110,7 @@ def test_pieces_cover_the_old_texts_and_what_is_said_to_be_the_same_is(old: list
 
 @given(_PAGES, _PAGES)
 def test_equal_texts_are_matched_as_often_as_both_pages_have_them(old: list[str], new: list[str]) -> None:
-    pieces = match_elements(old, new).pieces
+    pieces = match_elements(old, new).segments
     matched = [piece for piece in pieces if piece.outcome in ("same", "moved") and piece.old_element]
     assert len({piece.new_element for piece in matched}) == len(matched)
     assert Counter(old[piece.old_element] for piece in matched) == Counter(old[1:]) & Counter(new[1:])
@@ -131,12 +131,12 @@ def test_equal_texts_are_matched_as_often_as_both_pages_have_them(old: list[str]
     ],
 )
 def test_elements_are_found(old: list[str], new: list[str], wanted: list[tuple[str, int, int]]) -> None:
-    pieces = match_elements(["T", *old], ["T", *new]).pieces
+    pieces = match_elements(["T", *old], ["T", *new]).segments
     assert [(piece.outcome, piece.new_element, piece.new_start) for piece in pieces[1:]] == wanted
 
 
 def test_a_title_is_edited_however_it_is_called_now() -> None:
-    [title] = match_elements(["Tey"], ["Sorn"]).pieces
+    [title] = match_elements(["Tey"], ["Sorn"]).segments
     assert title[3:8] == (0, 0, 4, "edited", 0.0)
 
 
@@ -159,7 +159,7 @@ def test_no_ascending_run_is_longer(numbers: list[int]) -> None:
 def test_a_page_of_thousands_of_items_is_compared_near_by() -> None:
     old = ["T", *(f"Item {number} of the list of ships that were lost" for number in range(3000))]
     new = ["T", *(f"Item {number} of the long list of ships that were lost" for number in range(3000))]
-    pieces = match_elements(old, new).pieces
+    pieces = match_elements(old, new).segments
     assert {piece.outcome for piece in pieces[1:]} == {"edited"}
     assert all(piece.old_element == piece.new_element for piece in pieces)
 
@@ -200,5 +200,7 @@ def _page(*parts: str) -> ComparedPage:
 )
 def test_sections_become(old: list[str], new: list[str], wanted: list[tuple[object, ...]]) -> None:
     before, after = _page(*old), _page(*new)
-    found = match_sections(before, after, match_elements(before.texts, after.texts).pieces)
-    assert [(section.old_number, section.new_number, section.outcome, section.kept) for section in found] == wanted
+    found = match_sections(before, after, match_elements(before.texts, after.texts).segments)
+    assert [
+        (section.old_number, section.new_number, section.outcome, section.kept_share) for section in found
+    ] == wanted

@@ -113,14 +113,30 @@ def test_bare_pages_take_the_wiki_from_the_file_name(path: str, lang: str, dbnam
         (b"\x28\xb5\x2f\xfd\x00", "Download it again"),
         (b"\xfd7zXZ\x00", "Download it again"),
         (b"LZIP\x01", "lzip -dc"),
-        (b"<html><body>404</body></html>", "pages-articles"),
-        (gzip.compress(b"CREATE TABLE", mtime=0), "pages-articles"),
+        (b"AT&T Labs", "pages-articles"),
         (b'<?xml version="1.0" encoding="klingon"?><mediawiki>', "UTF-8"),
     ],
-    ids=["empty", "empty_bzip2", "undecodable", "7z", "cut_zstd", "cut_xz", "lzip", "html", "sql", "unknown_encoding"],
+    ids=["empty", "empty_bzip2", "undecodable", "7z", "cut_zstd", "cut_xz", "lzip", "text", "unknown_encoding"],
 )
 def test_what_is_no_dump_is_refused_with_a_remedy(data: bytes, remedy: str) -> None:
     with pytest.raises(SetupError, match=r"x\.xml") as caught:
+        header(data)
+    assert remedy in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "remedy"),
+    [
+        (bz2.compress(b"626:1:Halvane Isles\n626:2:Ullane\n"), "the index of a multistream dump"),
+        (b"da39a3ee5e6b4b0d3255bfef95601890afd80709  wiki-pages.xml\n", "a list of checksums. Leave it out"),
+        (gzip.compress(b"-- MySQL dump 10.19\n\nDROP TABLE", mtime=0), "--page-props"),
+        (bz2.compress(b'[\n{"type":"item","id":"Q1"'), "kbsource wikidata"),
+        (b"<!DOCTYPE html>\n<html><h1>404 Not Found</h1></html>", "download the file again"),
+    ],
+    ids=["index", "checksums", "sql", "wikidata", "html"],
+)
+def test_other_published_files_are_recognised(data: bytes, remedy: str) -> None:
+    with pytest.raises(SetupError, match=r"x\.xml is not a MediaWiki XML dump but ") as caught:
         header(data)
     assert remedy in str(caught.value)
 

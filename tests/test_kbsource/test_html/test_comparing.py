@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kbsource.errors import SetupError
-from kbsource.html.comparing import NOT_SEEN, TEXT, Missing, PageComparer, PageComparison, check_text, words_of
+from kbsource.html.comparing import NOT_SEEN, TEXT, MissingWords, PageComparer, PageComparison, check_text, words_of
 from kbsource.html.paired_pages import PairedPage, RecordCounts, process_pairs
 from kbsource.html.text_runs import HtmlRunReader
 from kbsource.site import Site
@@ -74,14 +74,14 @@ def test_links_found_with_their_targets(html: str, wikitext: str, links: int, fo
 @pytest.mark.parametrize(
     ("name", "wikitext", "missing"),
     [
-        ("unheard of", "on {{unheard of}} day", Missing("Unheard of", "unknown", ("a", "fine"))),
-        ("cite web", "on {{cite web|title=fine}} day", Missing("Cite web", "dropped", ("a", "fine"))),
-        ("nowrap", "on {{nowrap|fine}} day", Missing("Nowrap", "rendered", ("a",))),
-        ("unheard of", "on day", Missing("Unheard of", NOT_SEEN, ("a", "fine"))),
-        ("", "on day", Missing("", TEXT, ("a", "fine"))),
+        ("unheard of", "on {{unheard of}} day", MissingWords("Unheard of", "unknown", ("a", "fine"))),
+        ("cite web", "on {{cite web|title=fine}} day", MissingWords("Cite web", "dropped", ("a", "fine"))),
+        ("nowrap", "on {{nowrap|fine}} day", MissingWords("Nowrap", "rendered", ("a",))),
+        ("unheard of", "on day", MissingWords("Unheard of", NOT_SEEN, ("a", "fine"))),
+        ("", "on day", MissingWords("", TEXT, ("a", "fine"))),
     ],
 )
-def test_a_missing_word_names_its_template(name: str, wikitext: str, missing: Missing) -> None:
+def test_a_missing_word_names_its_template(name: str, wikitext: str, missing: MissingWords) -> None:
     page = compared(f"<p>on {UNKNOWN.replace('NAME', name)}a fine</span> day</p>", wikitext)
     assert page.missing == (missing,)
     is_undefined = missing.kind in ("unknown", NOT_SEEN)
@@ -206,6 +206,7 @@ _ROW = re.compile(
 """A row of the table in docs/limitations.md: wiki, articles, words found, words not on the page, links found."""
 
 
+@pytest.mark.slow  # a whole snapshot
 def test_the_figures_in_the_documentation_are_those_of_the_command() -> None:
     rows = _ROW.findall((ROOT / "docs/limitations.md").read_text("utf-8"))
     assert len(rows) == 6

@@ -165,6 +165,7 @@ def test_no_item_has_two_pages_and_claims_tell_who_said_what(sitelinks: Claims, 
         assert (qid, page_id) in [*sitelinks, *props] or qid == 0
 
 
+@pytest.mark.slow  # many rows
 def test_bytes_are_the_same_with_any_number_of_threads_and_any_memory(tmp_path: Path) -> None:
     draw = np.random.default_rng(1)
     n_rows = 150_000  # threads share a table by 122,880 rows

@@ -82,6 +82,7 @@ def test_rows_are_in_title_order_with_both_targets(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow  # many rows
 def test_rows_are_the_same_with_any_number_of_threads_and_any_memory(tmp_path: Path) -> None:
     n_rows = 150_000  # threads share a table by 122,880 rows
     rows = [redirect_to(100 + number, f"R{number * 7919 % n_rows}", "Earth") for number in range(n_rows)]

@@ -147,6 +147,7 @@ def test_bytes_do_not_depend_on_the_order_of_rows_or_the_size_of_batches(tmp_pat
         assert (tmp_path / "1" / "i" / name).read_bytes() == (tmp_path / "2" / "i" / name).read_bytes()
 
 
+@pytest.mark.slow  # many rows
 def test_bytes_do_not_depend_on_threads_or_memory(tmp_path: Path) -> None:
     n_rows = 65_000  # threads share a table by 122,880 rows
     rows = ARTICLES + REDIRECTS + [TitleRow(n, f"Page {n % (n_rows // 2)}") for n in range(100, n_rows)]

@@ -10,8 +10,8 @@ import pytest
 
 from kbsource.errors import DataError, SetupError
 from kbsource.release.counts import TableCount
+from kbsource.release.invariants import Invariant
 from kbsource.release.kind import ListingKind
-from kbsource.release.laws import Law
 from kbsource.release.layout import BUILDING, EXTRA, shard_path
 from kbsource.release.output import ReleaseFolder, commit
 from kbsource.release.verify import VerifyReport, verify
@@ -28,9 +28,9 @@ HERD = ListingKind(
     made_by="a shepherd",
     tables={"goats": GOATS},
     files=("songs.jsonl",),
-    laws=(
-        Law("nameless", "a goat has no name", "case when name is null then [goat_id] end", of="goats"),
-        Law(
+    invariants=(
+        Invariant("nameless", "a goat has no name", "case when name is null then [goat_id] end", table="goats"),
+        Invariant(
             "twins",
             "two goats have one id",
             "select min(_file), goat_id from goats group by goat_id having count(*) > 1",

@@ -35,6 +35,7 @@ def locations(folder: Path, files: list[str]) -> tuple[str, list[Any]]:
     return order, [[tuple(row.values()) for batch in table for row in batch.to_pylist()] for table in tables]
 
 
+@pytest.mark.slow  # many rows
 def test_pages_and_items_are_located_with_any_number_of_threads(tmp_path: Path) -> None:
     draw = random.Random(1)
     page_ids, numbers = (draw.sample(range(1, 1 << 40), 130_000) for _ in range(2))  # threads share 122,880 rows

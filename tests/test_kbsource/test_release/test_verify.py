@@ -42,7 +42,7 @@ TITLES = [
     TitleRow(600, "Rejected"),
 ]
 REJECTED_ROWS = [
-    BadRecord("parse", "600", "offset_law", "", "dump.xml", 5),
+    BadRecord("parse", "600", "span_mismatch", "", "dump.xml", 5),
     BadRecord("read", "", "bad_xml", "", "dump.xml", 9),
 ]
 
@@ -191,40 +191,40 @@ def cell_link(link: CellLink) -> Callable[[list[Page]], list[Page]]:
 @pytest.mark.parametrize(
     ("rule", "spoil"),
     [
-        ("offset_law", change_anchor(text="other")),
-        ("offset_law", change_anchor(start=0)),
-        ("offset_law", change_anchor(end=100_000)),
-        ("offset_law", change_anchor(start=-1, end=-1, text="")),
-        ("offset_law", change_anchor(element=999)),
-        ("offset_law", change_anchor(element=-1)),
-        ("offset_law", cell_link(CellLink(0, 99, "T", None, None))),
-        ("offset_law", cell_link(CellLink(3, 2, "T", None, None))),
-        ("page_law", change_page(2, anchors=lambda page: page.anchors[::-1])),
-        ("page_law", change_page(2, elements=lambda page: (page.elements[0], *page.elements))),
-        ("page_law", change_page(2, elements=lambda page: (), anchors=lambda page: ())),
-        ("page_law", change_page(2, tables=lambda page: (structs.replace(page.tables[0], element=99),))),
+        ("span_mismatch", change_anchor(text="other")),
+        ("span_mismatch", change_anchor(start=0)),
+        ("span_mismatch", change_anchor(end=100_000)),
+        ("span_mismatch", change_anchor(start=-1, end=-1, text="")),
+        ("span_mismatch", change_anchor(element=999)),
+        ("span_mismatch", change_anchor(element=-1)),
+        ("span_mismatch", cell_link(CellLink(0, 99, "T", None, None))),
+        ("span_mismatch", cell_link(CellLink(3, 2, "T", None, None))),
+        ("invalid_page", change_page(2, anchors=lambda page: page.anchors[::-1])),
+        ("invalid_page", change_page(2, elements=lambda page: (page.elements[0], *page.elements))),
+        ("invalid_page", change_page(2, elements=lambda page: (), anchors=lambda page: ())),
+        ("invalid_page", change_page(2, tables=lambda page: (structs.replace(page.tables[0], element=99),))),
         (
-            "page_law",
+            "invalid_page",
             change_page(
                 2,
                 anchors=lambda page: (),
                 elements=lambda page: (page.elements[0], structs.replace(page.elements[1], text="a\nb")),
             ),
         ),
-        ("page_law", change_anchor(written_target="a\x06")),
-        ("page_law", cell_link(CellLink(0, 1, "T", "a\x06", None))),
-        ("page_law", change_page(2, categories=lambda page: ("a\x06",), category_sort_keys=lambda page: ("",))),
-        ("page_law", change_page(2, category_sort_keys=lambda page: (*page.category_sort_keys, ""))),
-        ("page_law", change_page(2, parse_status=lambda page: "ok\r")),
+        ("invalid_page", change_anchor(written_target="a\x06")),
+        ("invalid_page", cell_link(CellLink(0, 1, "T", "a\x06", None))),
+        ("invalid_page", change_page(2, categories=lambda page: ("a\x06",), category_sort_keys=lambda page: ("",))),
+        ("invalid_page", change_page(2, category_sort_keys=lambda page: (*page.category_sort_keys, ""))),
+        ("invalid_page", change_page(2, parse_status=lambda page: "ok\r")),
         ("duplicate_qid", change_page(2, qid=lambda page: "Q1001")),
         ("dangling_target", change_anchor(target_page_id=77)),
         ("dangling_target", cell_link(CellLink(0, 1, "T", None, 77))),
-        ("target_title", change_anchor(target_title="Another")),
-        ("target_title", cell_link(CellLink(0, 1, "Another", None, 1))),
+        ("wrong_target_title", change_anchor(target_title="Another")),
+        ("wrong_target_title", cell_link(CellLink(0, 1, "Another", None, 1))),
         ("redirects_disagree", change_page(0, redirects=lambda page: ("First",))),
         ("redirects_disagree", change_page(1, redirects=lambda page: ("Begun",))),
         ("index_disagrees", change_page(2, title=lambda page: "Another")),
-        ("page_order", lambda pages: [pages[1], pages[0], *pages[2:]]),
+        ("pages_out_of_order", lambda pages: [pages[1], pages[0], *pages[2:]]),
     ],
 )
 def test_a_broken_law_is_found_behind_sound_hashes(
@@ -242,7 +242,7 @@ def test_numbers_that_are_not_the_places_are_found(release: Release, column: str
         return pa.Table.from_pylist(rows, table.schema)
 
     release.spoil_table(SHARD_0, renumbered)
-    assert release.rules() == {(SHARD_0, "page_law")}
+    assert release.rules() == {(SHARD_0, "invalid_page")}
 
 
 def test_a_page_in_two_shards_is_found_in_the_later_one(release: Release) -> None:
@@ -315,7 +315,7 @@ def test_a_redirects_table_that_is_not_the_indexs_is_found(
 
 
 def test_other_reasons_of_rejection_are_found(release: Release) -> None:
-    reasons = pa.array(["offset_law", "offset_law"])
+    reasons = pa.array(["span_mismatch", "span_mismatch"])
     release.spoil_table(REJECTS, lambda table: table.set_column(2, schema_of(BadRecord).field(2), reasons))
     assert ("manifest.json", "counts") in release.rules()
 
@@ -370,9 +370,9 @@ def test_one_finding_for_many_cases_of_a_rule(release: Release) -> None:
         ]
     )
     (finding,) = verify(str(release.path), [PAGES_RELEASE]).findings
-    assert (finding.rule, finding.n_cases) == ("offset_law", 240)
+    assert (finding.rule, finding.n_cases) == ("span_mismatch", 240)
     assert "page 1" in finding.example
-    assert finding.meaning in {law.meaning for law in PAGES_RELEASE.laws}
+    assert finding.meaning in {invariant.meaning for invariant in PAGES_RELEASE.invariants}
 
 
 _text = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=6)
@@ -394,10 +394,10 @@ def test_spans_are_judged_as_python_slices_them(texts: list[str], spans: list[tu
         for at, start, end, claim, is_true in spans
     ]
     page = pa.table({"page_id": [1], "elements": [[{"text": text} for text in texts]], "anchors": [claimed]}, _SPANS)
-    law = next(law for law in PAGES_RELEASE.laws if law.slug == "offset_law")
+    invariant = next(invariant for invariant in PAGES_RELEASE.invariants if invariant.slug == "span_mismatch")
     with connected() as db:
         db.register("pages", page)
-        ((broken,),) = db.execute(f"select len({law.broken}) from pages").fetchall()
+        ((broken,),) = db.execute(f"select len({invariant.violations}) from pages").fetchall()
     holds = [
         0 <= span["element"] < len(texts)
         and 0 <= span["start"] <= span["end"] <= len(texts[span["element"]])

@@ -101,32 +101,32 @@ def _cell(page: Page, start: int, end: int) -> Page:
 
 
 BROKEN: list[tuple[str, Callable[[Page], Page]]] = [
-    ("offset_law", lambda page: _anchor(page, text="other")),
-    ("offset_law", lambda page: _anchor(page, start=page.anchors[0].start + 1)),
-    ("offset_law", lambda page: _anchor(page, end=page.anchors[0].end - 1)),
-    ("offset_law", lambda page: _anchor(page, element=99)),
-    ("offset_law", lambda page: _anchor(page, element=-1)),
-    ("offset_law", lambda page: _anchor(page, start=0, end=999, text=page.elements[1].text)),
-    ("offset_law", lambda page: _anchor(page, start=5, end=4, text="")),
-    ("offset_law", lambda page: _anchor(page, start=-1, end=-1, text="")),
-    ("page_law", lambda page: replace(page, anchors=page.anchors[::-1])),
-    ("page_law", lambda page: replace(page, elements=(), anchors=())),
-    ("page_law", lambda page: replace(page, elements=page.elements[1:], anchors=())),
-    ("page_law", lambda page: replace(page, elements=(*page.elements, page.elements[0]))),
-    ("page_law", lambda page: _text(page, "two\nlines")),
-    ("page_law", lambda page: _text(page, "a \x07 bell")),
-    ("page_law", lambda page: replace(page, template_categories=("None of its own",))),
-    ("page_law", lambda page: replace(page, category_sort_keys=("one", "too", "many"))),
+    ("span_mismatch", lambda page: _anchor(page, text="other")),
+    ("span_mismatch", lambda page: _anchor(page, start=page.anchors[0].start + 1)),
+    ("span_mismatch", lambda page: _anchor(page, end=page.anchors[0].end - 1)),
+    ("span_mismatch", lambda page: _anchor(page, element=99)),
+    ("span_mismatch", lambda page: _anchor(page, element=-1)),
+    ("span_mismatch", lambda page: _anchor(page, start=0, end=999, text=page.elements[1].text)),
+    ("span_mismatch", lambda page: _anchor(page, start=5, end=4, text="")),
+    ("span_mismatch", lambda page: _anchor(page, start=-1, end=-1, text="")),
+    ("invalid_page", lambda page: replace(page, anchors=page.anchors[::-1])),
+    ("invalid_page", lambda page: replace(page, elements=(), anchors=())),
+    ("invalid_page", lambda page: replace(page, elements=page.elements[1:], anchors=())),
+    ("invalid_page", lambda page: replace(page, elements=(*page.elements, page.elements[0]))),
+    ("invalid_page", lambda page: _text(page, "two\nlines")),
+    ("invalid_page", lambda page: _text(page, "a \x07 bell")),
+    ("invalid_page", lambda page: replace(page, template_categories=("None of its own",))),
+    ("invalid_page", lambda page: replace(page, category_sort_keys=("one", "too", "many"))),
     ("bad_text", lambda page: _text(page, "half \ud800 a pair")),
-    ("page_law", lambda page: replace(page, tables=(replace(page.tables[0], element=99),))),
-    ("page_law", lambda page: replace(page, infoboxes=(replace(page.infoboxes[0], element=-1),))),
-    ("page_law", lambda page: replace(page, tables=(Table(0, None, (), ((Cell("", False, 0, 1, ()),),)),))),
-    ("page_law", lambda page: replace(page, timestamp=page.timestamp.replace(tzinfo=None))),
-    ("page_law", lambda page: replace(page, timestamp=page.timestamp + timedelta(milliseconds=1))),
-    ("offset_law", lambda page: _cell(page, 0, 5)),
-    ("offset_law", lambda page: _cell(page, 3, 2)),
+    ("invalid_page", lambda page: replace(page, tables=(replace(page.tables[0], element=99),))),
+    ("invalid_page", lambda page: replace(page, infoboxes=(replace(page.infoboxes[0], element=-1),))),
+    ("invalid_page", lambda page: replace(page, tables=(Table(0, None, (), ((Cell("", False, 0, 1, ()),),)),))),
+    ("invalid_page", lambda page: replace(page, timestamp=page.timestamp.replace(tzinfo=None))),
+    ("invalid_page", lambda page: replace(page, timestamp=page.timestamp + timedelta(milliseconds=1))),
+    ("span_mismatch", lambda page: _cell(page, 0, 5)),
+    ("span_mismatch", lambda page: _cell(page, 3, 2)),
     (
-        "offset_law",
+        "span_mismatch",
         lambda page: replace(
             page, infoboxes=(Infobox(0, "I", (InfoboxField("n", "", (CellLink(0, 1, "T", None, None),)),)),)
         ),
@@ -175,7 +175,7 @@ CONTROLLED = dict(_with_controls(FULL, ""))
 def test_no_text_holds_a_control_character(column: str) -> None:
     with pytest.raises(RecordError) as caught:
         check_page(CONTROLLED[column])
-    assert caught.value.reason == "page_law"
+    assert caught.value.reason == "invalid_page"
 
 
 @pytest.mark.parametrize("code", sorted({*range(32)} - {9, 10}))

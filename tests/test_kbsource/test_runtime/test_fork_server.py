@@ -60,7 +60,15 @@ def test_a_fork_has_the_folder_the_path_and_the_environment_of_the_process_that_
         errors.seek(0)
         shown, noise = output.read().decode(), errors.read()
 
-    facts = [str(tmp_path), "x" * 200_000, str(tmp_path), 1, True, "kbsource-test" if sys.platform == "linux" else ""]
+    facts = [
+        str(tmp_path),
+        "x" * 200_000,
+        str(tmp_path),
+        1,
+        True,
+        True,
+        "kbsource-test" if sys.platform == "linux" else "",
+    ]
     assert (code, shown, noise) == (0, f"{facts} {{'a': 1}} False\n", b"noise\n")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import subprocess
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from kbsource.runtime.guard import Guard
-from kbsource.runtime.imports import leaving_out
+from kbsource.runtime.imports import hold_collector, leaving_out, release_collector, standing_in
 
 
 def printed(program: str) -> Any:
@@ -35,6 +36,31 @@ def test_a_package_is_not_there_until_the_end_of_the_block(tmp_path: Path, monke
     with leaving_out("unused_package"):
         assert importlib.import_module("unused_package")
     monkeypatch.delitem(sys.modules, "unused_package")
+
+
+def test_a_module_is_replaced_until_the_end_of_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slow_package.py").write_text("number = 1")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    with standing_in({"slow_package": {"number": 2}}):
+        assert importlib.import_module("slow_package").number == 2
+
+    assert importlib.import_module("slow_package").number == 1
+    with standing_in({"slow_package": {"number": 2}}):
+        assert importlib.import_module("slow_package").number == 1
+    monkeypatch.delitem(sys.modules, "slow_package")
+
+
+def test_the_collector_is_held_until_it_is_released() -> None:
+    try:
+        hold_collector()
+        assert not gc.isenabled()
+        release_collector()
+        assert gc.isenabled()
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.enable()
+        gc.unfreeze()
 
 
 def test_arrays_are_made_without_pandas_and_it_still_works_afterwards() -> None:

@@ -18,7 +18,7 @@ from kbsource.errors import SetupError
 from kbsource.pageviews import TOTALS, TitleViews
 from kbsource.runtime import warehouse as module
 from kbsource.runtime.chunks import BatchRef, Report, read_chunk_report, write_chunk
-from kbsource.runtime.database import ordered_batches
+from kbsource.runtime.database import MEMORY_MB, ordered_batches
 from kbsource.runtime.warehouse import StoredTable, ranges_of, warehouse
 
 SCHEMA = schema_of(TitleViews)
@@ -49,12 +49,13 @@ def test_rows_weigh_their_bytes_unless_the_writer_counts_something_else(tmp_path
         assert (chunk.n_bytes, read_chunk_report(path)[0]) == (weight, chunk)
 
 
+@pytest.mark.slow  # many rows
 def test_page_views_are_summed_in_order_with_any_number_of_threads(tmp_path: Path) -> None:
     table, totals = stored(tmp_path, 3, 130_000)  # threads share a table by 122,880 rows
     expected = [(title, None if page_id == -1 else page_id, n) for (title, page_id), n in sorted(totals.items())]
     found = []
     for threads in (1, 2, 7):
-        with warehouse({"sums": table}, threads=threads) as db:
+        with warehouse({"sums": table}, threads=threads, memory_mb=MEMORY_MB) as db:
             found.append(list(ordered_batches(db, TOTALS, SCHEMA, n_rows=10_000)))
     rows = [tuple(row.values()) for batch in found[0] for row in batch.to_pylist()]
     assert rows == expected
@@ -66,7 +67,9 @@ def test_page_views_are_summed_in_order_with_any_number_of_threads(tmp_path: Pat
 def test_the_columns_of_a_table_are_read_and_chunks_may_be_missing(tmp_path: Path) -> None:
     table, totals = stored(tmp_path, 1, 100)
     titles = pa.schema([SCHEMA.field("title")])
-    with warehouse({"titles": table._replace(schema=titles), "nothing": StoredTable(SCHEMA, ())}) as db:
+    with warehouse(
+        {"titles": table._replace(schema=titles), "nothing": StoredTable(SCHEMA, ())}, memory_mb=MEMORY_MB
+    ) as db:
         assert db.execute("select count(distinct title) from titles").fetchall() == [
             (len({title for title, _ in totals}),)
         ]
@@ -90,7 +93,7 @@ def test_tables_that_do_not_fit_are_refused_before_they_are_read(
 ) -> None:
     monkeypatch.setattr(module, name, value)
     large = StoredTable(SCHEMA, [BatchRef("never read", 0, 1, 1, 4_000_000)])
-    with pytest.raises(SetupError, match=said), warehouse({"sums": large}):
+    with pytest.raises(SetupError, match=said), warehouse({"sums": large}, memory_mb=MEMORY_MB):
         pass
 
 
@@ -108,7 +111,7 @@ def test_ranges_have_few_rows_and_every_value_once(spans: int, monkeypatch: pyte
     monkeypatch.setattr(module, "ROWS_AT_ONCE", 10)
     monkeypatch.setattr(module, "_SPANS", spans)
     values = {"ones": [0, 3, 3, 4, 9, 9, 9], "others": [4] * 25 + [5, 6, 7, 8, -2]}
-    with warehouse({}) as db:
+    with warehouse({}, memory_mb=MEMORY_MB) as db:
         assert [db.execute(f"create table {name} (n bigint)") and name for name in values] == [*values]
         assert ranges_of(db, values, "n") == []
         for name, own in values.items():
@@ -126,7 +129,7 @@ def test_wide_rows_that_are_sorted_range_by_range_are_not_all_held_at_once() -> 
     sorting = "select memory_usage_bytes from duckdb_memory() where tag = 'ORDER_BY'"
     held: list[tuple[int]] = []
     n_rows = 0
-    with warehouse({}) as db:
+    with warehouse({}, memory_mb=MEMORY_MB) as db:
         texts = "repeat('word ', 58) || i as text"
         db.execute(f"create table wide as select i * 7919 % {n} as n, {texts} from range({n}) as numbers(i)")
         for first, last in ranges_of(db, ["wide"], "n"):
@@ -145,7 +148,7 @@ def test_its_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     table, _ = stored(chunks, 1, 100)
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     monkeypatch.delenv("KBSOURCE_SCRATCH", raising=False)
-    with warehouse({"sums": table}):
+    with warehouse({"sums": table}, memory_mb=MEMORY_MB):
         assert os.listdir(scratch)
     assert not os.listdir(scratch)
 

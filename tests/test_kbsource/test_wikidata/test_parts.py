@@ -161,11 +161,11 @@ class _Noting(EntityReader):
 
 @pytest.mark.parametrize("alone", [1, 2, 3])
 def test_an_entity_that_is_tried_alone_is_the_only_one_read_and_leaves_nothing(tmp_path: Path, alone: int) -> None:
-    noting, beat = _Noting(), Beat.unshared()
-    files = files_of(tmp_path, [item("Q1"), b"{", item("Q3")], noting)
+    recording, beat = _Noting(), Beat.unshared()
+    files = files_of(tmp_path, [item("Q1"), b"{", item("Q3")], recording)
     assert list(files(iter(()), Work(ChunkKey(0, 0), beat, alone=alone))) == []
-    assert (len(noting.seen), beat.read().serial, beat.read().page) == (1, 1, 0)
-    assert [b"Q1" in noting.seen[0], noting.seen[0] == b"{", b"Q3" in noting.seen[0]].index(True) == alone - 1
+    assert (len(recording.seen), beat.read().serial, beat.read().page) == (1, 1, 0)
+    assert [b"Q1" in recording.seen[0], recording.seen[0] == b"{", b"Q3" in recording.seen[0]].index(True) == alone - 1
     assert not (tmp_path / "staging").exists()
 
 

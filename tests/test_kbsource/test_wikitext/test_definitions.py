@@ -215,7 +215,7 @@ def test_equal_uses_are_worked_out_once() -> None:
     for year, title in ((2001, "T"), (2002, "U")):
         parsed = remembering.parse("{{A|x}} {{A|x}} {{B|y}}", title=title, timestamp=f"{year}-01-02T00:00:00Z")
         assert text(parsed) == f"x! x! y of {title} in {year}"
-        assert parsed.asked == {"10:A", "10:B"}  # noted too where it is remembered
+        assert parsed.dependencies == {"10:A", "10:B"}  # noted too where it is remembered
     assert definitions.asked == ["A", "B"]
 
 
@@ -238,7 +238,7 @@ def test_what_stands_in_boxes_is_not_worked_out_and_nothing_else_changes(
     emptied = parser(BOXES).parse(page, title="T")
     monkeypatch.setattr(expander, "without_insides", lambda tree, is_category: tree)
     whole = parser(BOXES).parse(page, title="T")
-    assert replace(emptied, asked=whole.asked) == whole
+    assert replace(emptied, dependencies=whole.dependencies) == whole
 
 
 def test_a_box_costs_the_same_whatever_it_holds() -> None:
@@ -332,8 +332,8 @@ def test_the_wikis_redirects_are_followed_before_a_rule_is_looked_up(wikitext: s
     assert [use.outcome for use in parsed.templates] == [outcome]
     assert [box.name for box in parsed.infoboxes] == (["Person"] if "person" in wikitext else [])
     assert parsed.is_disambiguation == ("ambiguous" in wikitext)
-    assert parsed.asked is not None
-    assert f"10:{parsed.templates[0].name.removeprefix('Template:')}" in parsed.asked
+    assert parsed.dependencies is not None
+    assert f"10:{parsed.templates[0].name.removeprefix('Template:')}" in parsed.dependencies
 
 
 def test_a_wiki_corrects_a_rule() -> None:

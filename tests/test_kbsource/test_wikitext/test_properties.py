@@ -1,4 +1,4 @@
-"""Laws that hold for every wikitext: offsets, no leaks of working marks, the same by every way, linear work."""
+"""Invariants that hold for every wikitext: offsets, no leaks of working marks, the same by every way, linear work."""
 
 from __future__ import annotations
 

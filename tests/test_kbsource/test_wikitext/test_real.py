@@ -1,4 +1,4 @@
-"""The parser on every real slice: laws, leaks, and mwparserfromhell giving the same for every link."""
+"""The parser on every real slice: invariants, leaks, and mwparserfromhell giving the same for every link."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kbsource.site import Site
-from kbsource.wikitext.asked import Dependencies
+from kbsource.wikitext.dependencies import Dependencies
 from kbsource.wikitext.markers import ANY_CONTROL
 from kbsource.wikitext.parse import ParsedText, WikitextParser
 from kbsource.wikitext.reference_texts import NoteKinds, ReferenceReader
@@ -341,7 +341,9 @@ def test_a_template_by_definition_is_the_same_with_and_without_a_list_of_referen
     noted, plain = WikitextParser(Site(), has_references=True, **facts), WikitextParser(Site(), **facts)
     for wikitext in (">{{Wrap|<references>{{c}}}}{", "a{{Wrap|<references/>{{c}}{{c}}}}* b"):
         parsed = noted.parse(wikitext, title="T")
-        assert replace(parsed, references=None, asked=None) == replace(plain.parse(wikitext, title="T"), asked=None)
+        assert replace(parsed, references=None, dependencies=None) == replace(
+            plain.parse(wikitext, title="T"), dependencies=None
+        )
 
 
 def test_marks_keep_their_places_where_brackets_are_mended() -> None:

@@ -112,8 +112,8 @@ def names_of(
         for name, (schema, of_table) in rows.items():
             insert(db, name, [rows_batch(of_table[n::2], schema) for n in range(2)], schema)
         find_names(db, collections, options)
-        columns = "collection, name, outcome, n_bearers, n_members"
-        outcomes = db.execute(f"select {columns} from names where n_bearers > 1 order by collection, name").fetchall()
+        columns = "collection, name, outcome, n_entities, n_members"
+        outcomes = db.execute(f"select {columns} from names where n_entities > 1 order by collection, name").fetchall()
         return outcomes, list(named_sets(db)), used_values(db, collections)
 
 

@@ -58,7 +58,7 @@ def crowd_questions() -> list[Question]:
         *(undrawn(question(key, THIRD)) for key in SPARE),
         undrawn(question("P51__Q2", THIRD, property_ids=("P51",))),
         undrawn(question("P50__Q30", [*THIRD[:4], THIRD[0].upper()])),
-        structs.replace(undrawn(question("P50__Q31", THIRD)), side=None),
+        structs.replace(undrawn(question("P50__Q31", THIRD)), eligible_split=None),
     ]
 
 
@@ -302,7 +302,7 @@ def test_a_question_with_too_few_answers_is_replaced_by_the_next_that_is_drawn(t
     numbers = {"dev": "2__wikidata_simple__dev", "test": "5__wikidata_simple__test"}
     for old, new in zip(gone, come[:2], strict=True):
         left = after[f"{SIMPLE} {old.key}"]
-        assert (left.side, left.split, left.qid, left.n_dropped) == ("test", None, None, 2)
+        assert (left.eligible_split, left.split, left.qid, left.n_dropped) == ("test", None, None, 2)
         split = str(old.split)
         assert after[f"{SIMPLE} {new.key}"] == structs.replace(new, split=old.split, qid=numbers[split])
     for pool_question in come[2:]:

@@ -16,7 +16,7 @@ from mapping.annotation.filter_sample import (
     export_filter_sample,
     report_filter,
 )
-from mapping.entail.signal import Pair, Refused, Verdict
+from mapping.entail.signal import Pair, UnjudgedPair, Verdict
 from pipelines.cli import main
 from tests.support.alignments import read_lines
 from tests.support.qampari import drawn, question, write_qampari
@@ -29,10 +29,10 @@ NAMES = [f"Mill {number}" for number in range(40)]
 class Lengths:
     """Gives each pair a probability by its place, and refuses the last."""
 
-    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | UnjudgedPair]:
         assert all(pair.core is not None and pair.core[1] == len(pair.premise) for pair in pairs)
-        given: list[Verdict | Refused] = [Verdict(number / 100, None, None) for number in range(len(pairs) - 1)]
-        return [*given, Refused("empty_premise", "")]
+        given: list[Verdict | UnjudgedPair] = [Verdict(number / 100, None, None) for number in range(len(pairs) - 1)]
+        return [*given, UnjudgedPair("empty_premise", "")]
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def release(tmp_path: Path) -> str:
 
 def test_the_shares_that_a_threshold_removes(release: str, tmp_path: Path) -> None:
     counts = export_filter_sample(release, str(tmp_path / "sample"), FilterSampleOptions(answers=21))
-    assert counts == {"proofs": 40, "drawn": 21}
+    assert counts == {"proofs": 40, "sampled": 21}
     assert verified(tmp_path / "sample").is_sound
     shown, key = (read_lines(tmp_path / "sample" / name) for name in ("validation.jsonl", "filter_key.jsonl"))
     assert [task["task_id"] for task in shown] == [task["task_id"] for task in key]

@@ -25,7 +25,7 @@ from mapping.annotation.second_look import LookOptions, second_look
 from mapping.annotation.study import import_choices, report_study
 from mapping.annotation.tasks import CAMPAIGN, CAMPAIGN_TASKS, CROWD_TASKS, KEY, PASSAGES, TASKS, write_task_folder
 from mapping.annotation.tasks import TaskSheet as Sheet
-from mapping.entail.signal import Pair, Refused, Verdict
+from mapping.entail.signal import Pair, UnjudgedPair, Verdict
 from tests.support.qampari import drawn, question, write_qampari
 from tests.support.strangers import entry_of_file, sealed
 
@@ -42,7 +42,7 @@ OTHERS: list[Any] = [
 class _Certain:
     """A model to which everything follows."""
 
-    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | UnjudgedPair]:
         return [Verdict(1.0, None, None) for pair in pairs if pair.premise[slice(*pair.core or ())] is not None]
 
 

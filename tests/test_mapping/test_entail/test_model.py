@@ -23,7 +23,7 @@ from mapping.entail.model import (
     model_facts,
     open_model,
 )
-from mapping.entail.signal import REFUSALS, ModelLabels, ModelOptions, Pair, Refused, Verdict, read_labels
+from mapping.entail.signal import UNJUDGED_REASONS, ModelLabels, ModelOptions, Pair, UnjudgedPair, Verdict, read_labels
 from tests.support.installed import skip_without
 from tests.support.tiny_nli import facts, overlap_model, write_config, write_tokenizer
 
@@ -142,12 +142,12 @@ def test_answers_do_not_depend_on_their_neighbours(model: CrossEncoder) -> None:
 def test_pairs_that_cannot_be_judged_are_refused_with_the_reason(model: CrossEncoder) -> None:
     good = Pair("Ada was born in Arlin.", "Ada was born in Arlin.")
     found = model.judge([Pair("x", " "), good, Pair("\n", "x"), Pair("x", "Ada " * 61), Pair("x " * 99, "Ada " * 60)])
-    assert found[0] == Refused("empty_hypothesis", "")
-    assert found[2] == Refused("empty_premise", "")
-    assert found[3] == Refused("hypothesis_too_long", "61 tokens; 60 fit")
+    assert found[0] == UnjudgedPair("empty_hypothesis", "")
+    assert found[2] == UnjudgedPair("empty_premise", "")
+    assert found[3] == UnjudgedPair("hypothesis_too_long", "61 tokens; 60 fit")
     assert isinstance(found[1], Verdict)
     assert isinstance(found[4], Verdict)
-    assert {verdict.reason for verdict in found if isinstance(verdict, Refused)} == set(REFUSALS)
+    assert {verdict.reason for verdict in found if isinstance(verdict, UnjudgedPair)} == set(UNJUDGED_REASONS)
 
 
 def encoded_text(encoder: PairEncoder, tokenizer: Any, pair: Pair) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kbsource.records import Element, Page
 from kbsource.sentences import sentence_spans
 from mapping.acceptance import read_rule
-from mapping.entail.signal import Refused, Verdict
+from mapping.entail.signal import UnjudgedPair, Verdict
 from mapping.entail.verification import (
     LISTED,
     Hypothesis,
@@ -185,18 +185,18 @@ def test_the_sentences_with_most_of_the_words_are_tried_in_the_order_of_the_page
 
 SAYS, REFUTED = "entailment", "contradiction"
 YES, OPEN, NO = Verdict(0.9, 0.08, 0.02), Verdict(0.1, 0.8, 0.1), Verdict(0.02, 0.08, 0.9)
-LONG = Refused("hypothesis_too_long", "")
+LONG = UnjudgedPair("hypothesis_too_long", "")
 
 
-def judged(expects: str, answer: Verdict | None, score: float | None = 0.4, **further: Any) -> Alignment:
+def judged(expected_verdict: str, answer: Verdict | None, score: float | None = 0.4, **further: Any) -> Alignment:
     """An evidence that a model was asked about; None for a pair that it refused."""
-    said: dict[str, Any] = {"refusal": LONG.reason} if answer is None else answer._asdict()
-    hypothesis = {"hypothesis": "Ada lives.", "hypothesis_kind": "claim", "expects": expects}
+    said: dict[str, Any] = {"unjudged_reason": LONG.reason} if answer is None else answer._asdict()
+    hypothesis = {"hypothesis": "Ada lives.", "hypothesis_kind": "claim", "expected_verdict": expected_verdict}
     return aligned("weak", score=score, **hypothesis, **said, **further)
 
 
 @pytest.mark.parametrize(
-    ("expects", "verdict", "kind", "entailment", "contradiction"),
+    ("expected_verdict", "verdict", "kind", "entailment", "contradiction"),
     [
         (SAYS, YES, "supported", 0.9, 0.02),
         (SAYS, OPEN, "neutral", 0.1, 0.1),
@@ -212,18 +212,18 @@ def judged(expects: str, answer: Verdict | None, score: float | None = 0.4, **fu
     ],
 )
 def test_signals_say_how_probable_is_what_the_dataset_says(
-    expects: str, verdict: Verdict | None, kind: str, entailment: float | None, contradiction: float | None
+    expected_verdict: str, verdict: Verdict | None, kind: str, entailment: float | None, contradiction: float | None
 ) -> None:
-    found = judged(expects, verdict)
+    found = judged(expected_verdict, verdict)
     assert (verdict_kind(found), signals(found)["bleu"]) == (kind, 0.4)
     assert (signals(found)["entailment"], signals(found)["contradiction"]) == (entailment, contradiction)
 
 
 def chosen(
-    span: Verdict | Refused | None,
-    sentences: list[Verdict | Refused],
+    span: Verdict | UnjudgedPair | None,
+    sentences: list[Verdict | UnjudgedPair],
     *,
-    expects: str = SAYS,
+    expected_verdict: str = SAYS,
     rule: str | None = None,
     scores: Sequence[float] = (),
 ) -> int | None:
@@ -232,16 +232,16 @@ def chosen(
     ``scores`` are those of the span and of the sentences.
     """
     scores = scores or [0.4] * (1 + len(sentences))
-    wanted = replace(judged(expects, None, None if span is None else scores[0]), refusal=None)
-    answers: list[tuple[EntailmentQuestion, Verdict | Refused]] = []
+    wanted = replace(judged(expected_verdict, None, None if span is None else scores[0]), unjudged_reason=None)
+    answers: list[tuple[EntailmentQuestion, Verdict | UnjudgedPair]] = []
     if span is not None:
         answers.append((EntailmentQuestion("Text", 0, 4), span))
     for number, (answer, score) in enumerate(zip(sentences, scores[1:], strict=True), 1):
         answers.append(
-            (EntailmentQuestion("Text", 0, 4, span=Span(number, 0, number, 4, score, "rescued"), text="Text"), answer)
+            (EntailmentQuestion("Text", 0, 4, span=Span(number, 0, number, 4, score, "model"), text="Text"), answer)
         )
     found = with_verdict(wanted, answers, None if rule is None else read_rule(rule))
-    if not found.is_rescued:
+    if not found.is_chosen_by_model:
         assert found.span == wanted.span
         return None if found == wanted else 0
     assert found.span is not None
@@ -266,7 +266,7 @@ def chosen(
     ],
 )
 def test_a_sentence_stands_where_it_says_it_more_surely(
-    span: Verdict | Refused, sentences: list[Verdict | Refused], expected: int
+    span: Verdict | UnjudgedPair, sentences: list[Verdict | UnjudgedPair], expected: int
 ) -> None:
     assert chosen(span, sentences) == expected
 
@@ -274,7 +274,7 @@ def test_a_sentence_stands_where_it_says_it_more_surely(
 def test_without_a_span_only_a_sentence_that_says_it_stands() -> None:
     assert chosen(None, [OPEN, YES]) == 2
     assert chosen(None, [OPEN, NO]) is None
-    assert chosen(None, [YES, NO], expects=REFUTED) == 2
+    assert chosen(None, [YES, NO], expected_verdict=REFUTED) == 2
     assert chosen(None, []) is None
 
 
@@ -296,7 +296,7 @@ HIGH, LOW = 0.9, 0.1
     ],
 )
 def test_what_the_rule_takes_goes_first(
-    span: Verdict | Refused, sentences: list[Verdict | Refused], scores: list[float], expected: int
+    span: Verdict | UnjudgedPair, sentences: list[Verdict | UnjudgedPair], scores: list[float], expected: int
 ) -> None:
     assert chosen(span, sentences, rule="bleu>=0.5", scores=scores) == expected
 
@@ -327,7 +327,7 @@ ROWS = [
     judged(SAYS, NO, 0.6),
     judged(REFUTED, YES, 0.5),
     judged(SAYS, OPEN, 0.5),
-    judged(SAYS, YES, 0.1, is_rescued=True),
+    judged(SAYS, YES, 0.1, is_chosen_by_model=True),
     judged(SAYS, NO, 0.1),
     judged(SAYS, None, 0.9),
     aligned("weak"),
@@ -344,7 +344,7 @@ def test_the_two_signals_are_crossed() -> None:
         "0.00": {"supported": 1, "contradicted": 1},
         "no span": {"not_judged": 1},
     }
-    assert (value["rescued"], value["refusals"]) == (1, {"hypothesis_too_long": 1})
+    assert (value["chosen_by_model"], value["unjudged_reasons"]) == (1, {"hypothesis_too_long": 1})
     assert value["hypotheses"] == {"claim": 7, "none": 1}
     assert sum(count for row in value["bleu_by_verdict"].values() for count in row.values()) == len(ROWS)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from mapping.inspector.opened import Opened
+from mapping.inspector.opened import OpenRelease
 from tests.support.inspected import client_of, inspected_pages, opened_release, write_inspected
 
 
@@ -26,11 +26,11 @@ def pages_path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
-def opened(pages_path: str) -> Iterator[Opened]:
+def opened(pages_path: str) -> Iterator[OpenRelease]:
     with opened_release(pages_path) as release:
         yield release
 
 
 @pytest.fixture(scope="session")
-def client(opened: Opened) -> TestClient:
+def client(opened: OpenRelease) -> TestClient:
     return client_of(opened)

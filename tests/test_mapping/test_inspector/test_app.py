@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from kbsource.errors import SetupError
 from mapping.inspector.app import inspector_app
 from mapping.inspector.frame import HEADERS
-from mapping.inspector.opened import Opened, close_releases, every_release, open_releases
+from mapping.inspector.opened import OpenRelease, close_releases, every_release, open_releases
 from tests.support.derived_releases import write_age, write_pages_release
 from tests.support.dumps import flip
 from tests.support.inspected import REDIRECT, client_of, inspected_pages, opened_release, write_inspected
@@ -42,11 +42,11 @@ def test_head_is_answered_without_a_body(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize(("host", "status"), [("localhost", 200), ("127.0.0.1", 200), ("evil.example", 400)])
-def test_only_names_of_this_machine_are_answered(opened: Opened, host: str, status: int) -> None:
+def test_only_names_of_this_machine_are_answered(opened: OpenRelease, host: str, status: int) -> None:
     assert client_of(opened, host=host).get("/").status_code == status
 
 
-def test_a_given_host_is_answered_too(opened: Opened) -> None:
+def test_a_given_host_is_answered_too(opened: OpenRelease) -> None:
     client = TestClient(inspector_app([opened], hosts=["reader.local"]), base_url="http://reader.local:8765")
     assert client.get("/").status_code == 200
 
@@ -75,7 +75,7 @@ def test_releases_of_one_name_have_their_own_addresses(pages_path: str) -> None:
         close_releases(releases)
 
 
-def test_a_damaged_table_is_told(opened: Opened, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_table_is_told(opened: OpenRelease, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     from kbsource.errors import DataError
 
     assert opened.source is not None

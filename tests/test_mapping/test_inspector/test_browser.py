@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kbsource.records import Infobox, InfoboxField
 from mapping.inspector.app import inspector_app
 from mapping.inspector.full_text import _texts
-from mapping.inspector.opened import Opened, close_releases, open_releases
+from mapping.inspector.opened import OpenRelease, close_releases, open_releases
 from tests.support.browser import DESKTOP, PHONE, Browser, browser_on, is_too_wide, served
 from tests.support.hostile_pages import FIRST_ID, LONG_TABLE_ROWS, TITLES, hostile_pages
 from tests.support.inspected import inspected_pages, opened_release, write_inspected
@@ -40,7 +40,7 @@ VIEWS = (
 
 
 @pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenRelease]:
     """The pages of the other tests, and the hostile ones behind them."""
     pages = [*inspected_pages(), *hostile_pages()]
     with opened_release(write_inspected(tmp_path_factory.mktemp("browsed"), pages)) as opened:
@@ -48,7 +48,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
 
 
 @pytest.fixture(scope="module")
-def shared(release: Opened) -> Iterator[Browser]:
+def shared(release: OpenRelease) -> Iterator[Browser]:
     with browser_on(inspector_app([release])) as browser:
         yield browser
 
@@ -100,7 +100,7 @@ def test_lists_are_walked_by_keys(browser: Browser) -> None:
         page.wait_for_url("**/page/*")
 
 
-def test_the_offsets_of_what_is_selected_are_told_in_code_points(browser: Browser, release: Opened) -> None:
+def test_the_offsets_of_what_is_selected_are_told_in_code_points(browser: Browser, release: OpenRelease) -> None:
     assert release.source is not None
     page_read = release.source.by_id(1)
     assert page_read is not None

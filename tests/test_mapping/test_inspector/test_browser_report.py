@@ -30,7 +30,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     odd = [page(9001 + number, text, f"{{{{{text}}}}}") for number, text in enumerate((HOSTILE, RTL, LONG))]
     kb = write_kb(folder, [*synthetic_pages(20, n_paragraphs=2), *odd], rows_per_shard=15)
     rows = [
-        span_row(number, number / 8, title=text, text=text, entailment=number / 8, contradiction=0.1, is_rescued=False)
+        span_row(
+            number,
+            number / 8,
+            title=text,
+            text=text,
+            entailment=number / 8,
+            contradiction=0.1,
+            is_chosen_by_model=False,
+        )
         for number, text in enumerate((HOSTILE, RTL, LONG, "plain", "text"))
     ]
     place = {"wikipedia_id": "1", "section": "S", "start_paragraph_id": 1}

@@ -119,7 +119,7 @@ def test_every_page_has_a_card_that_leads_to_both_releases(made: Path, client: T
         for slug, side in (("release", "old"), ("release-2", "new")):
             if row[f"{side}_page_id"] is not None:
                 assert f'href="/r/{slug}/page/{row[f"{side}_page_id"]}"' in answer.text
-        assert re.search(r'class="line (?!same)', answer.text) or row["kept"] in (1.0, None)
+        assert re.search(r'class="line (?!same)', answer.text) or row["kept_share"] in (1.0, None)
 
 
 def test_pieces_elsewhere_lead_to_where_they_stand_marked(made: Path, client: TestClient) -> None:

@@ -15,14 +15,14 @@ from kbsource.records import Cell
 from mapping.document import Share
 from mapping.inspector import frame
 from mapping.inspector.frame import json_address, json_response
-from mapping.inspector.opened import Opened
+from mapping.inspector.opened import OpenRelease
 from mapping.inspector.page_view import TABLE_ROWS
 from tests.support.hostile_pages import hostile_pages
 from tests.support.inspected import N_PAGES, REDIRECT, client_of, opened_release, write_inspected
 from tests.support.pages import title_of
 
 
-def test_every_view_has_a_link_to_its_json(client: TestClient, opened: Opened) -> None:
+def test_every_view_has_a_link_to_its_json(client: TestClient, opened: OpenRelease) -> None:
     for url in (
         "/",
         "/r/release/",

@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 
 from kbsource.wikidata.kind import WIKIDATA_RELEASE
 from mapping.inspector.listing import Listing, Rows
-from mapping.inspector.opened import Opened, close_releases, open_releases
+from mapping.inspector.opened import OpenRelease, close_releases, open_releases
 from mapping.kinds import KINDS, OWN_TABLES
 from tests.support.derived_releases import HOSTILE
 from tests.support.inspected import N_PAGES, REDIRECT, client_of, listed
@@ -121,7 +121,7 @@ def test_what_is_not_there_is_told(client: TestClient, path: str, status: int) -
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 3), (28, 33), (58, 60), (7, 7)])
-def test_rows_are_read_by_their_numbers_over_files_and_row_groups(opened: Opened, start: int, end: int) -> None:
+def test_rows_are_read_by_their_numbers_over_files_and_row_groups(opened: OpenRelease, start: int, end: int) -> None:
     rows = Rows(opened, "pages", None)
     choice = rows.choice(_Asked({}))  # type: ignore[arg-type]  # as much of a request as is asked for
     every = [row["page_id"] for row in rows.chosen(choice, 0, N_PAGES, ())]
@@ -170,7 +170,7 @@ def test_ids_titles_and_items_lead_somewhere(client: TestClient) -> None:
     assert [client.get(url).status_code for url in set(led)] == [200] * len(set(led))
 
 
-def test_of_several_spans_the_place_of_a_row_is_marked(opened: Opened) -> None:
+def test_of_several_spans_the_place_of_a_row_is_marked(opened: OpenRelease) -> None:
     from mapping.inspector.listing import value_url
 
     row = {"page_id": 4, "element": 2, "start_char": 5, "end_char": 9}
@@ -231,7 +231,7 @@ def test_a_kind_without_views_of_its_own_has_those_of_its_tables(client: TestCli
     assert set(WIKIDATA_RELEASE.tables) <= set(OWN_TABLES.tables)
 
 
-def test_computed_columns_are_chosen_by_and_need_no_file(opened: Opened) -> None:
+def test_computed_columns_are_chosen_by_and_need_no_file(opened: OpenRelease) -> None:
     listing = Listing(label="x", computed={"n": "len(elements)"})
     rows = Rows(opened, "pages", listing)
     choice = rows.choice(_Asked({"n.from": "1", "sort": "n"}))  # type: ignore[arg-type]

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kbsource.release.invariants import Invariant
 from kbsource.release.kind import Kind, ListingKind
-from kbsource.release.laws import Law
 from kbsource.release.manifest import ListingManifest
 from kbsource.release.measures import Measure, ToRow, ToRows
 from kbsource.release.output import ReleaseFolder, commit
@@ -23,7 +23,7 @@ from mapping.facts import FACTS
 from mapping.inspector import measures, opened
 from mapping.inspector.app import about_view, report_on
 from mapping.inspector.app import measures as measures_of
-from mapping.inspector.opened import Opened, close_releases, open_releases
+from mapping.inspector.opened import OpenRelease, close_releases, open_releases
 from mapping.kinds import KINDS
 from tests.support.every_kind import write_every_kind
 from tests.support.inspected import client_of
@@ -52,7 +52,9 @@ TOY = ListingKind(
     made_by="a test",
     tables={"goods": _GOODS},
     required=("goods",),
-    laws=(Law("negative_price", "a price is below 0", "case when price < 0 then [name] end", of="goods"),),
+    invariants=(
+        Invariant("negative_price", "a price is below 0", "case when price < 0 then [name] end", table="goods"),
+    ),
     measures=(
         Measure("Sums", 'select count(*) as goods, sum(price) as "their prices" from goods', form="facts"),
         _LISTED,
@@ -116,13 +118,13 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def toy(tmp_path: Path, known: None) -> Iterator[Opened]:
+def toy(tmp_path: Path, known: None) -> Iterator[OpenRelease]:
     releases = open_releases([write_toy(tmp_path / "toy", ROWS)])
     yield releases[0]
     close_releases(releases)
 
 
-def test_a_kind_is_shown_by_what_it_declares(toy: Opened) -> None:
+def test_a_kind_is_shown_by_what_it_declares(toy: OpenRelease) -> None:
     client = client_of(toy)
     text = client.get("/r/toy/").text
     assert '<a href="/r/toy/tables/goods?shop=corner">corner</a>' in text
@@ -139,7 +141,7 @@ def test_a_kind_is_shown_by_what_it_declares(toy: Opened) -> None:
     assert "<mark>red</mark> apple" in dearest
 
 
-def test_nothing_of_a_release_is_markup(toy: Opened) -> None:
+def test_nothing_of_a_release_is_markup(toy: OpenRelease) -> None:
     client = client_of(toy)
     for path in ("/r/toy/", "/r/toy/measures"):
         text = client.get(path).text
@@ -147,7 +149,7 @@ def test_nothing_of_a_release_is_markup(toy: Opened) -> None:
         assert "&lt;script&gt;" in text
 
 
-def test_pages_are_also_json(toy: Opened) -> None:
+def test_pages_are_also_json(toy: OpenRelease) -> None:
     client = client_of(toy)
     sections = {section["title"]: section["blocks"] for section in client.get("/r/toy/index.json").json()["sections"]}
     assert sections["Sums"] == [
@@ -185,7 +187,7 @@ def test_its_laws_are_checked_and_a_release_without_rows_is_shown(tmp_path: Path
     assert (found.rule, found.example) == ("negative_price", "pear")
 
 
-def test_answers_are_bounded(toy: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_bounded(toy: OpenRelease, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measures, "MOST_ROWS", 1)
     monkeypatch.setattr(measures, "_LONGEST", 6)
     [section] = [shown_section for shown_section in about_view(toy) if shown_section.title == "Shops"]
@@ -271,7 +273,7 @@ def test_measures_are_in_order_and_need_what_they_read(kind: Kind[Any]) -> None:
     assert len({*headings}) == len([at for at, heading in enumerate(headings) if headings[at - 1 : at] != [heading]])
 
 
-def test_a_report_has_what_the_views_have(toy: Opened) -> None:
+def test_a_report_has_what_the_views_have(toy: OpenRelease) -> None:
     titles = [section.title for section in report_on([toy]).sections]
     assert titles[:2] == ["Sums", "Shops"]
     assert titles[-5:] == ["Names", "Dearest", "What it holds", "What it is and was made from", "Counts and options"]

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from kbsource.records import Cell, CellLink, Element, Infobox, InfoboxField, Page, Table
 from mapping.inspector.marking import MarkedRange, shown
-from mapping.inspector.opened import Opened, close_releases, open_releases
+from mapping.inspector.opened import OpenRelease, close_releases, open_releases
 from mapping.inspector.page_view import PART_CHARS, PageDocument, Part, page_parts, part_with
 from tests.support.inspected import REDIRECT, client_of, inspected_pages, write_inspected
 from tests.support.pages import pages, synthetic_pages, title_of
@@ -83,7 +83,7 @@ def _page(*elements: Element, **values: object) -> Page:
     return replace(plain, elements=(title, *elements), **values)  # type: ignore[arg-type]  # fields of a page
 
 
-def _html(opened: Opened, page: Page, *spans: MarkedRange) -> str:
+def _html(opened: OpenRelease, page: Page, *spans: MarkedRange) -> str:
     return str(PageDocument(opened, page, spans).html(page_parts(page)[0]))
 
 
@@ -92,7 +92,7 @@ def _item(level: int, text: str, ordinal: int | None = None, marker: str = "*") 
 
 
 @given(page=pages())
-def test_every_page_keeps_its_texts_and_closes_its_tags(opened: Opened, page: Page) -> None:
+def test_every_page_keeps_its_texts_and_closes_its_tags(opened: OpenRelease, page: Page) -> None:
     parser = _Outline()
     for part in page_parts(page):
         parser.feed(str(PageDocument(opened, page).html(part)))
@@ -101,7 +101,7 @@ def test_every_page_keeps_its_texts_and_closes_its_tags(opened: Opened, page: Pa
     assert parser.texts == {number: shown(element.text) for number, element in enumerate(page.elements)}
 
 
-def test_lists_are_nested_by_level_and_kind(opened: Opened) -> None:
+def test_lists_are_nested_by_level_and_kind(opened: OpenRelease) -> None:
     page = _page(_item(1, "a", 1), _item(3, "b"), _item(1, "c", 2), _item(1, "d"), _item(2, "e", marker=";"))
     html = _html(opened, page).replace("\n", "").partition("</h1>")[2]
     bare = html.replace(' dir="auto"', "")
@@ -115,7 +115,7 @@ def test_lists_are_nested_by_level_and_kind(opened: Opened) -> None:
     )
 
 
-def test_cells_and_fields_have_their_spans_and_links(opened: Opened) -> None:
+def test_cells_and_fields_have_their_spans_and_links(opened: OpenRelease) -> None:
     cell = Cell("see A", True, 2, 9, (CellLink(4, 5, "A", "B c", 4),))
     dead = InfoboxField("long_name", "X", (CellLink(0, 1, "X", None, None),))
     page = _page(tables=(Table(0, "<cap>", ("h",), ((cell,), (cell,))),), infoboxes=(Infobox(0, "Box", (dead,)),))
@@ -126,12 +126,12 @@ def test_cells_and_fields_have_their_spans_and_links(opened: Opened) -> None:
     assert "long_<wbr>name" in html
 
 
-def test_a_table_without_text_is_told(opened: Opened) -> None:
+def test_a_table_without_text_is_told(opened: OpenRelease) -> None:
     page = _page(tables=(Table(0, None, (), ((Cell("", False, 1, 1, ()),),)),))
     assert '<p class="more quiet" id="t0">A table without text.</p>' in _html(opened, page)
 
 
-def test_marked_spans_run_over_elements(opened: Opened) -> None:
+def test_marked_spans_run_over_elements(opened: OpenRelease) -> None:
     page = _page(*(Element("paragraph", 0, None, "", (), text) for text in ("abc", "def", "ghi")))
     html = _html(opened, page, MarkedRange(1, 1, 3, 2, "gold"))
     assert 'dir="auto">a<mark title="gold">bc</mark></p>' in html
@@ -139,7 +139,7 @@ def test_marked_spans_run_over_elements(opened: Opened) -> None:
     assert 'dir="auto"><mark title="gold">gh</mark>i</p>' in html
 
 
-def test_of_headings_with_one_name_the_first_is_led_to(opened: Opened) -> None:
+def test_of_headings_with_one_name_the_first_is_led_to(opened: OpenRelease) -> None:
     headings = [Element("heading", 2, None, "", ("A b",), "A b")] * 2
     html = _html(opened, _page(*headings))
     assert html.count('id="s-A_b"') == 1
@@ -147,7 +147,7 @@ def test_of_headings_with_one_name_the_first_is_led_to(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize(("level", "tag"), [(0, "h2"), (2, "h2"), (6, "h6")])
-def test_headings_are_below_the_title(opened: Opened, level: int, tag: str) -> None:
+def test_headings_are_below_the_title(opened: OpenRelease, level: int, tag: str) -> None:
     assert f"<{tag} id" in _html(opened, _page(Element("heading", level, None, "", (), "H")))
 
 
@@ -166,7 +166,7 @@ def test_a_page_has_its_text_and_what_is_beside_it(client: TestClient) -> None:
         assert expected in text
 
 
-def test_links_lead_to_pages_and_say_their_offsets(client: TestClient, opened: Opened) -> None:
+def test_links_lead_to_pages_and_say_their_offsets(client: TestClient, opened: OpenRelease) -> None:
     assert opened.source is not None
     page = opened.source.by_id(4)
     assert page is not None
@@ -181,7 +181,7 @@ def test_redirects_are_named(client: TestClient) -> None:
     assert f"<bdi>{REDIRECT}</bdi>" in client.get("/r/release/page/1").text
 
 
-def test_what_links_here_is_every_page_with_an_anchor_to_it(client: TestClient, opened: Opened) -> None:
+def test_what_links_here_is_every_page_with_an_anchor_to_it(client: TestClient, opened: OpenRelease) -> None:
     assert opened.source is not None
     for target in (1, 4, 100):
         expected = [page for page in opened.source if any(own.target_page_id == target for own in page.anchors)]
@@ -231,7 +231,7 @@ def test_a_number_and_an_item_are_told_beside_titles(client: TestClient) -> None
         assert client.get("/r/release/titles.json", params={"q": asked}).json()["found"][0]["note"] == note
 
 
-def test_any_page_is_one_of_the_release(client: TestClient, opened: Opened) -> None:
+def test_any_page_is_one_of_the_release(client: TestClient, opened: OpenRelease) -> None:
     assert opened.source is not None
     answers = {client.get("/r/release/random").headers["Location"] for _ in range(20)}
     assert len(answers) > 1

@@ -64,7 +64,7 @@ def text_of(own: Section) -> str:
 
 
 def test_pages_are_counted_as_a_plain_loop_counts_them(release: Path, report: Document) -> None:
-    text = text_of(section(report, "What pages hold"))
+    text = text_of(section(report, "Contents of the pages"))
     stored = list(open_release(release))
     for name, measure in {
         "elements": lambda own: len(own.elements),
@@ -76,7 +76,7 @@ def test_pages_are_counted_as_a_plain_loop_counts_them(release: Path, report: Do
         values = [measure(own) for own in stored]
         mean = cell_text(sum(values) / len(values))
         assert f"| {name} | {sum(values):,} | {mean} | {max(values):,} |" in text
-        table = text[text.index(f"**{name.capitalize()} a page**") :]
+        table = text[text.index(f"**{name.capitalize()} per page**") :]
         for number, n in Counter(value.bit_length() for value in values).items():
             assert f"| {bin_name(number)} | {n} |" in table[: table.index("Each column covers")]
     resolved = sum(anchor.target_page_id is not None for own in stored for anchor in own.anchors)
@@ -105,7 +105,7 @@ def bin_name(number: int) -> str:
 
 
 def test_bins_are_named_by_powers_of_two() -> None:
-    measure = next(measure for measure in MEASURES if measure.caption == "Elements a page")
+    measure = next(measure for measure in MEASURES if measure.caption == "Elements per page")
     with connected() as db:
         db.register("given", pa.table({"elements": [1 << bits >> 1 for bits in range(26)]}))
         db.execute("create table sizes as from given")
@@ -117,7 +117,9 @@ def test_leaks_are_those_that_a_plain_loop_finds(tmp_path: Path) -> None:
     texts = ["{{a}} b", f"{BOLD}x{BOLD}" + "y" * 50 + "[[z]]\u00a0<ref", "n {{" * 30, "clean", f"a }} 𝔘 {BOLD} b"]
     pages = [page(number, f"Page {number}", *texts[number % 3 :], texts[number % 5]) for number in range(1, 6)]
     report = report_of_releases(write(tmp_path / "leaky", pages))
-    [found] = [block for block in section(report, "Leaks").blocks if getattr(block, "caption", "") == "First places"]
+    [found] = [
+        block for block in section(report, "Leaks").blocks if getattr(block, "caption", "") == "First occurrences"
+    ]
     assert isinstance(found, Shown)
     wanted = [
         (own.title, f"element {number}, {element.kind}", element.text[max(0, match.start() - 40) : match.end() + 40])

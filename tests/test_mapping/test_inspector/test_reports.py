@@ -22,14 +22,14 @@ from mapping.amber.release import MEASURES as STATISTICS
 from mapping.amber.release import TABLES
 from mapping.document import BLEU_BINS, ENTAILMENT_BINS, Document, crossed_query, to_markdown
 from mapping.inspector.about import holdings, other_values, provenance
-from mapping.inspector.opened import Database, Opened
+from mapping.inspector.opened import Database, OpenRelease
 from mapping.inspector.saved import saved_page
 from mapping.kinds import KINDS
 from mapping.schema import ALIGNMENTS as ALIGNMENT_ROWS
 from mapping.schema import CROSSWALK
 from mapping.write.kind import ALIGNMENT, ALIGNMENTS, REPORT
 from mapping.write.measures import WORST
-from mapping.write.report import Aligned, overview_values
+from mapping.write.report import FinishedAlignment, overview_values
 from tests.support.contexts import write_pages, write_questions
 from tests.support.reports import (
     JUDGED,
@@ -52,7 +52,12 @@ SAME = {"new_wikipedia_id": "1", "new_section": "S", "new_start_paragraph_id": 3
 
 
 def judged(ordinal: int, score: float | None, entailment: float | None, **values: Any) -> dict[str, Any]:
-    known = {"entailment": entailment, "contradiction": 0.05, "expects": "entailment", "is_rescued": False}
+    known = {
+        "entailment": entailment,
+        "contradiction": 0.05,
+        "expected_verdict": "entailment",
+        "is_chosen_by_model": False,
+    }
     return span_row(ordinal, score, **{**known, **values})
 
 
@@ -92,7 +97,7 @@ def test_exact_spans_alone_and_pages_alone_have_no_worst(tmp_path: Path) -> None
 def test_both_signals_are_crossed_where_a_model_judged(tmp_path: Path) -> None:
     rows = [
         judged(0, 0.6, 0.95),
-        judged(1, 0.6, 0.1, expects="contradiction", contradiction=0.85),
+        judged(1, 0.6, 0.1, expected_verdict="contradiction", contradiction=0.85),
         judged(2, 1.0, 0.2),
         judged(3, None, None, contradiction=None),
     ]
@@ -132,7 +137,9 @@ def both(tmp_path: Path) -> Path:
         own = write_alignment(tmp_path / "all" / dataset, ROWS[:n_rows], dataset=dataset, **more)
         parts.append(InnerRelease(dataset, ALIGNMENT.read(str(own)).sha256))
         aligned.append(
-            Aligned(dataset, dataset, {**ALIGNMENT.read_document(str(own), REPORT), "dropped_by_threshold": 0.25})
+            FinishedAlignment(
+                dataset, dataset, {**ALIGNMENT.read_document(str(own), REPORT), "dropped_by_threshold": 0.25}
+            )
         )
     pages = {"in_the_release": 10, "with_evidence": 5, "share": 0.5, "by_number_of_datasets": {"1": 4, "2": 1}}
     facts = {"release": RELEASE, "alignments": [{"folder": part.folder, "manifest_sha256": part.manifest_sha256}
@@ -205,7 +212,7 @@ def test_amber_has_its_names_statistics_and_signals(tmp_path: Path) -> None:
     signals = ((0.5, 0.9), (0.5, 1.0), (None, None))
     rows = [{**empty, "collection": "human", "bleu": bleu, "entailment": entailment} for bleu, entailment in signals]
     names = [
-        {"collection": "human", "name": str(number), "outcome": outcome, "n_bearers": 2, "n_members": 2}
+        {"collection": "human", "name": str(number), "outcome": outcome, "n_entities": 2, "n_members": 2}
         for number, outcome in enumerate(("set", "set", "small_gap", "set"))
     ]
     entities = [{**_ENTITY, "qid": f"Q{views}", "popularity": math.log10(views)} for views in (1000, 10)]
@@ -270,7 +277,7 @@ def test_any_kind_has_facts_tables_and_counts(tmp_path: Path, kind: Kind[Any]) -
     }
     entries = [FileEntry("t/t-00000-of-00001.parquet", 7, 30, "c"), FileEntry("more.jsonl", None, 10, "d")]
     manifest = ListingManifest.of(kind.format, entries, facts)
-    opened = Opened("x", str(tmp_path), kind, manifest, Database([]))
+    opened = OpenRelease("x", str(tmp_path), kind, manifest, Database([]))
     text = to_markdown(Document("", (holdings(opened, has_counts=False), provenance(opened), other_values(opened))))
     assert f"- made by: {kind.made_by}" in text
     assert "| x.json | 5 | ab | kb |" in text

@@ -21,7 +21,7 @@ from kbsource.runtime.confinement import Confinement, landlock_version
 from kbsource.runtime.guard import Guard
 from mapping.inspector import sandbox
 from mapping.inspector.app import inspector_app
-from mapping.inspector.opened import Opened
+from mapping.inspector.opened import OpenRelease
 from mapping.inspector.sandbox import MOST_QUERIES, MOST_ROWS, Answer, Limits, QueriedRelease, Running, Sandbox
 from tests.support.browser import served
 from tests.support.inspected import N_PAGES
@@ -32,18 +32,18 @@ SECRET = "nobody may read this"
 
 
 @pytest.fixture(scope="module")
-def box(opened: Opened) -> Iterator[Sandbox]:
+def box(opened: OpenRelease) -> Iterator[Sandbox]:
     made = Sandbox([opened.path])
     yield made
     made.close()
 
 
-def submit(box: Sandbox, opened: Opened, query: str, *, name: str = "") -> Running:
+def submit(box: Sandbox, opened: OpenRelease, query: str, *, name: str = "") -> Running:
     tables = {name: table.files for name, table in opened.tables.items()}
     return box.submit(query, [QueriedRelease(opened.path, tables)], name=name)
 
 
-def ask(box: Sandbox, opened: Opened, query: str) -> Answer:
+def ask(box: Sandbox, opened: OpenRelease, query: str) -> Answer:
     return submit(box, opened, query).answer.result()
 
 
@@ -52,7 +52,7 @@ def contents(folder: str) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
 
 
-def test_a_query_is_answered(box: Sandbox, opened: Opened) -> None:
+def test_a_query_is_answered(box: Sandbox, opened: OpenRelease) -> None:
     found = ask(box, opened, "select title, len(elements) as n, [1, 2] as l from pages order by page_id limit 2;")
     assert (found.columns, found.fault, found.is_cut) == (["title", "n", "l"], None, False)
     assert [len(found.rows), found.rows[0][2]] == [2, [1, 2]]
@@ -60,7 +60,7 @@ def test_a_query_is_answered(box: Sandbox, opened: Opened) -> None:
     assert ask(box, opened, "with p as (from pages) select count(*) from p, redirects").rows == [[60]]
 
 
-def test_more_rows_than_are_shown_are_cut_and_that_is_said(box: Sandbox, opened: Opened) -> None:
+def test_more_rows_than_are_shown_are_cut_and_that_is_said(box: Sandbox, opened: OpenRelease) -> None:
     found = ask(box, opened, "select * from range(100000)")
     assert (len(found.rows), found.is_cut) == (MOST_ROWS, True)
     assert len(ask(box, opened, "select repeat('x', 100000)").rows[0][0]) < 3000
@@ -158,7 +158,7 @@ def test_more_rows_than_are_shown_are_cut_and_that_is_said(box: Sandbox, opened:
         "select 1 -- " + "x" * 20_000,
     ],
 )
-def test_nothing_else_is_read_written_or_changed(box: Sandbox, opened: Opened, tmp_path: Path, query: str) -> None:
+def test_nothing_else_is_read_written_or_changed(box: Sandbox, opened: OpenRelease, tmp_path: Path, query: str) -> None:
     secret = tmp_path / "secret"
     secret.write_text(SECRET)
     page = f"{opened.path}/{opened.tables['pages'].files[0]}"
@@ -171,7 +171,7 @@ def test_nothing_else_is_read_written_or_changed(box: Sandbox, opened: Opened, t
     assert list(tmp_path.iterdir()) == [secret]
 
 
-def test_the_release_is_still_read_after_them(box: Sandbox, opened: Opened) -> None:
+def test_the_release_is_still_read_after_them(box: Sandbox, opened: OpenRelease) -> None:
     assert ask(box, opened, "select count(*) from pages").rows == [[60]]
 
 
@@ -184,13 +184,13 @@ def test_the_release_is_still_read_after_them(box: Sandbox, opened: Opened) -> N
         "select length(repeat('a', 4000000000))",
     ],
 )
-def test_what_eats_memory_is_stopped(box: Sandbox, opened: Opened, query: str) -> None:
+def test_what_eats_memory_is_stopped(box: Sandbox, opened: OpenRelease, query: str) -> None:
     assert ask(box, opened, query).fault
     assert ask(box, opened, "select 1").rows == [[1]]
 
 
 @pytest.mark.slow
-def test_what_does_not_end_is_ended(opened: Opened) -> None:
+def test_what_does_not_end_is_ended(opened: OpenRelease) -> None:
     box, begun = Sandbox([opened.path], Limits(longest_s=6.0)), time.monotonic()
     found = ask(
         box, opened, "select count(*) from range(1000000000) a, range(1000000) b where a.range * b.range % 7 = 9"
@@ -205,7 +205,7 @@ def test_what_does_not_end_is_ended(opened: Opened) -> None:
 FOREVER = "select count(*) from range(1000000000) a, range(1000000) b where a.range * b.range % 7 = 9"
 
 
-def test_queries_that_read_are_answered_whatever_they_are_made_of(box: Sandbox, opened: Opened) -> None:
+def test_queries_that_read_are_answered_whatever_they_are_made_of(box: Sandbox, opened: OpenRelease) -> None:
     queries = (
         "from pages where title like 'P%' using sample 3",
         "select title, count(*) over (partition by title) from pages order by 1 limit 3",
@@ -230,7 +230,7 @@ def test_queries_that_read_are_answered_whatever_they_are_made_of(box: Sandbox, 
     assert not faults
 
 
-def test_its_process_writes_nothing_but_its_spill(opened: Opened, tmp_path: Path) -> None:
+def test_its_process_writes_nothing_but_its_spill(opened: OpenRelease, tmp_path: Path) -> None:
     """Also where the check of queries had a gap: what the process itself tries is refused by the kernel."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -266,7 +266,7 @@ def test_its_process_reads_the_package_wherever_it_is_installed(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_spills_are_bounded_and_removed(opened: Opened) -> None:
+def test_spills_are_bounded_and_removed(opened: OpenRelease) -> None:
     box = Sandbox([opened.path], Limits(longest_s=6.0))
     large = "select count(*) from (select hash(range) h, repeat('x', 200) t from range(100000000) order by h)"
     running = submit(box, opened, large)
@@ -281,7 +281,7 @@ def test_spills_are_bounded_and_removed(opened: Opened) -> None:
     assert not folder.exists()
 
 
-def test_a_query_is_stopped_and_no_more_wait_than_may(opened: Opened) -> None:
+def test_a_query_is_stopped_and_no_more_wait_than_may(opened: OpenRelease) -> None:
     box = Sandbox([opened.path])
     running = [submit(box, opened, FOREVER, name=str(number)) for number in range(MOST_QUERIES)]
     with pytest.raises(RecordError, match="busy"):
@@ -363,7 +363,7 @@ def test_the_stop_button_stops_nothing_of_another_page(client: TestClient) -> No
 
 
 @pytest.mark.slow
-def test_other_views_answer_while_queries_run(opened: Opened) -> None:
+def test_other_views_answer_while_queries_run(opened: OpenRelease) -> None:
     """Eight at once: as many run or wait as may, the others are told so, and one that is left is stopped."""
     with served(inspector_app([opened])) as url, ThreadPoolExecutor(8) as threads:
         text = httpx.get(f"{url}/r/release/sql").text

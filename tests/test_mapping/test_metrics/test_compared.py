@@ -21,7 +21,7 @@ from mapping.metrics.evaluation import (
     QampariEvaluation,
     QampariFiles,
 )
-from mapping.metrics.evaluator import Evaluated, MetricValues, differences_of, intervals_of
+from mapping.metrics.evaluator import EvaluationResult, MetricValues, differences_of, intervals_of
 from mapping.metrics.kilt import evaluate_kilt
 from mapping.metrics.qampari import evaluate_qampari
 from mapping.metrics.significance import differences, intervals
@@ -79,7 +79,9 @@ def _never(bad: object) -> None:
     pytest.fail(str(bad))
 
 
-def _run(family: str, folder: Path, first: list[Record], second: list[Record] | None, **options: Any) -> Evaluated[Any]:
+def _run(
+    family: str, folder: Path, first: list[Record], second: list[Record] | None, **options: Any
+) -> EvaluationResult[Any]:
     gold = {"qampari": QAMPARI_GOLD, "kilt": KILT_GOLD, "amber": AMBER_GOLD}[family]
     gold_path, path = (str(write_records(folder / name, rows)) for name, rows in (("gold", gold), ("first", first)))
     compare = None if second is None else str(write_records(folder / "second", second))

@@ -20,7 +20,7 @@ from kbsource.release.manifest import FileEntry
 from kbsource.release.output import commit
 from kbsource.release.sql import with_counts
 from mapping.metrics.evaluation import KiltEvaluation, KiltFiles
-from mapping.metrics.evaluator import Evaluated
+from mapping.metrics.evaluator import EvaluationResult
 from mapping.metrics.kilt import Crosswalk, KiltScores, evaluate_kilt, evaluate_tasks, leaderboard_text
 from mapping.schema import CROSSWALK
 from mapping.write.kind import ALIGNMENT
@@ -267,7 +267,7 @@ def evaluated(
     *,
     files: dict[str, str] | None = None,
     **options: Any,
-) -> tuple[Evaluated[KiltScores], list[BadRecord]]:
+) -> tuple[EvaluationResult[KiltScores], list[BadRecord]]:
     rejected: list[BadRecord] = []
     given = KiltFiles(
         str(write_records(folder / "gold.jsonl", gold)),

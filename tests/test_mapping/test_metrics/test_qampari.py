@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kbsource.errors import SetupError
 from kbsource.records import BadRecord
 from mapping.metrics.evaluation import QAMPARI_QUIRKS, QampariEvaluation, QampariFiles
-from mapping.metrics.evaluator import Evaluated
+from mapping.metrics.evaluator import EvaluationResult
 from mapping.metrics.qampari import REASONS, QampariScores, evaluate_qampari, share_within
 from tests.support.alignments import write_records
 from tests.support.real_data import ROOT
@@ -70,7 +70,7 @@ def _evaluate(
     retrieved: list[Any] | None = None,
     extended: list[Any] | None = None,
     **options: Any,
-) -> tuple[Evaluated[QampariScores], list[BadRecord]]:
+) -> tuple[EvaluationResult[QampariScores], list[BadRecord]]:
     given = {"gold": gold, "predictions": predictions, "retrieved": retrieved, "extended": extended}
     files = QampariFiles(
         **{name: str(write_records(folder / f"{name}.jsonl", rows)) for name, rows in given.items() if rows is not None}
@@ -106,7 +106,7 @@ def _reader(recall: float, precision: float, f1: float, f1_above: float) -> dict
     return {"recall": recall, "precision": precision, "f1": f1, "f1_above": f1_above, "rec_above": 0.0}
 
 
-def _alone(scores: Evaluated[QampariScores]) -> dict[str, Any]:
+def _alone(scores: EvaluationResult[QampariScores]) -> dict[str, Any]:
     """The means over all questions."""
     return {
         name: value for name, value in scores.to_json().items() if name in ("questions", "reader", "arecall", "erecall")

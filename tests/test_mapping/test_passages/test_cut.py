@@ -76,7 +76,7 @@ def test_passages_of_dpr_and_kilt_have_blanks_between_elements(unit: str) -> Non
     (passage,) = options.cutter("en")(page)
     assert passage.text == "Norda Fenneka"
     check_passages(page, [passage], options.join)
-    with pytest.raises(RecordError, match="offset_law"):
+    with pytest.raises(RecordError, match="span_mismatch"):
         check_passages(page, [passage], join_pieces)
     (apart,) = CutOptions().cutter("en")(page)
     assert apart.text == "Norda; Fenneka"
@@ -161,30 +161,30 @@ def test_words_are_runs_without_white_space_or_one_ideograph(text: str, n_words:
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"passage_id": "12__5"}, "passage_law"),
-        ({"page_id": 13}, "passage_law"),
-        ({"title": "Tey"}, "passage_law"),
-        ({"number": 5}, "passage_law"),
-        ({"text": "It ends in a lake. Its fish are new."}, "offset_law"),
-        ({"text": "", "spans": ()}, "offset_law"),
+        ({"passage_id": "12__5"}, "invalid_passage"),
+        ({"page_id": 13}, "invalid_passage"),
+        ({"title": "Tey"}, "invalid_passage"),
+        ({"number": 5}, "invalid_passage"),
+        ({"text": "It ends in a lake. Its fish are new."}, "span_mismatch"),
+        ({"text": "", "spans": ()}, "span_mismatch"),
         (
             {"spans": (PassageSpan(1, 41, 58), PassageSpan(3, 0, 17)), "text": "t ends in a lake. Its fish are old."},
             "lost_text",
         ),
         ({"spans": (PassageSpan(1, 40, 58),), "text": "It ends in a lake."}, "lost_text"),
-        ({"spans": (PassageSpan(1, 40, 59), PassageSpan(3, 0, 17))}, "offset_law"),
-        ({"spans": (PassageSpan(1, 40, 40), PassageSpan(3, 0, 17)), "text": " Its fish are old."}, "offset_law"),
-        ({"spans": (PassageSpan(2, 0, 18), PassageSpan(3, 0, 17))}, "offset_law"),
+        ({"spans": (PassageSpan(1, 40, 59), PassageSpan(3, 0, 17))}, "span_mismatch"),
+        ({"spans": (PassageSpan(1, 40, 40), PassageSpan(3, 0, 17)), "text": " Its fish are old."}, "span_mismatch"),
+        ({"spans": (PassageSpan(2, 0, 18), PassageSpan(3, 0, 17))}, "span_mismatch"),
         (
             {"spans": (PassageSpan(3, 0, 17), PassageSpan(1, 40, 58)), "text": "Its fish are old. It ends in a lake."},
-            "offset_law",
+            "span_mismatch",
         ),
         (
             {
                 "spans": (PassageSpan(1, 30, 58), PassageSpan(3, 0, 17)),
                 "text": PAGE.elements[0][1][30:] + " Its fish are old.",
             },
-            "offset_law",
+            "span_mismatch",
         ),
     ],
 )

@@ -76,12 +76,15 @@ def test_a_row_is_a_sentence(table: Table, sentences: list[str]) -> None:
 def test_every_cell_has_its_place() -> None:
     table = _table((_cell(" Sorn", rows=2), "12 m"), ("14 m",), header=LAKE, caption="Lakes")
     sentences = table_sentences(3, table)
-    places = [(cell.row, cell.cell, cell.start_char, cell.at) for cell in sentences[2].cells]
+    places = [(cell.row, cell.cell, cell.start_char, cell.passage_start_char) for cell in sentences[2].cells]
     assert places == [(None, 0, 0, 0), (0, 0, 1, 6), (None, 1, 0, 12), (1, 0, 0, 19)]
     assert {cell.table for sentence in sentences for cell in sentence.cells} == {3}
     for text, cells in sentences:
         for cell in cells:
-            assert located_text(table, cell.row, cell.cell)[cell.start_char : cell.end_char] == text[cell.at : cell.end]  # type: ignore[index]
+            assert (
+                located_text(table, cell.row, cell.cell)[cell.start_char : cell.end_char]
+                == text[cell.passage_start_char : cell.passage_end_char]
+            )  # type: ignore[index]
 
 
 def test_what_is_no_cell_has_no_text() -> None:
@@ -177,10 +180,10 @@ def test_tables_share_no_passage_and_do_not_change_the_text() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"text": "Lake: Sorm; Depth: 12 m. Lake: Tey; Depth: 3 m."}, "offset_law"),
-        ({"text": "Lake: Sorn; Depth: 12 m. Lake: Tey; Depth: 3 m. More"}, "offset_law"),
-        ({"cells": ()}, "offset_law"),
-        ({"number": 9}, "passage_law"),
+        ({"text": "Lake: Sorm; Depth: 12 m. Lake: Tey; Depth: 3 m."}, "span_mismatch"),
+        ({"text": "Lake: Sorn; Depth: 12 m. Lake: Tey; Depth: 3 m. More"}, "span_mismatch"),
+        ({"cells": ()}, "span_mismatch"),
+        ({"number": 9}, "invalid_passage"),
     ],
 )
 def test_passages_of_tables_hold_exactly_their_cells(change: dict[str, object], reason: str) -> None:
@@ -202,12 +205,12 @@ def test_a_lost_cell_and_a_moved_one_are_found() -> None:
         replace(cells[1], row=1),
         replace(cells[1], table=1),
         replace(cells[1], end_char=9),
-        replace(cells[1], at=5),
+        replace(cells[1], passage_start_char=5),
     ):
         changed = replace(passages[1], cells=(cells[0], moved, *cells[2:]))
         with pytest.raises(RecordError) as caught:
             check_passages(page, [passages[0], changed, *passages[2:]], CutOptions().join)
-        assert caught.value.reason == "offset_law"
+        assert caught.value.reason == "span_mismatch"
 
 
 _WORDS = st.text(st.sampled_from("ab .:\n\t北 "), max_size=6)

@@ -18,10 +18,9 @@ from mapping.publish.subject import (
     Subject,
     attribution_text,
     hub_licences,
-    kind_description,
     licence_text,
+    limits_of,
     rights_of,
-    toml_facts,
 )
 from mapping.write.kind import ALIGNMENT
 
@@ -103,8 +102,8 @@ def test_what_a_manifest_says_is_no_markup() -> None:
 
 
 def test_every_kind_is_described() -> None:
-    assert {kind.format.rpartition("-")[0] for kind in KINDS} == set(toml_facts("kinds.toml"))
-    assert all(kind_description(kind, {}).title and kind_description(kind, {}).holds for kind in KINDS)
+    cards = [kind.card for kind in KINDS]
+    assert all(card is not None and card.title and card.summary and card.holds for card in cards)
 
 
 @pytest.mark.parametrize(
@@ -122,4 +121,5 @@ def test_every_kind_is_described() -> None:
     ],
 )
 def test_what_is_said_of_templates_is_what_the_manifest_says(values: dict[str, Any], said: str) -> None:
-    assert said in kind_description(PAGES_RELEASE, values).limits[0]
+    assert PAGES_RELEASE.card is not None
+    assert said in limits_of(PAGES_RELEASE.card, values)[0]

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from kbsource.records import Page
 from kbsource.sentences import sentence_spans
-from mapping.entail.signal import Pair, Refused, Verdict
+from mapping.entail.signal import Pair, UnjudgedPair, Verdict
 from mapping.qampari.evidence import (
     CandidateSentence,
     ClaimedFact,
     Proof,
-    Sought,
+    SearchTarget,
     item_names,
     number_names,
     prove_facts,
@@ -26,10 +26,10 @@ from mapping.qampari.evidence import (
 )
 from tests.support.qampari_proofs import fact_candidates, find_candidates, page_of
 
-ULLANE = Sought(("River Ullane", "Ullane"), 7)
+ULLANE = SearchTarget(("River Ullane", "Ullane"), 7)
 
 
-def _found(page: Page, sought: Sought = ULLANE, **options: int) -> list[tuple[str, str]]:
+def _found(page: Page, sought: SearchTarget = ULLANE, **options: int) -> list[tuple[str, str]]:
     return [(candidate.text, candidate.found) for candidate in find_candidates(page, sought, **options)]
 
 
@@ -82,17 +82,17 @@ def test_a_name_that_ends_a_sentence_in_its_middle_joins_the_two() -> None:
     page = page_of(1, "Before. They met in Port Sellick Ltd. Works on Monday. After.")
     assert len(sentence_spans(page_of(1, "The Who? Band came. End.").elements[2].text)) == 3
 
-    assert _found(page, Sought(("Ltd. Works",))) == [
+    assert _found(page, SearchTarget(("Ltd. Works",))) == [
         ("Before. They met in Port Sellick Ltd. Works on Monday.", "Ltd. Works")
     ]
-    assert _found(page_of(1, "Before. The Who? Band came. End."), Sought(("Who? Band",))) == [
+    assert _found(page_of(1, "Before. The Who? Band came. End."), SearchTarget(("Who? Band",))) == [
         ("Before. The Who? Band came.", "Who? Band")
     ]
 
 
 def test_the_answers_page_comes_first_and_either_may_be_missing() -> None:
     here, there = page_of(5, "It lies on the Ullane."), page_of(7, "Halvane lies on it.")
-    halvane = Sought(("Halvane",), 5)
+    halvane = SearchTarget(("Halvane",), 5)
 
     assert [fact_candidate.page_id for fact_candidate in fact_candidates(here, halvane, there, ULLANE)] == [5, 7]
     assert [fact_candidate.page_id for fact_candidate in fact_candidates(None, halvane, there, ULLANE)] == [7]
@@ -101,7 +101,7 @@ def test_the_answers_page_comes_first_and_either_may_be_missing() -> None:
 
 
 def _texts(name: str, *paragraphs: str) -> list[str]:
-    return [text for text, _ in _found(page_of(1, *paragraphs), Sought((name,)))]
+    return [text for text, _ in _found(page_of(1, *paragraphs), SearchTarget((name,)))]
 
 
 def test_the_sentences_before_are_of_the_same_paragraph() -> None:
@@ -199,7 +199,7 @@ def test_released_proofs_are_in_lower_case() -> None:
 @given(st.text("Ull ane.X? ", max_size=60), st.integers(0, 3))
 def test_every_candidate_slices_to_its_name(text: str, n_before: int) -> None:
     page = page_of(1, text)
-    sought = Sought(("Ull", "X"))
+    sought = SearchTarget(("Ull", "X"))
     found = find_candidates(page, sought, n_before=n_before)
 
     for candidate in found:
@@ -217,10 +217,11 @@ class Reader:
     def __init__(self) -> None:
         self.judged: list[Pair] = []
 
-    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | UnjudgedPair]:
         self.judged += pairs
         return [
-            Verdict(float(pair.premise), None, None) if pair.premise else Refused("empty_premise", "") for pair in pairs
+            Verdict(float(pair.premise), None, None) if pair.premise else UnjudgedPair("empty_premise", "")
+            for pair in pairs
         ]
 
 
@@ -233,7 +234,7 @@ def _fact(*premises: str, number: int = 1) -> ClaimedFact:
 
 
 @pytest.mark.parametrize(
-    ("premises", "place", "entailment", "n_judged", "n_refused"),
+    ("premises", "place", "entailment", "n_judged", "n_unjudged"),
     [
         (("0.9", "0.95"), 0, 0.9, 1, 0),
         (("0.1", "0.6", "0.9"), 1, 0.6, 2, 0),
@@ -244,13 +245,13 @@ def _fact(*premises: str, number: int = 1) -> ClaimedFact:
     ],
 )
 def test_candidates_are_tried_in_order_until_one_is_above_the_threshold(
-    premises: tuple[str, ...], place: int | None, entailment: float | None, n_judged: int, n_refused: int
+    premises: tuple[str, ...], place: int | None, entailment: float | None, n_judged: int, n_unjudged: int
 ) -> None:
     fact = _fact(*premises)
     (proof,) = prove_facts([fact], Reader(), least=0.5)
 
     expected = None if place is None else fact.candidates[place]
-    assert proof == Proof(fact, expected, entailment, n_judged, n_refused)
+    assert proof == Proof(fact, expected, entailment, n_judged, n_unjudged)
 
 
 def test_the_threshold_of_the_released_code_is_the_default() -> None:

@@ -323,7 +323,7 @@ def test_the_published_sets_stand_beside_what_was_made() -> None:
     )
 
     assert values["kept"] == {SIMPLE: 4, COMPOSITION: 1, INTERSECTION: 1, TABLE_SIMPLE: 0, TABLE_COMPOSITION: 0}
-    assert values["drawn"] == {
+    assert values["sampled"] == {
         "train": {SIMPLE: 1, COMPOSITION: 1},
         "dev": {SIMPLE: 1},
         "test": {SIMPLE: 1, INTERSECTION: 1},
@@ -364,6 +364,6 @@ def test_mean_and_median_are_those_of_the_answers_one_by_one(given: list[tuple[s
         assert (found["published_mean"], found["published_median"]) == PUBLISHED[name]
         assert sum(found["distribution"].values()) == len(counts)
     assert sum(values["kept"].values()) == len(given)
-    assert sum(sum(counts.values()) for counts in values["drawn"].values()) == sum(
+    assert sum(sum(counts.values()) for counts in values["sampled"].values()) == sum(
         split is not None for *_, split in given
     )

@@ -21,7 +21,7 @@ from mapping.qampari.selection import (
     draw_key,
     draw_pool,
     draw_questions,
-    side_of,
+    eligible_split_of,
     split_relations,
 )
 
@@ -143,8 +143,8 @@ SIDES: Any = {"P1": "train", "P2": "train", "P8": "test", "P9": "test"}
 def test_sides(subset: str, property_ids: tuple[str, ...], side: str, side_without_mixed: str | None) -> None:
     candidate = PoolQuestion("key", subset, property_ids)
 
-    assert side_of(candidate, SIDES) == side
-    assert side_of(candidate, SIDES, mixed="drop") == side_without_mixed
+    assert eligible_split_of(candidate, SIDES) == side
+    assert eligible_split_of(candidate, SIDES, mixed="drop") == side_without_mixed
 
 
 def _simple(counts: dict[str, int]) -> list[PoolQuestion]:
@@ -216,7 +216,7 @@ def test_laws_of_the_draw(candidates: list[PoolQuestion], n: int, train: int, se
     for candidate in candidates:
         side, split = drawn[candidate.subset, candidate.key]
         of_split[split] += 1
-        own = side_of(candidate, sides, mixed=mixed)
+        own = eligible_split_of(candidate, sides, mixed=mixed)
         n_test_side[candidate.subset] += own == "test"
         if candidate.subset in TABLES:
             # Those that the pool has no room for are for training, which has no limit for them.

@@ -162,6 +162,7 @@ def _place(query: tuple[int, int, set[int]]) -> tuple[int, int]:
     return family, number
 
 
+@pytest.mark.slow  # many rows
 def test_joins_give_the_same_rows_with_any_number_of_threads() -> None:
     rng = random.Random(2)
     triples = [(rng.choice((50, 57)), rng.randint(1, 900), rng.randint(1, 40_000)) for _ in range(260_000)]

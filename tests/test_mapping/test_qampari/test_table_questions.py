@@ -19,8 +19,8 @@ from mapping.qampari.records import ProofText, Question, QuestionEntity
 from mapping.qampari.selection import AnswerFilter
 from mapping.qampari.table_questions import (
     REASONS,
+    DroppedQuestion,
     TableFact,
-    Unkept,
     column_kind,
     draw_pivot,
     find_words,
@@ -321,7 +321,7 @@ def test_four_fifths_of_the_rows_with_a_page_are_proved_and_they_are_5_to_8(
         assert len(found["Who or what is lakes of Sweden?"]) == n_pages - n_unproved
     else:
         assert found == {}
-        assert unkept["900"] == Unkept(TABLE_SIMPLE, "900", reason, n_pages, n_pages - n_unproved)
+        assert unkept["900"] == DroppedQuestion(TABLE_SIMPLE, "900", reason, n_pages, n_pages - n_unproved)
 
 
 def test_the_share_can_be_of_all_rows_those_without_a_page_too() -> None:
@@ -365,7 +365,9 @@ def test_values_of_a_column_need_enough_proved_rows_each() -> None:
     assert [text for text in found if "such that" in text] == [
         "What are the lakes of Sweden such that their county value is Halland?"
     ]
-    assert list(unkept.values()) == [Unkept(TABLE_COMPOSITION, "900__0__1__Skåne län", "too_few_validated", 5, 4)]
+    assert list(unkept.values()) == [
+        DroppedQuestion(TABLE_COMPOSITION, "900__0__1__Skåne län", "too_few_validated", 5, 4)
+    ]
 
 
 def test_a_column_with_too_small_a_share_makes_no_question() -> None:
@@ -373,7 +375,7 @@ def test_a_column_with_too_small_a_share_makes_no_question() -> None:
     found, unkept = asked_questions(table, without=["900__0__5__1", "900__0__6__1"])
 
     assert not [text for text in found if "such that" in text]
-    assert unkept == {"900__0__1": Unkept(TABLE_COMPOSITION, "900__0__1", "share_too_low", 7, 5)}
+    assert unkept == {"900__0__1": DroppedQuestion(TABLE_COMPOSITION, "900__0__1", "share_too_low", 7, 5)}
 
 
 def test_rows_without_a_value_count_in_the_share() -> None:
@@ -497,7 +499,9 @@ def test_a_column_whose_sides_are_too_small_makes_no_question() -> None:
         found, unkept = asked_questions(made_list(values, column="Area"))
 
         assert len(found) == 1
-        assert unkept["900__0__1"] == Unkept(TABLE_COMPOSITION, "900__0__1", "no_pivot", len(values), len(values))
+        assert unkept["900__0__1"] == DroppedQuestion(
+            TABLE_COMPOSITION, "900__0__1", "no_pivot", len(values), len(values)
+        )
 
 
 def test_rows_that_are_not_proved_are_no_answers_but_count() -> None:
@@ -541,7 +545,7 @@ def test_two_questions_with_the_same_words_are_one() -> None:
 
     assert len(found) == 2
     assert found["What are the lakes of Sweden such that their county value is Skåne län?"] == _lakes(1, 2, 3, 4, 5)
-    assert list(unkept.values()) == [Unkept(TABLE_COMPOSITION, "900__1__1__Skåne län", "same_text", 7, 7)]
+    assert list(unkept.values()) == [DroppedQuestion(TABLE_COMPOSITION, "900__1__1__Skåne län", "same_text", 7, 7)]
 
 
 def test_titles_that_lead_to_a_page_can_be_aliases() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kbsource.errors import RecordError
-from mapping.entail.signal import Pair, Refused, Verdict
+from mapping.entail.signal import Pair, UnjudgedPair, Verdict
 from mapping.retrieval.fact_checker import check_claims
 from mapping.retrieval.queries import Hit, Query
 from mapping.retrieval.reader import contexts_of, log_shares, read_prompt
@@ -84,11 +84,13 @@ def test_a_span_is_of_the_passage_whatever_the_prompt_puts_around_it(tmp_path: P
 class FakeChecker:
     """A passage has the three probabilities that its text lists."""
 
-    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | Refused]:
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict | UnjudgedPair]:
         if any(pair.hypothesis == "long" for pair in pairs):
-            return [Refused("hypothesis_too_long", "9 tokens; 3 fit") for _ in pairs]
+            return [UnjudgedPair("hypothesis_too_long", "9 tokens; 3 fit") for _ in pairs]
         return [
-            Refused("empty_premise", "") if "blank" in pair.premise else Verdict(*map(float, pair.premise[3:].split()))
+            UnjudgedPair("empty_premise", "")
+            if "blank" in pair.premise
+            else Verdict(*map(float, pair.premise[3:].split()))
             for pair in pairs
         ]
 

@@ -260,12 +260,12 @@ def _set(column: str, row: int, value: int) -> Callable[[pa.Table], pa.Table]:
 @pytest.mark.parametrize(
     ("table", "change", "rule"),
     [
-        ("postings", _set("n_occurrences", 3, 0), "posting_law"),
-        ("postings", _set("document", 3, 400), "posting_law"),
-        ("postings", _set("bucket", 0, -1), "posting_law"),
-        ("postings", _set("bucket", 3, N_BUCKETS - 1), "posting_order"),
-        ("documents", _set("document", 3, 7), "document_order"),
-        ("documents", _set("page_id", 3, 1), "other_passages"),
+        ("postings", _set("n_occurrences", 3, 0), "invalid_posting"),
+        ("postings", _set("document", 3, 400), "invalid_posting"),
+        ("postings", _set("bucket", 0, -1), "invalid_posting"),
+        ("postings", _set("bucket", 3, N_BUCKETS - 1), "postings_out_of_order"),
+        ("documents", _set("document", 3, 7), "documents_out_of_order"),
+        ("documents", _set("page_id", 3, 1), "passages_disagree"),
     ],
 )
 def test_verify_finds(

@@ -13,7 +13,7 @@ from kbsource.index.title_index import TitleIndex
 from kbsource.index.title_index_build import build_title_index
 from mapping.records import PageKey, Suggestion
 from mapping.search import resolve
-from mapping.search.resolve import N_SUGGESTIONS, Resolved, Resolver, read_moves, suggest_titles
+from mapping.search.resolve import N_SUGGESTIONS, ResolvedPage, Resolver, read_moves, suggest_titles
 from tests.support.pages import synthetic_pages
 from tests.support.releases import TitleRow, redirect_to, title_batches, write_release
 
@@ -103,7 +103,7 @@ def test_a_key_leads_to_its_page(
 
 def test_a_page_that_was_merged_is_found_by_its_title(resolver: Resolver) -> None:
     found = resolver.resolve(PageKey("page_id", "999"), fallback=PageKey("title", "Abe Lincoln"))
-    assert found == Resolved(IDS["Abraham Lincoln"], "Abraham Lincoln", "redirect", 1, "Abe Lincoln")
+    assert found == ResolvedPage(IDS["Abraham Lincoln"], "Abraham Lincoln", "redirect", 1, "Abe Lincoln")
 
 
 def test_the_id_wins_over_the_title(resolver: Resolver) -> None:
@@ -112,10 +112,10 @@ def test_the_id_wins_over_the_title(resolver: Resolver) -> None:
 
 
 def test_missing_pages_say_what_similar_titles_are_looked_up_for(resolver: Resolver) -> None:
-    assert resolver.resolve(PageKey("title", "tidal_harps#Tuning")).asked == "Tidal harps"
-    assert resolver.resolve(PageKey("url", "https://en.wikipedia.org/wiki/Tidal_harps")).asked == "Tidal harps"
-    assert resolver.resolve(PageKey("page_id", "999"), fallback=PageKey("title", "Harps")).asked == "Harps"
-    assert resolver.resolve(PageKey("qid", "Q1")).asked is None
+    assert resolver.resolve(PageKey("title", "tidal_harps#Tuning")).requested == "Tidal harps"
+    assert resolver.resolve(PageKey("url", "https://en.wikipedia.org/wiki/Tidal_harps")).requested == "Tidal harps"
+    assert resolver.resolve(PageKey("page_id", "999"), fallback=PageKey("title", "Harps")).requested == "Harps"
+    assert resolver.resolve(PageKey("qid", "Q1")).requested is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tokens: true offsets, and the law that a slice at tokens' ends has the tokens of its place."""
+"""Tokens: true offsets, and the invariant that a slice at tokens' ends has the tokens of its place."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("tantivy")
 
-from mapping.serving.operations import Served
+from mapping.serving.operations import ServedRelease
 from tests.support.served import opened_served, write_served
 
 
@@ -18,7 +18,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 @pytest.fixture(scope="session")
-def served(folders: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(folders: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedRelease]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         with opened_served(*folders) as opened:

@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
 from mapping.inspector.connection import server_config
-from mapping.serving.operations import Search, Served
+from mapping.serving.operations import Search, ServedRelease
 from tests.support.browser import served as served_by
 from tests.support.served import app_of
 
@@ -27,7 +27,7 @@ HEAD = b"Host: 127.0.0.1\r\n"
 
 
 @pytest.fixture(scope="module")
-def url(served: Served) -> Iterator[str]:
+def url(served: ServedRelease) -> Iterator[str]:
     with served_by(app_of(served, has_tools=True), longest_s=LONGEST_S, lifespan="on") as address:
         yield address
 
@@ -104,7 +104,7 @@ def test_a_connection_is_kept_over_requests_that_are_sent_to_their_end(url: str)
 
 
 def test_a_slow_answer_is_awaited(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def answer(request: Search, served: Served) -> dict[str, bool]:
+    def answer(request: Search, served: ServedRelease) -> dict[str, bool]:
         time.sleep(2.5 * LONGEST_S)
         return {"slow": True}
 
@@ -166,7 +166,7 @@ def test_the_work_for_a_client_that_leaves_is_given_up(url: str, monkeypatch: py
     begun: list[float] = []
     is_at_work = threading.Event()
 
-    def steps(request: Search, served: Served) -> Iterator[dict[str, bool] | None]:
+    def steps(request: Search, served: ServedRelease) -> Iterator[dict[str, bool] | None]:
         for _ in range(600):
             begun.append(time.monotonic())
             is_at_work.set()

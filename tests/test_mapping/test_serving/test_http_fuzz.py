@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from mapping.inspector.app import inspector_app as inspector_of
 from mapping.inspector.opened import close_releases, open_releases
-from mapping.serving.operations import OPERATIONS, SHAPES, Served
+from mapping.serving.operations import OPERATIONS, SHAPES, ServedRelease
 from tests.support.browser import served as served_by
 from tests.support.served import app_of
 
@@ -215,7 +215,10 @@ def requests(draw: st.DrawFn) -> bytes:
 
 @pytest.fixture(scope="module", params=["serve", "inspect"])
 def server(
-    request: pytest.FixtureRequest, served: Served, folders: tuple[str, str], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    served: ServedRelease,
+    folders: tuple[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[str, Path]]:
     """The address of a server, and the folder of what it shows; the folder that it was started in is empty."""
     folder, empty = Path(folders[0]).parent, tmp_path_factory.mktemp("empty")

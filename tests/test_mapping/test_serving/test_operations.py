@@ -26,7 +26,7 @@ from mapping.serving.operations import (
     Resolve,
     Retrieve,
     Search,
-    Served,
+    ServedRelease,
 )
 from tests.support.passages import page, write_kb
 from tests.support.served import PAGES, SORN, TEY, YEAR, opened_served
@@ -47,13 +47,13 @@ ASKED: tuple[Request, ...] = (
 )
 
 
-def _answer(request: Request, served: Served) -> dict[str, Any]:
+def _answer(request: Request, served: ServedRelease) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(request.answer(served)))
     return found
 
 
 @pytest.mark.parametrize("request_", ASKED, ids=lambda operation: type(operation).__name__)
-def test_every_answer_names_the_release_and_the_revision_of_each_page(request_: Request, served: Served) -> None:
+def test_every_answer_names_the_release_and_the_revision_of_each_page(request_: Request, served: ServedRelease) -> None:
     answer = _answer(request_, served)
     assert answer["release"] == served.source.manifest.sha256
 
@@ -78,7 +78,7 @@ def _text_at(page_id: int, place: dict[str, int]) -> str:
     return "\n".join([texts[0][place["start_char"] :], *texts[1:]])
 
 
-def test_every_place_holds_the_text_that_is_said_to_stand_there(served: Served) -> None:
+def test_every_place_holds_the_text_that_is_said_to_stand_there(served: ServedRelease) -> None:
     for hit in _answer(Search("goats of the Sorn rises fish"), served)["passages"]:
         assert " ".join(_text_at(hit["page_id"], span) for span in hit["spans"]) == hit["text"]
     for request in (ReadPage("Sorn"), ReadSection("Sorn", "Course")):
@@ -109,7 +109,7 @@ def test_every_place_holds_the_text_that_is_said_to_stand_there(served: Served) 
     ],
 )
 def test_a_page_is_named_in_every_way(
-    name: str | int, page_id: int | None, by: str, status: str, served: Served
+    name: str | int, page_id: int | None, by: str, status: str, served: ServedRelease
 ) -> None:
     found = _answer(Resolve(name), served)
     assert (found["page_id"], found["by"], found["status"]) == (page_id, by, status)
@@ -138,7 +138,7 @@ CHECKED: tuple[tuple[Check, str, tuple[int, ...] | None], ...] = (
 
 @pytest.mark.parametrize(("check", "match", "place"), CHECKED, ids=lambda operation: getattr(operation, "quote", None))
 def test_a_quote_stands_where_it_is_said_to_or_is_told_where(
-    check: Check, match: str, place: tuple[int, ...] | None, served: Served
+    check: Check, match: str, place: tuple[int, ...] | None, served: ServedRelease
 ) -> None:
     found = _answer(check, served)
     assert (found["match"], found["verified"]) == (match, match == "there")
@@ -150,13 +150,15 @@ def test_a_quote_stands_where_it_is_said_to_or_is_told_where(
         assert found["text"] == check.quote.strip()
 
 
-def test_a_quote_of_another_revision_does_not_stand_in_this_one(served: Served) -> None:
+def test_a_quote_of_another_revision_does_not_stand_in_this_one(served: ServedRelease) -> None:
     for revision, verified in ((70, True), (71, False)):
         found = _answer(Check("rises in Brack", "Sorn", revision_id=revision), served)
         assert (found["verified"], found["is_same_revision"], found["match"]) == (verified, verified, "there")
 
 
-def test_a_long_page_comes_in_parts_of_which_none_is_lost(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_page_comes_in_parts_of_which_none_is_lost(
+    served: ServedRelease, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(operations, "PAGE_CHARS", 20)
     seen, at = [], 0
     while at is not None:
@@ -169,11 +171,11 @@ def test_a_long_page_comes_in_parts_of_which_none_is_lost(served: Served, monkey
 @pytest.mark.parametrize(
     ("section", "numbers"), [("Course", [2, 3]), ("Fish", [3]), ("Course / Fish", [3]), ("", [0, 1])]
 )
-def test_a_section_is_its_elements(section: str, numbers: list[int], served: Served) -> None:
+def test_a_section_is_its_elements(section: str, numbers: list[int], served: ServedRelease) -> None:
     assert [element["element"] for element in _answer(ReadSection("Sorn", section), served)["elements"]] == numbers
 
 
-def test_links_are_listed_in_order_and_in_parts(served: Served) -> None:
+def test_links_are_listed_in_order_and_in_parts(served: ServedRelease) -> None:
     out = _answer(Links("Sorn", k=1), served)
     assert (out["n_links"], out["next"], out["links"][0]["page_id"], out["links"][0]["revision_id"]) == (2, 1, TEY, 72)
     dead = _answer(Links("Sorn", start=1), served)
@@ -182,8 +184,8 @@ def test_links_are_listed_in_order_and_in_parts(served: Served) -> None:
     assert [(link["page_id"], link["element"], link["start_char"]) for link in linking["links"]] == [(TEY, 1, 29)]
 
 
-def test_links_that_are_not_counted_yet_are_not_none(folders: tuple[str, str], served: Served) -> None:
-    with Served.open(folders[0]) as fresh, pytest.MonkeyPatch.context() as patch:
+def test_links_that_are_not_counted_yet_are_not_none(folders: tuple[str, str], served: ServedRelease) -> None:
+    with ServedRelease.open(folders[0]) as fresh, pytest.MonkeyPatch.context() as patch:
         patch.setattr(fresh.finder, "n_linking", lambda page_id: None)
         with pytest.raises(RecordError, match="not_ready: links are being counted"):
             Links("Sorn", direction="in").answer(fresh)
@@ -204,7 +206,7 @@ def test_links_that_are_not_counted_yet_are_not_none(folders: tuple[str, str], s
         (Retrieve(["a"] * (MOST_FOUND // 100 + 1), topk=100), "too_much"),
     ],
 )
-def test_what_cannot_be_answered_has_a_reason(request_: Request, reason: str, served: Served) -> None:
+def test_what_cannot_be_answered_has_a_reason(request_: Request, reason: str, served: ServedRelease) -> None:
     with pytest.raises(RecordError) as raised:
         request_.answer(served)
     assert raised.value.reason == reason
@@ -212,7 +214,7 @@ def test_what_cannot_be_answered_has_a_reason(request_: Request, reason: str, se
 
 
 def test_without_passages_there_is_no_search(folders: tuple[str, str]) -> None:
-    with Served.open(folders[0]) as bare:
+    with ServedRelease.open(folders[0]) as bare:
         for request in (Search("a"), Passage("3__0"), ColbertSearch("a"), Retrieve(["a"])):
             with pytest.raises(RecordError, match="no_passages"):
                 request.answer(bare)

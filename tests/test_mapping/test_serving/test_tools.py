@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from mapping.serving.operations import OPERATIONS, Cite, Search, Served
+from mapping.serving.operations import OPERATIONS, Cite, Search, ServedRelease
 from tests.support.installed import skip_without
 
 skip_without("mcp")
@@ -18,7 +18,7 @@ skip_without("mcp")
 R = TypeVar("R")
 
 
-def _asked(served: Served, ask: Callable[[Any], Awaitable[R]]) -> R:
+def _asked(served: ServedRelease, ask: Callable[[Any], Awaitable[R]]) -> R:
     from mcp.client.client import Client
 
     from mapping.serving.server import Answering, mcp_server
@@ -30,7 +30,7 @@ def _asked(served: Served, ask: Callable[[Any], Awaitable[R]]) -> R:
     return asyncio.run(run())
 
 
-def test_there_is_a_tool_for_each_operation_with_its_bounds(served: Served) -> None:
+def test_there_is_a_tool_for_each_operation_with_its_bounds(served: ServedRelease) -> None:
     tools = _asked(served, lambda client: client.list_tools()).tools
     assert [tool.name for tool in tools] == list(OPERATIONS)
     for tool in tools:
@@ -40,7 +40,7 @@ def test_there_is_a_tool_for_each_operation_with_its_bounds(served: Served) -> N
 
 
 def test_without_passages_no_search_is_offered(folders: tuple[str, str]) -> None:
-    with Served.open(folders[0]) as bare:
+    with ServedRelease.open(folders[0]) as bare:
         tools = _asked(bare, lambda client: client.list_tools()).tools
     assert {tool.name for tool in tools} == set(OPERATIONS) - {"search", "passage"}
 
@@ -48,7 +48,7 @@ def test_without_passages_no_search_is_offered(folders: tuple[str, str]) -> None
 @pytest.mark.parametrize(
     ("name", "request_"), [("search", Search("goats", k=2)), ("cite", Cite("Sorn", element=1, end_char=8))]
 )
-def test_a_tool_answers_what_its_operation_does(name: str, request_: Any, served: Served) -> None:
+def test_a_tool_answers_what_its_operation_does(name: str, request_: Any, served: ServedRelease) -> None:
     asked = msgspec.to_builtins(request_)
     arguments = {key: value for key, value in asked.items() if value is not None}
     answer = _asked(served, lambda client: client.call_tool(name, arguments))
@@ -67,7 +67,7 @@ def test_a_tool_answers_what_its_operation_does(name: str, request_: Any, served
     ],
 )
 def test_what_cannot_be_answered_is_told_to_the_agent(
-    name: str, arguments: dict[str, Any], reason: str, served: Served
+    name: str, arguments: dict[str, Any], reason: str, served: ServedRelease
 ) -> None:
     answer = _asked(served, lambda client: client.call_tool(name, arguments))
     assert answer.is_error

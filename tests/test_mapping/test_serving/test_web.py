@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 from starlette.testclient import TestClient
 
 from mapping.inspector.frame import BODY_BYTES
-from mapping.serving.operations import LONGEST_QUERY, MOST, OPERATIONS, SHAPES, STATUS, Search, Served
+from mapping.serving.operations import LONGEST_QUERY, MOST, OPERATIONS, SHAPES, STATUS, Search, ServedRelease
 from tests.support.browser import served as served_by
 from tests.support.served import SORN, TEY, app_of
 
@@ -30,12 +30,12 @@ ODD: tuple[Any, ...] = (
 """What a parameter may be given."""
 
 
-def _client(served: Served, *, host: str = "127.0.0.1", longest_s: float = 10.0) -> TestClient:
+def _client(served: ServedRelease, *, host: str = "127.0.0.1", longest_s: float = 10.0) -> TestClient:
     return TestClient(app_of(served, longest_s=longest_s), base_url=f"http://{host}:8766")
 
 
 @pytest.fixture(scope="module")
-def client(served: Served) -> Iterator[TestClient]:
+def client(served: ServedRelease) -> Iterator[TestClient]:
     with _client(served) as client:
         yield client
 
@@ -96,7 +96,7 @@ def test_get_and_post_answer_the_same(path: str, asked: dict[str, Any], client: 
     assert answer.json() == client.post(path, json=asked).json()
 
 
-def test_the_first_address_says_what_can_be_asked(client: TestClient, served: Served) -> None:
+def test_the_first_address_says_what_can_be_asked(client: TestClient, served: ServedRelease) -> None:
     head = client.get("/").json()
     assert head["release"] == served.sha256
     assert head["operations"] == [f"/{name}" for name in (*OPERATIONS, *SHAPES)]
@@ -146,7 +146,9 @@ def test_whatever_is_asked_is_answered_or_refused(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("host", "status"), [("localhost", 200), ("127.0.0.1", 200), ("reader.local", 200), ("evil.example", 400)]
 )
-def test_only_names_of_this_machine_and_a_given_host_are_answered(served: Served, host: str, status: int) -> None:
+def test_only_names_of_this_machine_and_a_given_host_are_answered(
+    served: ServedRelease, host: str, status: int
+) -> None:
     with _client(served, host=host) as client:
         assert client.get("/resolve?page=Sorn").status_code == status
 
@@ -159,7 +161,7 @@ def test_nothing_but_asking_is_possible(client: TestClient, method: str) -> None
 
 
 @pytest.mark.parametrize("path", ["/", "/resolve?page=Sorn", "/mcp", "/nothing", "/openapi.json"])
-def test_other_names_and_other_sites_are_refused_as_json(served: Served, path: str) -> None:
+def test_other_names_and_other_sites_are_refused_as_json(served: ServedRelease, path: str) -> None:
     refused = (
         (400, "wrong_host", {"Host": "evil.example"}),
         (400, "wrong_host", {"Host": "127.0.0.1.evil.example:8766"}),
@@ -196,7 +198,7 @@ def test_an_unknown_parameter_is_answered_with_those_that_there_are(client: Test
         assert answer.json()["detail"].endswith("; the parameters are page, element")
 
 
-def test_titles_like_an_unknown_one_are_proposed(served: Served, client: TestClient) -> None:
+def test_titles_like_an_unknown_one_are_proposed(served: ServedRelease, client: TestClient) -> None:
     served.finder.titles.wait()
     for title in ("Sorm", "the sorns", "Sonr", "https://en.wikipedia.org/wiki/Sonr"):
         answer = client.get("/page", params={"page": title})
@@ -211,7 +213,7 @@ def test_titles_are_sorted_before_anyone_asks_for_one(
     folders: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with Served.open(folders[0]):
+    with ServedRelease.open(folders[0]):
         latest = time.monotonic() + 60
         while not [*tmp_path.rglob("titles-*/index.sha256")]:
             assert time.monotonic() < latest
@@ -266,18 +268,18 @@ def test_the_openapi_description_says_what_is_answered(client: TestClient) -> No
 
 @pytest.mark.slow
 def test_a_long_request_does_not_keep_others_waiting_and_ends_when_it_is_given_up(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+    served: ServedRelease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
 
-    def hits(self: Served, query: str, k: int) -> list[Any]:
+    def hits(self: ServedRelease, query: str, k: int) -> list[Any]:
         begun.append(query)
         time.sleep(0.005)
         return []
 
     from mapping.serving import server
 
-    monkeypatch.setattr(Served, "hits", hits)
+    monkeypatch.setattr(ServedRelease, "hits", hits)
     with served_by(app_of(served, longest_s=2)) as url, ThreadPoolExecutor(60) as threads:
 
         def ask(number: int) -> None:
@@ -301,11 +303,11 @@ def test_a_long_request_does_not_keep_others_waiting_and_ends_when_it_is_given_u
 
 
 def test_what_takes_too_long_is_given_up_and_no_more_wait_than_may(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+    served: ServedRelease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = Event()
 
-    def answer(request: Search, served: Served) -> dict[str, Any]:
+    def answer(request: Search, served: ServedRelease) -> dict[str, Any]:
         free.wait()
         return {}
 
@@ -321,7 +323,7 @@ def test_what_takes_too_long_is_given_up_and_no_more_wait_than_may(
     ]
 
 
-def test_damage_is_told(served: Served, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_is_told(served: ServedRelease, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     from kbsource.errors import DataError
 
     def damaged(page_id: int) -> None:

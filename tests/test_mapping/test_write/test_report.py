@@ -1,4 +1,4 @@
-"""Counts, their laws, and how they are shown."""
+"""Counts, their invariants, and how they are shown."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mapping.schema import ALIGNMENTS, TABLES
 from mapping.sources.source import Tally
 from mapping.write.kind import ALIGNMENT
 from mapping.write.report import (
-    Aligned,
     Averages,
+    FinishedAlignment,
     averages,
     evidence_faults,
     overview_text,
@@ -209,7 +209,7 @@ def _write_pages(folder: Path, *pages: tuple[int, bool]) -> None:
 def test_pages_of_written_spans_are_counted_once_by_datasets_and_not_by_splits(tmp_path: Path) -> None:
     for folder, pages in {"a/train": (1, 2**40, 1), "a/dev": (2**40, 3), "b/dev": (3,), "c/dev": ()}.items():
         _write_pages(tmp_path / folder, *((page, True) for page in pages), (9, False))
-    aligned = [Aligned(name.partition("/")[0], name, {}) for name in ("a/train", "a/dev", "b/dev", "c/dev")]
+    aligned = [FinishedAlignment(name.partition("/")[0], name, {}) for name in ("a/train", "a/dev", "b/dev", "c/dev")]
     values = page_values(aligned, output=str(tmp_path), n_pages=6)
     assert values["by_dataset"] == {"a": 3, "b": 1, "c": 0}
     assert values["by_number_of_datasets"] == {"1": 2, "2": 1}
@@ -232,9 +232,9 @@ PAGES = {"in_the_release": 66, "with_evidence": 3, "share": 0.0455, "by_number_o
 
 def test_the_table_stands_beside_the_papers_figures() -> None:
     aligned = [
-        Aligned("fever", "fever/dev", _report("fever", "dev", 1234, below_threshold=411)),
-        Aligned("mine", "mine/train", _report("jsonl", "train", 2)),
-        Aligned("nq", "nq/test", _report("nq", "test", 0)),
+        FinishedAlignment("fever", "fever/dev", _report("fever", "dev", 1234, below_threshold=411)),
+        FinishedAlignment("mine", "mine/train", _report("jsonl", "train", 2)),
+        FinishedAlignment("nq", "nq/test", _report("nq", "test", 0)),
     ]
 
     text = overview_text(overview_values(aligned, PAGES))
@@ -256,5 +256,5 @@ def test_the_table_stands_beside_the_papers_figures() -> None:
 
 def test_entity_linking_and_train_are_not_filtered_so_that_no_share_is_shown() -> None:
     for dataset, split in (("cweb", "dev"), ("fever", "train")):
-        values = overview_values([Aligned("x", "x", _report(dataset, split, 5))], PAGES)
+        values = overview_values([FinishedAlignment("x", "x", _report(dataset, split, 5))], PAGES)
         assert values["datasets"][0]["dropped_by_threshold"] is None

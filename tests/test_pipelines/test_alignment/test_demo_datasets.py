@@ -17,7 +17,7 @@ from mapping.write.validate import check_kilt
 from pipelines.alignment.writing import file_stem
 from pipelines.jobs.build import BuildSummary
 from pipelines.jobs.shared_inputs import MadeRelease
-from pipelines.options.map_dataset import Planned
+from pipelines.options.map_dataset import PlannedAlignment
 from tests.support.alignments import read_lines, table
 from tests.support.demo_datasets import CONFIG, GOLDEN, kilt_file, map_demo, planned_demo, record_files
 
@@ -27,12 +27,12 @@ FOLDERS = [f"{name}/{split}" for name, dataset in DATASETS.items() for split in 
 
 
 @pytest.fixture(scope="module")
-def plans() -> list[Planned]:
+def plans() -> list[PlannedAlignment]:
     return planned_demo(Path("kb"), Path("aligned"))
 
 
 @pytest.fixture(params=FOLDERS)
-def planned(request: pytest.FixtureRequest, plans: list[Planned]) -> Planned:
+def planned(request: pytest.FixtureRequest, plans: list[PlannedAlignment]) -> PlannedAlignment:
     return plans[FOLDERS.index(request.param)]
 
 
@@ -47,7 +47,7 @@ def _report(demo: MadeRelease[Any], folder: str) -> dict[str, Any]:
     return report
 
 
-def test_every_split_that_kilt_publishes_is_in_the_demo(plans: list[Planned]) -> None:
+def test_every_split_that_kilt_publishes_is_in_the_demo(plans: list[PlannedAlignment]) -> None:
     assert [plan.folder for plan in plans] == FOLDERS
     assert {plan.options.dataset for plan in plans} == set(all_sources()) - {"kilt", "jsonl"}
     assert {(plan.name, plan.options.split) for plan in plans} == {
@@ -55,7 +55,7 @@ def test_every_split_that_kilt_publishes_is_in_the_demo(plans: list[Planned]) ->
     }
 
 
-def test_records_are_those_of_the_golden_files(planned: Planned, demo: MadeRelease[Any]) -> None:
+def test_records_are_those_of_the_golden_files(planned: PlannedAlignment, demo: MadeRelease[Any]) -> None:
     files = record_files(Path(demo.output), [planned])
 
     assert kilt_file(Path(demo.output), planned) in files.values()
@@ -63,14 +63,14 @@ def test_records_are_those_of_the_golden_files(planned: Planned, demo: MadeRelea
         assert path.read_text("utf-8") == (GOLDEN / name).read_text("utf-8"), name
 
 
-def test_there_is_no_golden_file_too_many(plans: list[Planned], demo: MadeRelease[Any]) -> None:
+def test_there_is_no_golden_file_too_many(plans: list[PlannedAlignment], demo: MadeRelease[Any]) -> None:
     found = {path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.jsonl")}
 
     assert found == set(record_files(Path(demo.output), plans))
 
 
 def test_the_validator_passes_and_scores_again_what_has_a_score(
-    planned: Planned, demo: MadeRelease[Any], release: Path
+    planned: PlannedAlignment, demo: MadeRelease[Any], release: Path
 ) -> None:
     folder = Path(demo.output) / planned.folder
     paths = [str(path) for path in record_files(Path(demo.output), [planned]).values()]
@@ -84,7 +84,7 @@ def test_the_validator_passes_and_scores_again_what_has_a_score(
 
 
 def test_only_labels_bring_a_test_file_with_answers_and_it_is_the_other_with_them(
-    planned: Planned, demo: MadeRelease[Any]
+    planned: PlannedAlignment, demo: MadeRelease[Any]
 ) -> None:
     output, options = Path(demo.output), planned.options
     files = record_files(output, [planned])
@@ -102,7 +102,7 @@ def test_only_labels_bring_a_test_file_with_answers_and_it_is_the_other_with_the
 
 @pytest.mark.parametrize("planned", [name for name in FOLDERS if not name.endswith("/test")], indirect=True)
 def test_evidence_is_marked_as_written_where_the_file_has_a_span_of_it(
-    planned: Planned, demo: MadeRelease[Any]
+    planned: PlannedAlignment, demo: MadeRelease[Any]
 ) -> None:
     output = Path(demo.output)
     marked = Counter(row["example_id"] for row in table(output / planned.folder, "alignments") if row["is_written"])
@@ -114,7 +114,7 @@ def test_evidence_is_marked_as_written_where_the_file_has_a_span_of_it(
     assert not marked
 
 
-def test_no_record_is_lost_without_a_reason(planned: Planned, demo: MadeRelease[Any]) -> None:
+def test_no_record_is_lost_without_a_reason(planned: PlannedAlignment, demo: MadeRelease[Any]) -> None:
     report = _report(demo, planned.folder)
     records, counts = report["records"], report["counts"]
 

@@ -52,7 +52,7 @@ def source_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def options(tmp_path_factory: pytest.TempPathFactory) -> VerifyOptions:
     texts = [text for row in RECORDS for text in (row["input"], row["output"][0]["answer"])]
     model = overlap_model(tmp_path_factory.mktemp("model"), texts=texts)
-    return VerifyOptions(model=ModelOptions(str(model), backend="onnx"), rescue_sentences=100)
+    return VerifyOptions(model=ModelOptions(str(model), backend="onnx"), candidate_sentences=100)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_what_the_model_says_stands_beside_the_score(
 ) -> None:
     row = rows[example_id]
 
-    assert (row["hypothesis"], row["hypothesis_kind"], row["expects"]) == (hypothesis, "answer", "entailment")
+    assert (row["hypothesis"], row["hypothesis_kind"], row["expected_verdict"]) == (hypothesis, "answer", "entailment")
     assert max(("entailment", "neutral", "contradiction"), key=lambda name: row[name]) == likeliest
 
 
@@ -93,13 +93,13 @@ def test_a_weak_span_gives_way_to_the_sentence_that_says_it(
 ) -> None:
     moved = rows["moved"]
 
-    assert (moved["is_rescued"], moved["match"], moved["outcome"]) == (True, "rescued", "weak")
+    assert (moved["is_chosen_by_model"], moved["match"], moved["outcome"]) == (True, "model", "weak")
     assert moved["text"].startswith("It rises in Lake Miravel, 412 m")
     page = open_release(release).by_id(moved["page_id"])
     assert page is not None
     assert page.elements[moved["start_element"]].text[moved["start_char"] : moved["end_char"]] == moved["text"]
     assert (rows["nowhere"]["text"], rows["nowhere"]["entailment"]) == (None, None)
-    assert not any(row["is_rescued"] for name, row in rows.items() if name != "moved")
+    assert not any(row["is_chosen_by_model"] for name, row in rows.items() if name != "moved")
     written = {line["id"]: line for line in read_lines(Path(verified.output) / "jsonl-dev-kilt.jsonl")}
     (span,) = written["moved"]["output"][0]["provenance"]
     assert (span["start_character"], span["end_character"]) == (moved["start_character"], moved["end_character"])
@@ -135,7 +135,7 @@ def test_the_report_crosses_the_two_signals_contradictions_first(verified: MadeR
     assert found["bleu_by_verdict"]["1.00"] == {"supported": 1, "neutral": 1, "contradicted": 1}
     assert found["bleu_by_verdict"]["0.00"] == {"supported": 1}
     assert found["bleu_by_verdict"]["no span"] == {"not_judged": 1}
-    assert found["rescued"] == 1
+    assert found["chosen_by_model"] == 1
     assert [(disagreement["example_id"], disagreement["disagreement"]) for disagreement in found["disagreements"]] == [
         ("denied", "contradicted"),
         ("open", "not_supported"),
@@ -158,7 +158,7 @@ def test_a_span_that_the_rule_takes_gives_way_to_no_sentence_that_it_does_not(
     }
 
     rows = {name: table(Path(alignment_run.output), "alignments")[0] for name, alignment_run in found.items()}
-    assert [(row["match"], row["is_written"]) for row in rows.values()] == [("bleu", True), ("rescued", True)]
+    assert [(row["match"], row["is_written"]) for row in rows.values()] == [("bleu", True), ("model", True)]
     assert rows["span"]["score"] >= 0.2 > rows["sentence"]["score"]
 
 
@@ -178,9 +178,9 @@ def test_a_sentence_that_stands_for_several_evidences_of_a_set_is_written_once(
 
     found = table(tmp_path / "out", "alignments")
     assert [(row["example_id"], row["outcome"], row["match"]) for row in found] == [
-        ("twice", "weak", "rescued"),
-        ("twice", "weak", "rescued"),
-        ("found too", "weak", "rescued"),
+        ("twice", "weak", "model"),
+        ("twice", "weak", "model"),
+        ("found too", "weak", "model"),
         ("found too", "exact", "exact"),
     ]
     assert {row["text"] for row in found} == {said}
@@ -219,10 +219,10 @@ def test_no_room_for_answers_is_a_fault_of_the_set_up_wherever_they_are_written(
     [
         (["--accept", "entailment>=0.5"], "only a model computes entailment; name one with --model"),
         (["--accept", "bleu>=2"], "at column 7 a number from 0 to 1 is expected"),
-        (["--rescue", "5"], "--model is needed"),
+        (["--candidate-sentences", "5"], "--model is needed"),
         (["--backend", "onnx"], "--model is needed"),
-        (["--model", "model", "--rescue", "100"], "and this rule rejects all of them"),
-        (["--model", "model", "--rescue", "-1"], "--rescue is -1. Must be >= 0."),
+        (["--model", "model", "--candidate-sentences", "100"], "and this rule rejects all of them"),
+        (["--model", "model", "--candidate-sentences", "-1"], "--candidate-sentences is -1. Must be >= 0."),
         (["--model", "./no-such-model"], "no such folder"),
     ],
 )

@@ -176,7 +176,7 @@ def test_every_shared_name_is_told_of(made: MadeRelease) -> None:
         own = [row for row in rows if row["collection"] == collection]
         assert [row["name"] for row in own] == sorted({row["name"] for row in own})
         assert Counter(row["outcome"] for row in own) == Counter(report["names"])
-        assert all(1 <= row["n_members"] <= row["n_bearers"] >= 2 for row in own)
+        assert all(1 <= row["n_members"] <= row["n_entities"] >= 2 for row in own)
     assert set(report["names"]) == set(OUTCOMES)
 
 

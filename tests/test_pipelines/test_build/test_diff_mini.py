@@ -63,8 +63,8 @@ def test_every_page_is_what_became_of_it(diff: Path) -> None:
     assert [row["old_page_id"] for row in rows if row["qid_moved"]] == [edited.ITEM_GIVER]
     assert by_id[edited.ITEM_GIVER]["qid_page_id"] == edited.ITEM_TAKER
     assert by_id[edited.SPLIT]["origin_page_id"] == 12
-    assert by_id[edited.MERGED]["kept"] == 1.0
-    assert by_id[24]["kept"] == 1.0
+    assert by_id[edited.MERGED]["kept_share"] == 1.0
+    assert by_id[24]["kept_share"] == 1.0
     assert not by_id[edited.RENAMED]["text_changed"]
 
 

@@ -6,8 +6,8 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 
 from kbsource.kilt import kilt_texts
 from kbsource.release.writer import write_rows
-from kbsource.runtime.warehouse import warehouse
+from kbsource.runtime.warehouse import StoredTable, warehouse
 from mapping.facts import FACTS, SIDES
 from mapping.inspector.opened import close_releases, open_releases
 from pipelines.cli import main
@@ -109,12 +109,19 @@ def test_facts_become_what_was_edited(
     assert _texts(row, "new") == (old if new is None else new)
 
 
-@pytest.mark.parametrize("threads", [2, 7])
-def test_any_number_of_threads_joins_the_same_facts(
-    worlds: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+@pytest.mark.parametrize(("threads", "memory"), [(2, 500), (7, 100)])
+def test_any_number_of_threads_joins_the_same_facts_with_any_memory(
+    worlds: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, memory: int
 ) -> None:
-    monkeypatch.setattr("pipelines.facts.warehouse", partial(warehouse, threads=threads))
-    assert _facts(worlds, tmp_path / "facts") == 0
+    given: list[int] = []
+
+    def opened(tables: Mapping[str, StoredTable], *, memory_mb: int) -> AbstractContextManager[Any]:
+        given.append(memory_mb)
+        return warehouse(tables, memory_mb=memory_mb, threads=threads)
+
+    monkeypatch.setattr("pipelines.facts.warehouse", opened)
+    assert _facts(worlds, tmp_path / "facts", "--memory", str(memory)) == 0
+    assert given == [memory, memory]
     assert (tmp_path / "facts" / "manifest.json").read_bytes() == (made / "manifest.json").read_bytes()
 
 
@@ -230,14 +237,14 @@ def _answers(rows: Rows) -> Rows:
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        (lambda rows: rows[0].update(outcome="stayed"), "fact_law"),
-        (lambda rows: rows[0].update(problem="old_not_found"), "fact_law"),
-        (lambda rows: rows.reverse(), "fact_law"),
-        (lambda rows: _answers(rows)[0].update(is_in_both=True), "fact_law"),
-        (lambda rows: _answers(rows)[0]["proof"].update(bleu=0.9), "fact_law"),
-        (lambda rows: _answers(rows)[0]["proof"].update(answer_text="nowhere"), "fact_law"),
-        (lambda rows: _answers(rows)[0]["proof"].update(page_id=15), "fact_law"),
-        (lambda rows: _answers(rows)[0]["aliases"].reverse(), "fact_law"),
+        (lambda rows: rows[0].update(outcome="stayed"), "invalid_fact"),
+        (lambda rows: rows[0].update(problem="old_not_found"), "invalid_fact"),
+        (lambda rows: rows.reverse(), "invalid_fact"),
+        (lambda rows: _answers(rows)[0].update(is_in_both=True), "invalid_fact"),
+        (lambda rows: _answers(rows)[0]["proof"].update(bleu=0.9), "invalid_fact"),
+        (lambda rows: _answers(rows)[0]["proof"].update(answer_text="nowhere"), "invalid_fact"),
+        (lambda rows: _answers(rows)[0]["proof"].update(page_id=15), "invalid_fact"),
+        (lambda rows: _answers(rows)[0]["aliases"].reverse(), "invalid_fact"),
         (lambda rows: rows[0].update(question="What is it?"), "records_differ"),
         (lambda rows: rows.pop(), "records_differ"),
         (lambda rows: rows.pop(), "counts"),

@@ -105,6 +105,7 @@ def test_templates_are_listed_with_what_they_show_and_lose(release: Path) -> Non
     assert (row["example_title"], row["example"]) == ("Lantern (ferry)", "{{Infobox ship|length=31 m}}")
 
 
+@pytest.mark.slow  # worker processes
 def test_the_bytes_do_not_depend_on_workers_and_forms(release: Path, tmp_path: Path) -> None:
     path = write_tar(tmp_path / "enwiki_namespace_0.tar.gz", [RECORDS[:1], RECORDS[1:]])
     make(tmp_path / "r", path, workers=2)
@@ -224,9 +225,7 @@ def test_pages_have_the_items_that_their_records_name(tmp_path: Path) -> None:
     ]
     made = make(tmp_path / "r", write_lines(tmp_path / "enwiki.ndjson", records))
     assert [row["qid"] for row in rows(tmp_path / "r", "pages")] == ["Q7", None, "Q9", None, "Q3"]
-    assert [(found.qid, found.page_id, found.refused_page_id) for found in made.manifest.qid_conflicts] == [
-        ("Q7", 1, 2)
-    ]
+    assert [(found.qid, found.page_id, found.other_page_id) for found in made.manifest.qid_conflicts] == [("Q7", 1, 2)]
     assert made.manifest.findings["invalid_qids"] == 1
     assert KnowledgeSource.open(str(tmp_path / "r")).by_qid("Q3").title == "Page 5"  # type: ignore[union-attr]
     assert not broken(tmp_path / "r")

@@ -9,7 +9,7 @@ import pytest
 
 from kbsource.diff.making import make_diff
 from kbsource.lookup import KnowledgeSource
-from mapping.serving.operations import Links, Served
+from mapping.serving.operations import Links, ServedRelease
 from pipelines.cli import main
 from tests.support.alignments import evidence, map_mini, read_lines, write_records
 from tests.support.alignments import record as dataset_record
@@ -166,6 +166,6 @@ def test_amber_makes_the_same_sets_of_it(tmp_path: Path) -> None:
 
 
 def test_programs_are_answered_from_it(old: Path) -> None:
-    with Served.open(str(old)) as served:
+    with ServedRelease.open(str(old)) as served:
         answer = Links("The Lantern").answer(served)
     assert [(link["text"], link["page_id"]) for link in answer["links"]] == [("Port Sellick", 12)]

@@ -29,7 +29,6 @@ from tests.support.real_data import real_path
 from tests.support.verified import seal, verified
 
 WAYS: dict[str, dict[str, Any]] = {
-    "lua": {},
     "lua with references": {"references": True},
     "definitions": {"templates": "definitions"},
     "rules with references": {"templates": "rules", "references": True},
@@ -226,6 +225,7 @@ def test_a_base_that_was_made_otherwise_is_refused(tmp_path: Path, base: Path) -
     refused(r"dependencies-00000-of-00001.parquet is damaged or changed \(missing\)", base=str(changed))
 
 
+@pytest.mark.slow  # three builds of megabytes
 @pytest.mark.usefixtures("in_this_process")
 def test_row_groups_are_those_of_a_full_build_though_pages_come_out_of_several(tmp_path: Path) -> None:
     text = "\n\n".join(f"Sentence {number} of [[Page {number}]]." for number in range(GROUP_CHARS // 300))

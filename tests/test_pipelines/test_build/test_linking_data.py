@@ -171,19 +171,19 @@ def _twice(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("rule", "file", "change"),
     [
-        ("alias_law", ALIASES_TABLE, lambda f: _write(f, "aliases", lambda given: given[0].update(prior=0.5))),
-        ("alias_law", ALIASES_TABLE, lambda f: _write(f, "aliases", lambda given: given.append(given.pop(0)))),
+        ("invalid_alias", ALIASES_TABLE, lambda f: _write(f, "aliases", lambda given: given[0].update(prior=0.5))),
+        ("invalid_alias", ALIASES_TABLE, lambda f: _write(f, "aliases", lambda given: given.append(given.pop(0)))),
         (
-            "alias_law",
+            "invalid_alias",
             ALIASES_TABLE,
             lambda f: _write(f, "aliases", lambda given: given[0].update(link_probability=0.0)),
         ),
         ("counts", "manifest.json", lambda f: _write(f, "aliases", lambda given: given[0].update(count=70))),
-        ("record_law", TRAIN, lambda f: _edit(f, TRAIN, '"input": "', '"input": "x')),
-        ("record_law", TRAIN, lambda f: _edit(f, TRAIN, '{"id"', '["id"')),
+        ("invalid_record", TRAIN, lambda f: _edit(f, TRAIN, '"input": "', '"input": "x')),
+        ("invalid_record", TRAIN, lambda f: _edit(f, TRAIN, '{"id"', '["id"')),
         ("record_differs", LINKS_TABLE, lambda f: _write(f, "links", lambda given: given[0].update(start_char=1))),
         ("record_differs", LINKS_TABLE, lambda f: _write(f, "links", lambda given: given[0].update(page_id=1))),
-        ("split_law", LINKS_TABLE, lambda f: _write(f, "links", _of_dev_too)),
+        ("split_overlap", LINKS_TABLE, lambda f: _write(f, "links", _of_dev_too)),
         ("duplicate_record", LINKS_TABLE, _twice),
     ],
 )

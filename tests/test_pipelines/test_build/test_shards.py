@@ -90,7 +90,10 @@ def test_rejects_up_to_the_ceiling_pass(rejected: dict[str, int], n_pages: int, 
 @pytest.mark.parametrize(
     ("rejected", "message"),
     [
-        ({"page_cut": 3, "page_law": 1}, r"4 of 1000 pages rejected, 0\.400%.*3 page_cut, 1 page_law.*at least 0\.005"),
+        (
+            {"page_cut": 3, "invalid_page": 1},
+            r"4 of 1000 pages rejected, 0\.400%.*3 page_cut, 1 invalid_page.*at least 0\.005",
+        ),
         ({"truncated_dump": 1}, "Truncated files.*--allow-truncated"),
     ],
 )
@@ -100,11 +103,11 @@ def test_rejects_above_the_ceiling_fail(rejected: dict[str, int], message: str) 
 
 
 def test_the_first_rejects_are_shown_with_reason_place_and_detail() -> None:
-    every = [BadRecord("read", str(n), "page_law", f"no title {n}", "ltgwiki.xml", n) for n in range(1, 6)]
+    every = [BadRecord("read", str(n), "invalid_page", f"no title {n}", "ltgwiki.xml", n) for n in range(1, 6)]
     with pytest.raises(DataError) as told:
-        check_rejects(Counter(page_law=5), 100, max_share=0.001, allow_truncated=False, first=every)
+        check_rejects(Counter(invalid_page=5), 100, max_share=0.001, allow_truncated=False, first=every)
     shown = str(told.value).partition("The first of them:")[2].splitlines()[1:]
-    assert shown == [f"  page_law: ltgwiki.xml, {n}: no title {n}" for n in (1, 2, 3)]
+    assert shown == [f"  invalid_page: ltgwiki.xml, {n}: no title {n}" for n in (1, 2, 3)]
 
 
 def test_what_is_cut_elsewhere_than_at_a_break_counts() -> None:

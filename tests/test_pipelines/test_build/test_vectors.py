@@ -1,4 +1,4 @@
-"""``kbsource vectors``: a vector a passage on any number of workers, runs that were killed, laws."""
+"""``kbsource vectors``: a vector a passage on any number of workers, runs that were killed, invariants."""
 
 from __future__ import annotations
 
@@ -199,10 +199,10 @@ def _put(row: int, vector: bytes) -> Callable[[list[PassageVector]], Any]:
 @pytest.mark.parametrize(
     ("change", "file", "rule", "example"),
     [
-        (_put(1, b"12"), FIRST, "vector_law", "3__1: 2 bytes"),
-        (_put(1, _vector(0.6, 0.6)), FIRST, "vector_law", "3__1: its length is 0.84"),
-        (_put(1, _vector(float("nan"))), FIRST, "vector_law", "3__1: its length is nan"),
-        (lambda rows: rows.reverse(), FIRST, "other_passages", "3__0 where the passage is 5__2"),
+        (_put(1, b"12"), FIRST, "invalid_vector", "3__1: 2 bytes"),
+        (_put(1, _vector(0.6, 0.6)), FIRST, "invalid_vector", "3__1: its length is 0.84"),
+        (_put(1, _vector(float("nan"))), FIRST, "invalid_vector", "3__1: its length is nan"),
+        (lambda rows: rows.reverse(), FIRST, "passages_disagree", "3__0 where the passage is 5__2"),
         (lambda rows: rows.pop(), "manifest.json", "counts", "counts.passages: 7 counted, 8 written"),
     ],
 )

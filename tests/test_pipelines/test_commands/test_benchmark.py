@@ -184,7 +184,7 @@ def test_a_score_that_is_no_mean_of_its_values_or_missing_is_found(tmp_path: Pat
     for changed in (table.set_column(column, table.schema.field(column), [better]), table.slice(1)):
         pq.write_table(changed, path)
         seal(out)
-        assert "score_law" in {finding.rule for finding in verified(out).findings}
+        assert "invalid_score" in {finding.rule for finding in verified(out).findings}
 
 
 @pytest.mark.parametrize(

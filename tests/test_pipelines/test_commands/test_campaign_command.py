@@ -130,7 +130,7 @@ def test_what_people_say_comes_back_from_every_form(
     assert main(["campaign", "report", str(output), "--items", str(fates), "--json"]) == 0
     value = json.loads(capsys.readouterr().out)
     assert value["questions"] == {"asked": 2, "kept": 1, "dropped": 1, "unjudged": 0}
-    assert value["passages"] == {"asked": 4, "accepted": 1, "partial": 2, "refused": 1, "unjudged": 0}
+    assert value["passages"] == {"asked": 4, "accepted": 1, "partial": 2, "rejected": 1, "unjudged": 0}
     assert [pair["n_common"] for pair in value["kappa"]["pairs"]] == [3, 3, 3]
     assert {row["question_id"]: row["fate"] for row in read(fates)} == {"q1": "kept", "q2": "dropped"}
 
@@ -165,5 +165,8 @@ def test_a_task_of_label_studio_that_is_not_to_be_understood_is_named(
     said[2]["annotations"] = [7]
     file = str(written(said, "label-studio", tmp_path / "said.json"))
     assert main(["campaign", "import", str(tasks), file, "--output", str(output)]) == 1
-    assert "said.json, line 2: 'passage_id'; there are 'data', 'annotations' (missing_field)" in capsys.readouterr().err
+    assert (
+        "said.json, line 2: 'passage_id' is missing; found 'data', 'annotations' (missing_field)"
+        in capsys.readouterr().err
+    )
     assert len(read(output / "judgements.jsonl")) == len(said) - 2

@@ -51,6 +51,28 @@ def test_the_packages_are_ours_alone() -> None:
         assert set(owners[name]) == {"kbsource"}, name
 
 
+_COLLECTING = """
+import atexit, gc, sys
+from pipelines.cli import run_and_leave
+
+def hear(event, values):
+    if event == "import" and values[0] == "cyclopts":
+        print(gc.isenabled())
+
+sys.addaudithook(hear)
+sys.argv[1:] = ["completion", "bash"]
+run_and_leave()
+atexit.register(lambda: print(gc.isenabled()))
+"""
+
+
+def test_the_garbage_collector_runs_during_a_command_but_not_while_modules_are_imported() -> None:
+    done = subprocess.run([sys.executable, "-c", _COLLECTING], check=True, stdout=subprocess.PIPE, text=True)
+
+    lines = done.stdout.splitlines()
+    assert (lines[0], lines[-1]) == ("False", "True")
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

@@ -9,10 +9,10 @@ import pytest
 from kbsource.errors import SetupError
 from mapping.sources import all_sources
 from pipelines.commands.map import read_alignments
-from pipelines.options.map_dataset import MapOptions, Planned
+from pipelines.options.map_dataset import MapOptions, PlannedAlignment
 
 
-def _read(path: Path, text: str) -> list[Planned]:
+def _read(path: Path, text: str) -> list[PlannedAlignment]:
     path.write_text(text, "utf-8")
     return read_alignments(str(path), "kb", "out")
 

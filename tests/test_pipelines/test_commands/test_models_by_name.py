@@ -63,6 +63,7 @@ def run(hub: FakeHub, cache: Path, *lines: str) -> list[Answer]:
     ]
 
 
+@pytest.mark.slow  # a process that imports the libraries of models
 def test_a_model_is_downloaded_where_that_is_asked_for_and_then_found_in_the_cache(
     hub: FakeHub, tmp_path: Path
 ) -> None:

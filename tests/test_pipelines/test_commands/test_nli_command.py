@@ -15,7 +15,7 @@ from apache_beam.testing.test_pipeline import TestPipeline
 from apache_beam.testing.util import assert_that, equal_to
 
 from mapping.entail.model import open_model
-from mapping.entail.signal import ModelOptions, Pair, Refused
+from mapping.entail.signal import ModelOptions, Pair, UnjudgedPair
 from pipelines.cli import main
 from pipelines.transforms.verify_entailment import VerifyEntailment
 from tests.support.installed import skip_without
@@ -70,7 +70,9 @@ def test_many_pairs_are_answered_line_by_line(
 
     out, err = capsys.readouterr()
     found = [json.loads(line) for line in out.splitlines()]
-    assert [(record["line"], record.get("id"), record.get("label"), record.get("refusal")) for record in found] == [
+    assert [
+        (record["line"], record.get("id"), record.get("label"), record.get("unjudged_reason")) for record in found
+    ] == [
         (1, "a", "entailment", None),
         (2, None, "entailment", None),
         (5, None, None, "hypothesis_too_long"),
@@ -127,4 +129,4 @@ def test_a_pipeline_answers_each_list_under_its_key(folder: Path) -> None:
         answers = pipeline | beam.Create(list(lists.items())) | VerifyEntailment(options)
         assert_that(answers, equal_to(expected))
 
-    assert expected[3] == ((2, 0), (Refused("empty_hypothesis", ""),))
+    assert expected[3] == ((2, 0), (UnjudgedPair("empty_hypothesis", ""),))

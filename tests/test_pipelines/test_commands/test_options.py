@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,9 +16,14 @@ from mapping.annotation.tasks import CandidateOptions
 from mapping.sources import all_sources
 from pipelines.cli import COMMANDS, main
 from pipelines.commands.map import takers
+from pipelines.options.amber import AmberJobOptions
 from pipelines.options.build import BuildOptions
+from pipelines.options.entity_linking import EntityLinkingOptions
+from pipelines.options.facts import FactsOptions
 from pipelines.options.map_dataset import MapOptions
+from pipelines.options.pageviews import PageviewsOptions
 from pipelines.options.passages import PassagesOptions
+from pipelines.options.qampari import QampariOptions
 from pipelines.options.shared import RunOptions
 from pipelines.options.wikidata import WikidataOptions
 from tests.support.real_data import ROOT
@@ -93,6 +99,24 @@ def test_a_value_that_cannot_be_is_refused_on_the_command_line_and_in_python(
     assert flag in typed
     assert said in typed
     assert str(caught.value).startswith(f"{flag} is {given.removesuffix('.0')}. {said}")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(AmberJobOptions, "kb", "wikidata", "views"),
+        partial(EntityLinkingOptions, "kb"),
+        partial(FactsOptions, "old", "new", wikidata=("old", "new")),
+        partial(PageviewsOptions, ("views",)),
+        partial(QampariOptions, "kb", "wikidata"),
+    ],
+    ids=lambda make: make.func.__name__,
+)
+def test_the_memory_of_joins_does_not_count_as_an_option_of_the_data(make: Callable[..., Any]) -> None:
+    few, many = (make(output="out", memory=memory) for memory in (100, 9_000))
+    assert few.data_options() == many.data_options()
+    with pytest.raises(SetupError, match=r"--memory is 99\. Must be >= 100\."):
+        make(output="out", memory=99)
 
 
 def test_memory_is_typed_in_megabytes(capsys: pytest.CaptureFixture[str]) -> None:

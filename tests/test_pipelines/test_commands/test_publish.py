@@ -33,6 +33,7 @@ def published(release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow  # imports every tool
 def test_every_tool_reads_every_table_as_it_is(published: Path, tmp_path: Path) -> None:
     check_published(published, tmp_path)
 

@@ -38,9 +38,9 @@ from mapping.retrieval.training import TrainingOptions
 from mapping.retrieval.training_kind import TRAINING_DATA
 from mapping.retrieval.vector_kind import PASSAGE_VECTORS
 from mapping.write.kind import ALIGNMENT
-from pipelines.app import make_app
 from pipelines.cli import main
 from pipelines.commands import COMMANDS
+from tests.support.command_lines import required_line
 from tests.support.every_kind import write_every_kind
 from tests.support.examples import examples
 from tests.support.inspected import client_of
@@ -187,18 +187,8 @@ def nothing_is_typed(monkeypatch: pytest.MonkeyPatch) -> None:
 def looks() -> dict[str, dict[str, tuple[str, ...]]]:
     """Returns ``LOOKS`` with the commands that are in none of the tables."""
     others = COMMANDS.keys() - {*LOOKS, *JOBS} - WITHOUT
-    return {**LOOKS, **{name: {ANY: (required_line(name),)} for name in sorted(others)}}
-
-
-def required_line(name: str) -> str:
-    """Returns the required arguments of a command that needs only releases and an output."""
-    words = []
-    for argument in make_app()[name].assemble_argument_collection():
-        if argument.required and argument.name != "*":
-            is_release = argument.parameter.metavar == "RELEASE"
-            assert is_release or argument.name == "--output", f"give arguments of {name} in one of the tables"
-            words += ["{own}"] if is_release else ["--output", f"{{out}}/{name}"]
-    return " ".join(words)
+    lines = {name: required_line(name, release="{own}", output=f"{{out}}/{name}") for name in sorted(others)}
+    return {**LOOKS, **{name: {ANY: (line,)} for name, line in lines.items()}}
 
 
 def test_every_command_that_reads_releases_is_tried() -> None:

@@ -77,7 +77,7 @@ def test_people_and_systems_are_scored_over_the_same_three_pages(
     tasks, output = tmp_path / "tasks", tmp_path / "campaign"
     assert _study(sets, release, tasks, "--format", form, "--json") == 0
     counts = json.loads(capsys.readouterr().out)
-    assert counts == {"queries": 9, "too_few_pages": 2, "page_not_in_release": 3, "drawn": 4, "rejected": 0}
+    assert counts == {"queries": 9, "too_few_pages": 2, "page_not_in_release": 3, "sampled": 4, "rejected": 0}
     assert main(["verify", str(tasks)]) == 0
     key = {line["query_id"]: line for line in read(tasks / "key.jsonl")}
     texts = {passage["passage_id"]: passage["text"] for passage in read(tasks / "passages.jsonl")}

@@ -161,7 +161,7 @@ def test_pairs_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_kind_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     run_example("A kind of release of your own, with its invariants", tmp_path, monkeypatch)
-    said = "visits/visits-00000-of-00001.parquet: a page has visits below 0 (1): 12\n"
+    said = "visits/visits-00000-of-00001.parquet: visits below 0 (1): 12\n"
     assert capsys.readouterr().out == said
 
 

@@ -20,6 +20,7 @@ def build_site() -> ModuleType:
     return script("docs/build_site.py")
 
 
+@pytest.mark.slow  # the whole site
 def test_the_site_has_every_page_and_fetches_nothing(build_site: ModuleType, tmp_path: Path) -> None:
     build_site.build_site(tmp_path / "site", demo=tmp_path)  # where no demo is, there are no pictures
 

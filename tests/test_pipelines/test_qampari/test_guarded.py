@@ -30,8 +30,8 @@ def test_a_fact_whose_search_ends_its_process_is_not_proved(
 
     made = run_job(options_for(world, tmp_path / "release"))
 
-    assert made.report["facts"]["simple"]["given_up"] == made.manifest.facts["counts"]["given_up"]["simple"] == 1
+    assert made.report["facts"]["simple"]["timed_out"] == made.manifest.facts["counts"]["timed_out"]["simple"] == 1
     assert ("searches that took too long", 1) in qampari_summary(made).rows
-    assert "simple 1" in dict(release_counts(made.manifest.to_json()))["given up"]
+    assert "simple 1" in dict(release_counts(made.manifest.to_json()))["timed out"]
     (row,) = ds.dataset(tmp_path / "release" / "questions", format="parquet").to_table().to_pylist()
     assert [answer["text"] for answer in row["answers"]] == [title for title in titles if title != BAD_TITLE]

@@ -115,7 +115,7 @@ def test_the_funnel_adds_up_to_the_queries(output: Path, made: MadeRelease, draw
     assert shown[INTERSECTION][:3] == [str(counts["queries"]), str(counts["answers"]), "-"]
     of_split = Counter((question.split, question.subset) for question in drawn if question.split is not None)
     assert {
-        (split, subset): n for split, found in report["questions"]["drawn"].items() for subset, n in found.items()
+        (split, subset): n for split, found in report["questions"]["sampled"].items() for subset, n in found.items()
     } == of_split
 
 
@@ -147,11 +147,11 @@ def test_each_question_is_on_the_side_of_its_relations(drawn: list[Question]) ->
     for question in drawn:
         found = {sides.get(name) for name in question.property_ids}
         if question.subset in (TABLE_SIMPLE, TABLE_COMPOSITION):
-            assert question.side == ("train" if question.split == "train" else "test")
+            assert question.eligible_split == ("train" if question.split == "train" else "test")
         elif question.subset == INTERSECTION:
-            assert question.side == ("test" if found == {"test"} else "train")
+            assert question.eligible_split == ("test" if found == {"test"} else "train")
         else:
-            assert question.side == ("test" if "test" in found else "train")
+            assert question.eligible_split == ("test" if "test" in found else "train")
 
 
 def _but_drawn(drawn: list[Question], *subsets: str) -> list[Any]:
@@ -178,8 +178,11 @@ def test_sizes_and_mixed_change_the_draw_and_nothing_else(
     )
     assert set(of_relation.values()) == {1}
     for question, before in zip(other, drawn, strict=True):
-        if question.side != before.side:
-            is_mixed = question.subset == INTERSECTION and (before.side, question.side) == ("train", None)
+        if question.eligible_split != before.eligible_split:
+            is_mixed = question.subset == INTERSECTION and (before.eligible_split, question.eligible_split) == (
+                "train",
+                None,
+            )
             assert is_mixed or question.subset in (TABLE_SIMPLE, TABLE_COMPOSITION)
 
 
@@ -192,7 +195,7 @@ def test_the_seed_changes_the_draw_and_the_values_that_are_compared_with(
     other = [convert(row, Question) for row in rows(tmp_path / "other", "questions")]
     same = (SIMPLE, COMPOSITION, INTERSECTION, TABLE_SIMPLE)
     assert _but_drawn(other, *same) == _but_drawn(drawn, *same)
-    sides, before = ({question.key: question.side for question in found} for found in (other, drawn))
+    sides, before = ({question.key: question.eligible_split for question in found} for found in (other, drawn))
     assert any(sides[key] != before[key] for key in sides.keys() & before.keys())
 
 

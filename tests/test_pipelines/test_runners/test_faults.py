@@ -6,10 +6,6 @@ test_map_dataset.py), workers of a cluster that are killed (test_spark.py), chan
 
 from __future__ import annotations
 
-import os
-import resource
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +18,14 @@ from pipelines.cli import main
 from pipelines.jobs import build as build_job
 from tests.support import mini_wiki
 from tests.support.builds import build_mini, contents
+from tests.support.command_processes import run_command
 from tests.support.killing import run_and_kill
-from tests.support.real_data import ROOT
 
 pytestmark = pytest.mark.slow
 
 
 def command(output: Path, *more: str) -> list[str]:
     return [
-        sys.executable,
-        "-m",
-        "pipelines.cli",
         "build",
         f"--dump={mini_wiki.MULTISTREAM}",
         f"--page-props={mini_wiki.PAGE_PROPS}",
@@ -42,31 +35,12 @@ def command(output: Path, *more: str) -> list[str]:
     ]
 
 
-def run(arguments: list[str], *, file_bytes: int | None = None) -> tuple[int, str]:
-    """Runs a command whose processes may write no file above a size; gives exit code and standard error."""
-
-    def limit() -> None:
-        if file_bytes is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
-
-    ended = subprocess.run(
-        arguments,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        preexec_fn=limit,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return ended.returncode, ended.stderr
-
-
 @pytest.mark.parametrize("file_bytes", [20_000, 76_800], ids=["scanning", "writing pages"])
 @pytest.mark.parametrize("runner", [(), ("--workers=2",)])
 def test_no_room_for_a_file_is_said_in_one_line_and_the_next_run_starts_clean(
     release: Path, tmp_path: Path, runner: tuple[str, ...], file_bytes: int
 ) -> None:
-    code, errors = run(command(tmp_path / "release", *runner), file_bytes=file_bytes)
+    code, errors = run_command(command(tmp_path / "release", *runner), file_bytes=file_bytes)
 
     assert code == 2
     assert "File too large" in errors
@@ -79,7 +53,7 @@ def test_no_room_for_a_file_is_said_in_one_line_and_the_next_run_starts_clean(
 
 def test_workers_end_with_the_process_that_they_are_forked_from(tmp_path: Path) -> None:
     options = ("--workers=2", "--range-bytes=10000")
-    arguments = command(tmp_path / "release", *options)[3:]
+    arguments = command(tmp_path / "release", *options)
 
     code, errors = run_and_kill(
         arguments, temporary=tmp_path / "tmp", who="fork server", output=tmp_path / "release", n_files=20
@@ -93,7 +67,7 @@ def test_workers_end_with_the_process_that_they_are_forked_from(tmp_path: Path) 
 def test_a_folder_that_cannot_be_made_is_a_clean_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("no folder")
 
-    code = main(command(tmp_path / "file" / "release")[3:])
+    code = main(command(tmp_path / "file" / "release"))
 
     assert code == 2
     assert "Not a directory" in (errors := capsys.readouterr().err)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import pytest
 
 from pipelines.cli import main
 from tests.support import mini_wiki
+from tests.support.command_processes import run_command
 from tests.support.installed import skip_without
 from tests.support.real_data import ROOT
 from tests.support.tiny_encoder import tiny_encoder
@@ -112,17 +112,9 @@ def test_an_index_that_a_full_disk_ended_is_made_anew_when_there_is_room(
 
 def _refused(given: list[str]) -> None:
     """Runs a command in a process of its own, and looks at what it says of the disk."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "pipelines.cli", *given],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert ended.returncode == 2, ended.stderr
-    said = [line for line in ended.stderr.splitlines() if line.startswith("kbsource ")]
+    ended = run_command(given)
+    assert ended.code == 2, ended.errors
+    said = [line for line in ended.errors.splitlines() if line.startswith("kbsource ")]
     assert len(said) == 1
     assert "The disk is full. Make room and run the same command again" in said[0]
-    assert "Traceback" not in ended.stderr
+    assert "Traceback" not in ended.errors

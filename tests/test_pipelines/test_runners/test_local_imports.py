@@ -9,13 +9,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pipelines.runners.presets import KnownSignatures
 from tests.support.mini_wiki import MAX_REJECTS, MULTISTREAM
 
 # Packages that Beam, pyarrow or an extra of kbsource imports, or could, and that a build has no use for.
 UNUSED = {"boto3", "botocore", "google.cloud.storage", "hdfs", "pandas", "pymongo", "requests", "spacy", "torch"}
 # Nor for the kinds of release that it does not make.
-UNUSED |= {"mapping.kinds", "mapping.write.kind", "mapping.qampari.kind"}
+UNUSED |= {"mapping.kinds", "mapping.write.kind", "mapping.qampari.kind", "mapping.passages.corpus"}
+# Nor for functions of Beam that are not called.
+UNUSED |= {"absl", "beartype", "google.api_core", "httplib2"}
 _BUILD = """
 import json, sys
 from pipelines.cli import main
@@ -25,6 +29,7 @@ print(json.dumps([code, sorted(sys.modules), "IPython" in sys.modules and sys.mo
 """
 
 
+@pytest.mark.slow  # a build in a new interpreter
 def test_a_local_build_imports_neither_clouds_nor_pandas_nor_a_notebook(tmp_path: Path) -> None:
     command = ["build", str(MULTISTREAM), "--output", str(tmp_path / "release"), "--max-rejects", str(MAX_REJECTS)]
     given = [sys.executable, "-c", _BUILD, *command, "--runner", "local"]
@@ -35,6 +40,28 @@ def test_a_local_build_imports_neither_clouds_nor_pandas_nor_a_notebook(tmp_path
     assert "apache_beam" in modules
     assert not UNUSED & {*modules}
     assert not is_notebook
+
+
+_STOOD_IN = """
+import json, sys, typing
+from pipelines.runners.presets import import_local_beam
+
+import_local_beam()
+from apache_beam.runners.portability import stager
+from apache_beam.typehints.typehints import is_consistent_with
+
+at_first = [name in sys.modules for name in ("beartype", "httplib2")]
+pairs = [(int, object), (object, int), (typing.Callable[[int], str], typing.Callable), (..., int)]
+answers = [is_consistent_with(*pair) for pair in pairs]
+client = type(stager.get_new_http()).__name__
+print(json.dumps([at_first, answers, client, [name in sys.modules for name in ("beartype", "httplib2")]]))
+"""
+
+
+def test_what_beam_rarely_calls_is_imported_when_it_is_called() -> None:
+    done = subprocess.run([sys.executable, "-c", _STOOD_IN], check=True, stdout=subprocess.PIPE, text=True)
+
+    assert json.loads(done.stdout) == [[False, False], [True, False, True, False], "Http", [True, True]]
 
 
 class _Step:

@@ -17,7 +17,7 @@ from apache_beam.runners.portability.fn_api_runner import worker_handlers
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import BeamFnControlServicer, ControlConnection
 
 from kbsource.runtime import fork_server
-from pipelines.runners import local_processes
+from pipelines.runners import local_processes, local_worker
 from pipelines.runners.local_worker import run_worker, worker_server
 from pipelines.runners.presets import beam_flags
 from pipelines.runners.running import new_pipeline, run_pipeline
@@ -77,6 +77,7 @@ def test_a_worker_that_connects_when_all_is_over_is_told_so(monkeypatch: pytest.
     assert told == [BeamFnControlServicer._DONE_MARKER]
 
 
+@pytest.mark.slow  # worker processes
 def test_a_worker_takes_what_is_left_while_the_other_one_is_long_at_its_first(tmp_path: Path) -> None:
     n_elements = 9
     pipeline = new_pipeline(beam_flags("local", workers=2, beam_args=()))
@@ -91,10 +92,12 @@ def test_a_worker_takes_what_is_left_while_the_other_one_is_long_at_its_first(tm
     assert list(processes.values()).count(processes["0"]) == 1
 
 
+@pytest.mark.slow  # worker processes
 def test_the_end_of_a_worker_is_reported_and_a_server_that_is_gone_is_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fork_server, "_server", None)
+    monkeypatch.setattr(local_worker, "PREPARE", f"{local_worker.__name__}:prepare")  # not that of the tests
     server = worker_server()
 
     assert run_worker({}) == 1  # it is not told where its driver is

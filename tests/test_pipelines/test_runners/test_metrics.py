@@ -23,14 +23,14 @@ from tests.support.builds import build_mini
 from tests.support.passages import cut_release
 from tests.support.real_data import ROOT
 
-Counted = dict[str, Counter[str]]
+InputCounts = dict[str, Counter[str]]
 """By outermost step the counters by name."""
 
 
 @pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
+def counted(monkeypatch: pytest.MonkeyPatch) -> InputCounts:
     """What the job that the test runs counts, once it has run; its names are in the documentation."""
-    found: Counted = {}
+    found: InputCounts = {}
 
     def look(result: Any, names: StepNames) -> dict[str, float]:
         for counter in result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))["counters"]:
@@ -59,7 +59,7 @@ def _is_documented(name: str) -> bool:
     )
 
 
-def test_a_build_counts_what_its_manifest_says(tmp_path: Path, counted: Counted) -> None:
+def test_a_build_counts_what_its_manifest_says(tmp_path: Path, counted: InputCounts) -> None:
     dump, output = mini_wiki.MULTISTREAM, str(tmp_path / "release")
     assert main(["build", str(dump), "--output", output, "--max-rejects", "0.02"]) == 0
     totals = PAGES_RELEASE.read(output).totals
@@ -75,7 +75,7 @@ def test_a_build_counts_what_its_manifest_says(tmp_path: Path, counted: Counted)
     assert counted["pages"]["articles"] == totals.articles
 
 
-def test_an_alignment_counts_its_evidence_by_outcome(release: Path, tmp_path: Path, counted: Counted) -> None:
+def test_an_alignment_counts_its_evidence_by_outcome(release: Path, tmp_path: Path, counted: InputCounts) -> None:
     records = [
         record("a", [evidence("rises in Lake Miravel", title="River Ullane")]),
         record("b", [evidence("of no page", title="Nowhere at all")]),
@@ -94,7 +94,7 @@ def test_an_alignment_counts_its_evidence_by_outcome(release: Path, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_the_counters_of_other_jobs_are_what_their_releases_say(tmp_path: Path, counted: Counted) -> None:
+def test_the_counters_of_other_jobs_are_what_their_releases_say(tmp_path: Path, counted: InputCounts) -> None:
     release, wikidata = tmp_path / "release", str(tmp_path / "wikidata")
     lines = ["wikidata", str(mini_wikidata.DUMP), "--output", wikidata, "--sites", mini_wikidata.SITE]
     assert main([*lines, "--max-rejects", "0.01"]) == 0

@@ -16,7 +16,7 @@ from kbsource.runtime.chunks import ChunkKey
 from mapping.passages.corpus import PASSAGES
 from mapping.passages.cut import CutOptions
 from pipelines.runners.running import run_pipeline
-from pipelines.transforms.pages import CutPassages
+from pipelines.transforms.passages import CutPassages
 from tests.support.passages import page
 
 

@@ -80,6 +80,7 @@ def _links(page: Any) -> list[beam.Row]:
     return [beam.Row(title=page.title, one=1) for _ in page.target]
 
 
+@pytest.mark.slow  # many rows
 def test_rows_in_order_have_the_same_bytes_however_they_come(release: Path) -> None:
     pages = list(open_release(release))
     batch = batch_of(pages, Page)

@@ -58,7 +58,7 @@ class Dependencies:
         """Records a dependency on the set of templates that have this definition."""
         self.names.add(source_name(title_hash(text)))
 
-    def noting(self, exists: Callable[[str], bool]) -> Callable[[str], bool]:
+    def recording(self, exists: Callable[[str], bool]) -> Callable[[str], bool]:
         """Returns a function that checks whether an article of a title exists, and records the title."""
 
         def noted(title: str) -> bool:
@@ -68,7 +68,7 @@ class Dependencies:
         return noted
 
     def apart(self, make: Callable[[], T]) -> tuple[T, frozenset[str]]:
-        """Returns the result of a function together with the dependencies that it records. These are also added to
+        """Returns the result of a function, and the dependencies that were recorded while it ran. These are also in
         ``names``.
         """
         before, self.names = self.names, set()

@@ -1,7 +1,7 @@
-"""The invariants of releases. Each has a slug, a meaning, and an SQL query that finds violations.
+"""The invariants of releases. Each has a slug, a meaning, and SQL that finds its violations.
 
->>> sold = Law("negative_price", "a price is below 0", "case when price < 0 then [name] end", of="goods")
->>> known = Law(
+>>> sold = Invariant("negative_price", "a price is below 0", "case when price < 0 then [name] end", table="goods")
+>>> known = Invariant(
 ...     "unknown_shop",
 ...     "goods are of a shop that is not there",
 ...     "select _file, name from goods anti join shops using (shop_id)",
@@ -36,8 +36,9 @@ _SHOWN = 160
 
 
 @dataclass(frozen=True)
-class Law:
-    """An invariant of the releases of a kind. Several may have the same slug; only the first of them needs a meaning.
+class Invariant:
+    """A rule that every release of a kind must satisfy. Several invariants may have the same slug, such as
+    ``invalid_page``; only the first of them needs a meaning.
 
     Its query reads the views of ``kbsource.release.sql``, which have the columns of ``places``. The views of a source
     to compare with are in a schema named after the source. The view ``settings`` (_part, name, n) contains the results
@@ -46,41 +47,43 @@ class Law:
 
     slug: str
     meaning: str  #: what a violation means
-    broken: str = ""
-    """A query that returns one row per violation: the file, and a description of the violation. If ``of`` names a
-    table, ``broken`` is instead an expression over a row of this table: a list of the violations in the row, or null.
-    Empty if ``Kind.check`` checks the invariant.
+    violations: str = ""
+    """SQL that finds violations. With ``table``, it is an expression over one row of that table: a list of descriptions
+    of the row's violations, or null. Without ``table``, it is a query with one row per violation: the file, and a
+    description. Empty if ``Kind.check`` checks the invariant in Python.
     """
-    of: str = ""  #: table whose rows ``broken`` checks, if any; all its invariants are checked in one scan
+    table: str = ""  #: table whose rows ``violations`` checks, if any; all its invariants are checked in one scan
     needs: tuple[str, ...] = ()
     """Names of the tables and sources that the query reads. If a table is incomplete or a source was not passed, the
     invariant is not checked.
     """
 
 
-def laws(slug: str, meaning: str, *broken: str, of: str = "", needs: tuple[str, ...] = ()) -> tuple[Law, ...]:
-    """Returns invariants that share a slug and the same needs, one for each query."""
-    return tuple(Law(slug, meaning, query, of, needs) for query in broken)
+def invariants(
+    slug: str, meaning: str, *violations: str, table: str = "", needs: tuple[str, ...] = ()
+) -> tuple[Invariant, ...]:
+    """Returns one invariant for each query. All of them have the same slug, meaning and needs."""
+    return tuple(Invariant(slug, meaning, query, table, needs) for query in violations)
 
 
 COMMON = (
-    Law("manifest", "the manifest changed since it was written"),
-    Law("missing", "a listed file is missing"),
-    Law("unlisted", "a file is not listed in the manifest"),
-    Law("size", "a file has a different size"),
-    Law("sha256", "a file's content changed"),
-    Law("unreadable", "a file does not have the format that its name states"),
-    Law("schema", "a table's columns differ from its schema"),
-    Law("rows", "a file has a different number of rows"),
-    Law("statistics", "a row group's statistics do not match its ids"),
-    Law("counts", "counts do not add up"),
+    Invariant("manifest", "the manifest changed since it was written"),
+    Invariant("missing", "a listed file is missing"),
+    Invariant("unlisted", "a file is not listed in the manifest"),
+    Invariant("size", "a file has a different size"),
+    Invariant("sha256", "a file's content changed"),
+    Invariant("unreadable", "a file does not have the format that its name states"),
+    Invariant("schema", "a table's columns differ from its schema"),
+    Invariant("rows", "a file has a different number of rows"),
+    Invariant("statistics", "a row group's statistics do not match its ids"),
+    Invariant("counts", "counts do not add up"),
 )
 """Invariants of every kind of release."""
 
 
-def meanings(laws: Iterable[Law]) -> dict[str, str]:
-    """Returns what a violation of each invariant means, by slug."""
-    return {law.slug: law.meaning for law in reversed([*laws]) if law.meaning}
+def meanings(invariants: Iterable[Invariant]) -> dict[str, str]:
+    """Returns the meaning of a violation of each invariant, by slug."""
+    return {invariant.slug: invariant.meaning for invariant in reversed([*invariants]) if invariant.meaning}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +100,8 @@ class Finding:
 class Findings:
     """Collects findings. For each file and invariant, it keeps the first example."""
 
-    def __init__(self, laws: Iterable[Law]) -> None:
-        self._meanings = meanings(laws)
+    def __init__(self, invariants: Iterable[Invariant]) -> None:
+        self._meanings = meanings(invariants)
         self._found: dict[tuple[str, str], Finding] = {}
 
     def add(self, file: str, rule: str, example: str, n_cases: int = 1) -> None:
@@ -117,37 +120,37 @@ class Findings:
         return tuple(finding for _, finding in sorted(self._found.items()))
 
 
-def check(db: DuckDBPyConnection, laws: Iterable[Law], given: Collection[str], found: Findings) -> None:
-    """Finds violations of invariants.
+def check(db: DuckDBPyConnection, invariants: Iterable[Invariant], given: Collection[str], found: Findings) -> None:
+    """Finds the violations of invariants, and adds them to ``found``.
 
     Args:
         db: connection with the views that the invariants read.
-        laws: the invariants. Those that need something not in ``given`` are skipped.
+        invariants: the invariants. An invariant is skipped if ``given`` lacks a name in its ``needs``.
         given: names of the complete tables, and of the sources to compare with.
     """
     import duckdb
 
-    of_rows: dict[str, list[Law]] = {}
-    queries: list[Law] = []
-    for law in laws:
-        if law.broken and {*law.needs} <= {*given}:
-            (of_rows.setdefault(law.of, []) if law.of else queries).append(law)
+    of_rows: dict[str, list[Invariant]] = {}
+    queries: list[Invariant] = []
+    for invariant in invariants:
+        if invariant.violations and {*invariant.needs} <= {*given}:
+            (of_rows.setdefault(invariant.table, []) if invariant.table else queries).append(invariant)
     for table, group in of_rows.items():
         _check_rows(db, table, group, found)
-    for law in queries:
-        query = f"select file, count(*), min(what) from ({law.broken}) as broken(file, what) group by file"
+    for invariant in queries:
+        query = f"select file, count(*), min(what) from ({invariant.violations}) as broken(file, what) group by file"
         try:
             for file, n_cases, example in db.execute(query).fetchall():
-                found.add(file or MANIFEST, law.slug, str(example), n_cases)
+                found.add(file or MANIFEST, invariant.slug, str(example), n_cases)
         except duckdb.DataError as error:
-            found.add(MANIFEST, law.slug, f"{_UNCHECKED}: {value_fault(error)}")
+            found.add(MANIFEST, invariant.slug, f"{_UNCHECKED}: {value_fault(error)}")
 
 
 _UNCHECKED = "not checked, because a value cannot be computed with"
 
 
 def _check_rows(
-    db: DuckDBPyConnection, table: str, laws: Sequence[Law], found: Findings, file: str | None = None
+    db: DuckDBPyConnection, table: str, invariants: Sequence[Invariant], found: Findings, file: str | None = None
 ) -> None:
     """Finds rows of a table, or of one of its files, that violate invariants.
 
@@ -155,26 +158,26 @@ def _check_rows(
     """
     import duckdb
 
-    cases = ", ".join(f"({law.broken}) as broken_{number}" for number, law in enumerate(laws))
-    sums = ", ".join(f"coalesce(sum(len(broken_{n})), 0), min(broken_{n}[1])" for n in range(len(laws)))
+    cases = ", ".join(f"({invariant.violations}) as broken_{number}" for number, invariant in enumerate(invariants))
+    sums = ", ".join(f"coalesce(sum(len(broken_{n})), 0), min(broken_{n}[1])" for n in range(len(invariants)))
     source = f"{identifier(table)}{'' if file is None else ' where _file = $file'}"
     query = f"select _file, {sums} from (select _file, {cases} from {source}) group by _file"
     try:
         rows = db.execute(query, {} if file is None else {"file": file}).fetchall()
     except duckdb.DataError as error:
-        if len(laws) > 1:
-            for law in laws:
-                _check_rows(db, table, [law], found, file)
+        if len(invariants) > 1:
+            for invariant in invariants:
+                _check_rows(db, table, [invariant], found, file)
         elif file is None:
             for (own,) in db.execute(f"select distinct _file from {identifier(table)}").fetchall():
-                _check_rows(db, table, laws, found, own)
+                _check_rows(db, table, invariants, found, own)
         else:
-            found.add(file, laws[0].slug, f"{_UNCHECKED}: {value_fault(error)}")
+            found.add(file, invariants[0].slug, f"{_UNCHECKED}: {value_fault(error)}")
         return
     for own, *results in rows:
-        for law, n_cases, example in zip(laws, results[::2], results[1::2], strict=True):
+        for invariant, n_cases, example in zip(invariants, results[::2], results[1::2], strict=True):
             if n_cases:
-                found.add(own, law.slug, str(example), int(n_cases))
+                found.add(own, invariant.slug, str(example), int(n_cases))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +199,7 @@ class Checking(Generic[M]):
         reported.
 
         Args:
-            exactly: report every other file in the manifest too.
+            exactly: also report every file of the manifest that is not in ``needed``.
         """
         wanted = set(needed)
         for file in sorted(wanted - set(self.listed)):
@@ -253,7 +256,7 @@ class Remade:
         return self
 
     def write(self, piece: bytes, name: str = "") -> None:
-        """Compares the next segment of the file. ``name`` says in a message what the segment belongs to."""
+        """Compares the next part of the file. ``name`` names it in messages."""
         if self._is_same and (stored := self._stored.read(len(piece))) != piece:
             pairs = enumerate(zip(stored, piece, strict=False))
             at = next((n for n, (byte, other) in pairs if byte != other), min(len(stored), len(piece)))
