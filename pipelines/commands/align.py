@@ -143,7 +143,9 @@ def _locate(locator: Locator, key: PageKey, evidence: str | None, threshold: flo
 
 
 def _located(path: str, locator: Locator, threshold: float, faults: list[str], stack: ExitStack) -> Iterator[str]:
-    """Locates the evidence in each line of a file, as JSON; lines that cannot be used are added to ``faults``."""
+    """Locates the evidence in each line of a file, and writes the results as JSON. Lines that cannot be used are added
+    to ``faults``.
+    """
     with stack:
         for number, line in input_lines(path):
             try:
@@ -401,7 +403,9 @@ def sorted_verdicts(path: str) -> str:
 
 
 def _verdict_lines(path: str, model: CrossEncoder, faults: list[str]) -> Iterator[str]:
-    """Judges the pair in each line of a file, as JSON; lines that cannot be used are added to ``faults``."""
+    """Judges the pair in each line of a file, and writes the results as JSON. Lines that cannot be used are added to
+    ``faults``.
+    """
     lines = _pairs(path, faults)
     while group := list(islice(lines, _JUDGED_TOGETHER)):
         for (number, record_id, _), answer in zip(group, model.judge([pair for *_, pair in group]), strict=True):

@@ -148,7 +148,6 @@ def split_of(paths: Sequence[str]) -> Split:
     >>> split_of(["fever/shared_task_dev.jsonl"]), split_of(["a/hotpot_train_v1.1.json"]), split_of(["qa", "mine.tsv"])
     ('dev', 'train', 'dev')
 
-
     Raises:
         SetupError: the file names contain several splits.
     """
