@@ -374,11 +374,11 @@ def nli(
 def check_sources(options: Annotated[CheckSourcesOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
     """Ask an NLI model whether sources support the sentences that cite them.
 
-    For each use of a reference, has a model judge whether the title and the quoted words of its source support the
-    sentence before it. Writes one line for each use: its position, the premise and the hypothesis, and the
-    probabilities. The sources themselves are not downloaded, so a low probability only suggests that a citation should
-    be checked. The model runs through RunInference on every runner. Run the same command again to resume a run that was
-    killed. Options not listed here are passed to Beam unchanged. Needs kbsource[nli].
+    Checks each place where a reference is cited: a model judges whether the source's title and quoted words support the
+    sentence before the citation. Writes one line for each citation: its position, the premise and the hypothesis, and
+    the probabilities. The sources themselves are not downloaded, so a low probability only suggests that a citation
+    should be checked. The model runs through RunInference on every runner. Run the same command again to resume a run
+    that was killed. Options not listed here are passed to Beam unchanged. Needs kbsource[nli].
 
     Examples:
         kbsource check-sources releases/enwiki-20261001 --model models/nli --output verdicts.jsonl
