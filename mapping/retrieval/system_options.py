@@ -63,7 +63,7 @@ class ReaderOptions(PlacedModel):
     """Options of a reader."""
 
     model: Model
-    """Local or remote folder of a model with safetensors weights, its name on the Hugging Face hub, or a local GGUF file.
+    """Local or remote folder of a model with safetensors weights, its name on Hugging Face, or a local GGUF file.
     It can be a seq2seq model, a causal language model, a RAG model, an extractive question-answering model, or a
     classifier of text pairs (for fact-checking)."""
     _: KW_ONLY
