@@ -15,10 +15,6 @@ ENDED = "P582"
 """End time: the qualifier of statements that are no longer valid."""
 _INSTANCE_OF = 31
 _PROPERTY_BITS = 20
-_BUCKET_SHIFT, _SPREAD = np.uint64(48), np.uint64(0x9E3779B97F4A7C15)
-"""Pairs of property and value are counted in 65,536 buckets first; multiplying by the golden ratio of 64 bits spreads
-them.
-"""
 _BLANKS = "[ \t\r\n\u00a0]+"
 STATEMENT_COLUMNS = ("entity_id", "property_id", "rank", "value_type", "value", "language", "year", "qualifiers")
 
@@ -70,11 +66,7 @@ def cut_facts(facts: pa.RecordBatch, most: int) -> pa.RecordBatch:
     """
     property_, value, subject = (facts[name].to_numpy() for name in ("property", "value", "subject"))
     pair = value << _PROPERTY_BITS | property_
-    buckets = (pair.view(np.uint64) * _SPREAD >> _BUCKET_SHIFT).astype(np.int64)
-    is_full = np.bincount(buckets) > most + 1
-    if not is_full.any():
-        return facts
-    counts = pc.value_counts(pa.array(pair[is_full[buckets]]))  # a frequent pair fills its bucket
+    counts = pc.value_counts(pa.array(pair))
     frequent = counts.field("values").to_numpy()[counts.field("counts").to_numpy() > most + 1]
     is_cut = np.isin(pair, frequent)
     places = [np.flatnonzero(~is_cut)]
