@@ -42,14 +42,19 @@ class Usage:
 
 
 def run(command: list[str], *, cwd: Path, log: Path, env: dict[str, str] | None = None) -> Usage:
-    """Runs a command with its output written to ``log``, and samples its process tree ten times a second."""
+    """Runs a command with its output written to ``log``, and samples its process tree ten times a second.
+
+    Python processes save their bytecode, whatever this process does: an installed package has its bytecode, and a
+    checkout without it would be compiled by each process.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         start = time.perf_counter()
         process = subprocess.Popen(
             command,
             cwd=cwd,
-            env={**os.environ, **(env or {})},
+            env={**inherited, **(env or {})},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

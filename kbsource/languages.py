@@ -165,7 +165,7 @@ def interwiki_prefixes() -> frozenset[str]:
 def language_codes() -> frozenset[str]:
     """Returns the codes of all Wikipedia language editions, including closed editions and aliases (``nb``, ``zh-cn``).
 
-    A link with such a prefix is an interlanguage link.
+    A link that begins with one of these codes and a colon is an interlanguage link.
     """
     return frozenset(_section("interwiki")["languages"])
 

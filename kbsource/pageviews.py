@@ -85,17 +85,17 @@ def _count_faults(manifest: PageviewsManifest) -> list[str]:
     return faults + row_faults(manifest, {"rejected": manifest.totals.n_rejected})
 
 
-_LAW = "a row of page views is out of order, or its number of views is impossible"
+_MEANING = "a row of page views is out of order, or its number of views is impossible"
 INVARIANTS = (
     Invariant(
         "invalid_views",
-        _LAW,
+        _MEANING,
         "case when views < 0 or title = '' or page_id < 0 then [title || format(', {} views', views)] end",
         table="pageviews",
     ),
     Invariant(
         "invalid_views",
-        _LAW,
+        _MEANING,
         """select _file, format('{}, page {} is out of order', title, coalesce(page_id::text, 'none')) from (
             select *, coalesce(page_id, -1) as id, lag(title) over placed as other, lag(id) over placed as other_id
             from pageviews window placed as (order by _file, _row)

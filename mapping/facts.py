@@ -136,7 +136,7 @@ class FactAnswer(Row):
 
 
 class Fact(Row):
-    """One row per subject and property, sorted by their numbers."""
+    """One row per subject and property, sorted by the numbers in their ids (Q…, P…)."""
 
     item_id: Annotated[str, "subject, by its id in the newer release"]
     old_item_id: Annotated[str, "id of the subject in the older release; that item may have been merged since"]

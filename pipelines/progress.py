@@ -163,7 +163,8 @@ def progress_line(name: str, done: Done, *, elapsed_s: float, start: Start = _AT
 
 
 def stage_line(name: str, done: Done, *, elapsed_s: float) -> str:
-    """Returns the last line of a stage. It has no number if the last poll was before the end.
+    """Returns the last line of a stage. The line leaves out the number of pages if the stage had not finished when its
+    progress was last read, because the number would be too low.
 
     >>> stage_line("pages", Done(9, 9, 1200), elapsed_s=61), stage_line("pages", Done(8, 9, 1100), elapsed_s=61)
     ('pages: 1,200 pages in 1:01', 'pages: 1:01')

@@ -366,7 +366,7 @@ INVARIANTS = (
         Invariant(
             "page_row_count",
             "a page of a compared release does not have exactly one row",
-            f"""select '{_PAGES}', '{side} page ' || {side}_page_id || ' is named twice' from page_changes
+            f"""select '{_PAGES}', '{side} page ' || {side}_page_id || ' has two rows' from page_changes
             where {side}_page_id is not null and ('{side}' = 'old' or outcome <> 'merged')
             group by {side}_page_id having count(*) > 1""",
         )
@@ -413,7 +413,7 @@ INVARIANTS = (
         "invalid_segment",
         "",
         """select span_changes._file, 'page ' || old_page_id || case when page.outcome is null then ' has no row'
-            else ': unchanged, and it has segments' end
+            else ' is unchanged, but has segments' end
         from span_changes left join (select old_page_id, outcome from page_changes where old_page_id is not null)
             as page using (old_page_id)
         where coalesce(page.outcome, 'unchanged') = 'unchanged'""",
@@ -435,7 +435,7 @@ INVARIANTS = (
     Invariant(
         "segment_differs",
         "the text of a segment is not at its stated position",
-        f"""select _file, {_SEGMENT} || case when new.text is null then ': there is no such place' else
+        f"""select _file, {_SEGMENT} || case when new.text is null then ': the new page has no such position' else
             ': ' || substring(old.text, old_start + 1, least(old_end - old_start, 80)) || ' is not there' end
         from (from span_changes where new_page_id is not null) as span
         join {_elements("old")} as old on old.page_id = old_page_id and old.number = old_element

@@ -46,8 +46,8 @@ _NEXT_ROW = re.compile(rb"\)\s*(?:,\s*(?=\()|;\s*$)", re.MULTILINE)
 
 
 def page_props_database(path: str) -> str | None:
-    """Returns the database from which a dump of page_props was made, such as ``enwiki``; None if its head does not name
-    it. Only the head is read.
+    """Returns the database from which a dump of page_props was made, such as ``enwiki``; None if the head of the dump
+    does not name the database. Only the head is read.
 
     Raises:
         SetupError: the file is not a dump of this table.

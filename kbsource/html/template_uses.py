@@ -1,4 +1,6 @@
-"""Counts the uses of templates on a rendered page, and the characters that each use shows and loses in the text."""
+"""Counts, for each use of a template on a rendered page, the characters that it displays, and how many of them are
+missing from the extracted text.
+"""
 
 from __future__ import annotations
 

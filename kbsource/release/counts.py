@@ -115,7 +115,7 @@ class Sum:
 
 
 def add_settings(db: DuckDBPyConnection, settings: Mapping[str, Mapping[str, float]]) -> None:
-    """Adds the table ``settings``. ``settings`` contains the settings of each release by its folder."""
+    """Adds the table ``settings``. The argument ``settings`` maps the folder of each release to its settings."""
     db.execute(f"create table {SETTINGS} (_part varchar, name varchar, n double)")
     rows = [(part, name, float(n)) for part, own in settings.items() for name, n in own.items()]
     if rows:

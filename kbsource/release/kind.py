@@ -274,7 +274,7 @@ class Kind(Generic[M]):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ListingKind(Kind[ListingManifest]):
-    """A kind whose manifests consist of a list of files and JSON values."""
+    """A kind whose manifests consist of JSON values and a list of files."""
 
     manifest: type[ListingManifest] = ListingManifest
 

@@ -123,7 +123,9 @@ def _check_sources(
 def _check_invariants(
     kind: Kind[Any], manifest: Manifest, files: _Files, sources: Mapping[str, str], memory_mb: int
 ) -> Mapping[str, int] | None:
-    """Checks all invariants and returns the number of checked things by name; None if files are too damaged."""
+    """Checks all invariants. Returns the number of rows or files checked, by the name of the check; None if the files
+    are too damaged.
+    """
     if not kind.invariants and not files.has_counts:
         return {}
     import duckdb

@@ -121,7 +121,9 @@ def _claim_invariant(name: str, claiming: str, present: str, needs: tuple[str, .
     return Invariant(
         "counts",
         "",
-        f"""select '{MANIFEST}', format('{name}: {{}}, entities claim {{}}', present, claimed)
+        f"""select '{MANIFEST}', case when claimed is distinct from present
+            then format('{name}: {{}} rows, but the entities state {{}}', present, claimed)
+            else format('{name}: the {{}} rows belong to other entities than stated', present) end
         from ({claiming}) as entity(claimed, claimed_numbers), ({present}) as found(present, present_numbers)
         where coalesce(claimed, 0) <> coalesce(present, 0)
             or coalesce(claimed_numbers, 0) <> coalesce(present_numbers, 0)""",

@@ -195,7 +195,7 @@ class Frame:
         return self.use(Use((f"{name.rstrip(':')}:", *first), (*unnamed, *named), True))
 
     def spend(self, work: int) -> None:
-        """Charges units of work to the page. Let a BoundError propagate."""
+        """Charges units of work to the page. Raises BoundError if its limit is used up; callers must not catch this."""
         self.engine.spend(work)
 
     def read(self, text: Text) -> str:

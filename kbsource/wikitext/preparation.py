@@ -465,8 +465,8 @@ def drop_addresses(text: str, losses: Counter[str]) -> str:
 
 
 def _address(found: re.Match[str], losses: Counter[str]) -> str:
-    """Returns the replacement for the beginning of an external link, up to the end of its URL. Within the label of
-    another link, it is text.
+    """Returns the replacement for the beginning of an external link, up to the end of its URL. If the external link is
+    within the label of another link, its URL stays plain text.
     """
     if found[0][-1] != "]":
         return f"{found[0]} "

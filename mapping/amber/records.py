@@ -63,8 +63,8 @@ class AmberOptions(Checked):
     typed_templates: bool = False
     """Word questions by the type of the value, if there are templates for it."""
     false_objects: FalseObjects = "code"
-    """Where the popularity of the objects of false claims is counted. code: in the collection's own tuples, as in the
-    authors' code; wikidata: in all entities, as in the paper.
+    """Facts that determine how popular the object of a false claim is. code: only the collection's own tuples, as in
+    the authors' code; wikidata: all entities, as in the paper.
     """
     pages_per_item: PagesPerItem = "one"
     """Gold pages of an entity. one: the page that has the item; all: also pages that claim the item of another page, as

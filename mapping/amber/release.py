@@ -115,7 +115,7 @@ def additional_names(amber_tuple: AmberTuple) -> tuple[str, ...]:
 
 
 def claim(name: str, qid: str, amber_tuple: AmberTuple, value: FullValue, collection: Collection) -> str:
-    """Returns the sentence that states a value, worded like a true claim."""
+    """Returns a sentence that states the value, in the wording of true claims. The value itself may be false."""
     template = choose_template(collection.fc_templates[amber_tuple.property_id], qid, amber_tuple.property_id)
     return _filled(template, name, value.aliases[0])
 

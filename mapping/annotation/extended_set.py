@@ -55,7 +55,7 @@ _SHEET = TaskSheet(EXTENDED, "Which other answers does Wikipedia have?", (), "an
 class ExtendedOptions(Checked):
     """Options of the ExtendedSet."""
 
-    questions: AtLeast1 = 200
+    questions: Annotated[AtLeast1, Parameter("--sample")] = 200
     """Number of test questions to sample."""
     minutes: AtLeast1 = 12
     """Time per question, in minutes."""

@@ -69,7 +69,7 @@ _ID_CHARS = 16
 class FilterSampleOptions(Checked):
     """Options of the sample."""
 
-    answers: AtLeast1 = 200
+    answers: Annotated[AtLeast1, Parameter("--sample")] = 200
     """Number of proofs to sample."""
     seed: Name = "qampari"
     """Seed of the draw."""

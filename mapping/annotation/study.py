@@ -21,7 +21,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from heapq import nsmallest
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from cyclopts import Parameter
 
 from kbsource.errors import RecordError, SetupError, counted
 from kbsource.files import base_name
@@ -79,7 +81,7 @@ _SHEET = TaskSheet(
 class StudyOptions(Checked):
     """Options of the study."""
 
-    queries: AtLeast1 = 100
+    queries: Annotated[AtLeast1, Parameter("--sample")] = 100
     """Number of queries to sample."""
     words: AtLeast1 = N_TOKENS
     """Number of words shown of each page, from its beginning."""

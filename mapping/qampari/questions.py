@@ -71,7 +71,7 @@ class CompositionRelation:
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """All relations, by property and in file order."""
+    """All relations: as a mapping from property to relation, and as a list in the order of the file."""
 
     simple: Mapping[str, SimpleRelation]  # relations for questions about subjects
     composition: Mapping[str, CompositionRelation]  # relations for questions about values

@@ -55,7 +55,7 @@ class Question(Row):
     question_text: Annotated[str, "the question, as an English sentence of a fixed form"]
     paraphrase: Annotated[str | None, "paraphrase written by a person; it is released instead of the question"]
     property_ids: Annotated[tuple[str, ...], "relations that the question depends on; empty for tables"]
-    type_label: Annotated[str | None, "class of the answers of a typed question"]
+    type_label: Annotated[str | None, "class of the answers, if the question names one (a typed question)"]
     entities: Annotated[tuple[QuestionEntity, ...], "the things that the question is about"]
     answers: Annotated[tuple[QuestionAnswer, ...], "the validated answers, without answers that people judged wrong"]
     n_answers: Annotated[Int32, "answers in Wikidata or in the table; pairs for a composition"]

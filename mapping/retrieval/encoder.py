@@ -408,7 +408,9 @@ def _module_names(folder: str, name: str) -> set[str] | None:
         raise SetupError(f"{name}: modules.json is not a list of modules; download the model again.")
     names = {str(module.get("type")).rpartition(".")[2] for module in modules}
     if odd := sorted(names - _MODULES):
-        raise SetupError(f"{name}: has a module {odd[0]}; only {', '.join(sorted(_MODULES))} are supported.")
+        raise SetupError(
+            f"{name} has a module {odd[0]}, which is not supported; supported are {', '.join(sorted(_MODULES))}."
+        )
     return names
 
 

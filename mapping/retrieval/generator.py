@@ -129,7 +129,9 @@ class Generator:
         return text[: ends[min(n_tokens, len(ends)) - 1]] if ends else ""
 
     def write(self, prompts: Sequence[tuple[str, ...]]) -> list[str]:
-        """Returns the output for each prompt; batches depend only on the list."""
+        """Returns the output for each prompt. The same list of prompts is always divided into the same batches, so it
+        gives the same output.
+        """
         single = {place: own_prompts[0] for place, own_prompts in enumerate(prompts) if len(own_prompts) == 1}
         written = {place: self._decoded(ids) for place, (ids, _) in self._generated(single).items()}
         with self._torch.inference_mode():

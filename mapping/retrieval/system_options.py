@@ -63,8 +63,9 @@ class ReaderOptions(PlacedModel):
     """Options of a reader."""
 
     model: Model
-    """Folder of a model with safetensors weights, local or remote, its name on the hub, or a local GGUF file:
-    seq2seq or causal, RAG, for question answering (extractive), or a classifier of pairs (fact-checking)."""
+    """Local or remote folder of a model with safetensors weights, its name on Hugging Face, or a local GGUF file.
+    It can be a seq2seq model, a causal language model, a RAG model, an extractive question-answering model, or a
+    classifier of text pairs (for fact-checking)."""
     _: KW_ONLY
     precision: Precision = "float32"
     """Precision of weights and products; bfloat16 halves the memory, and may change the output."""
@@ -76,8 +77,8 @@ class ReaderOptions(PlacedModel):
     batch_tokens: AtLeast1 = 4096
     """Maximum tokens in a batch, including padding and generated tokens; a batch always has at least one prompt."""
     labels: Annotated[Words | None, Parameter("--label-names")] = None
-    """Labels of a fact checker's outputs, in their order, if its config does not name them. Each is entailment, neutral
-    or contradiction.
+    """Labels of a fact checker's outputs, in the order of the outputs, such as entailment,neutral,contradiction. Needed
+    only if the model's config does not name them.
     """
     opener: Annotated[str, Parameter(parse=False)] = ""  # module and class that open it; by default chosen by the form
 
@@ -111,12 +112,12 @@ class SystemOptions(Checked):
 
     _: KW_ONLY
     index: FolderPath | None = None
-    """Folder of the passages' index, made by kbsource search; by default PASSAGES-bm25, next to the passages."""
+    """Folder of the passages' index, which the first search makes; by default PASSAGES-bm25, next to the passages."""
     tfidf: FolderPath | None = None
     """Common prefix of the paths of the two Tf-idf indexes, PREFIX-passage and PREFIX-page, made by kbsource search. By
     default PASSAGES-tfidf, next to the passages."""
     linking: FolderPath | None = None
-    """Folder that kbsource entity-linking wrote, for the system aliases."""
+    """Folder that kbsource entity-linking wrote. The system named aliases needs it."""
     vectors: FolderPath | None = None
     """Folder that kbsource vectors wrote, for the system dense; by default PASSAGES-vectors, next to the passages."""
     model: Model | None = None
@@ -135,7 +136,7 @@ class SystemOptions(Checked):
     reranker: Model | None = None
     """Cross-encoder for systems that end in :rerank, like the --model of kbsource rerank."""
     depth: AtLeast1 | None = None
-    """Number of best passages or pages of each system that are combined, and that a cross-encoder reads, regardless of
-    --top; by default 100.
+    """Number of results of each system that are combined, or reordered by a cross-encoder, regardless of --top; by
+    default 100.
     """
     mentions: Annotated[LinkerOptions, FLAT] = LinkerOptions()

@@ -32,11 +32,11 @@ def align_evidence(evidence: str, page: TokenisedPage, *, max_elements: int = 1)
     The page is searched in three passes. Each pass reads the body, the headings and the title, in this order, and
     returns the first match.
 
-    1. ``exact``: the evidence as a case-sensitive substring that cuts no word. Score 1.0.
+    1. ``exact``: the evidence as a case-sensitive substring that starts and ends at word boundaries. Score 1.0.
     2. ``normalised``: the same normal forms of tokens in the same order. Score 1.0.
     3. ``bleu``: the span with the highest BLEU, see ``mapping.search.bleu.best_span``. The score is sacrebleu's for the
-       slice of text. It is 0.0 if the page shares no n-gram of order min(4, tokens) with the evidence; the span is then
-       the most likely location.
+       text of the span. It is 0.0 if the page shares no n-gram of order min(4, number of tokens of the evidence) with
+       the evidence; the span is then only the most likely location.
 
     White space around the evidence is ignored. Spans of passes 2 and 3 may cross up to ``max_elements`` consecutive
     elements of the body. The result is None if the evidence has no token (empty, white space, only punctuation) or

@@ -47,7 +47,7 @@ def openapi(operations: Mapping[str, type[Request]]) -> Json:
 
 
 def _path(name: str, operation: type[Request]) -> Json:
-    """Returns an operation's description: by GET with its parameters in the URL, and by POST."""
+    """Returns the description of an operation, which is called by GET with its parameters in the URL, or by POST."""
     schema, said = operation.schema(), operation.description()
     own = name.replace("/", "_")
     parameters = [

@@ -81,7 +81,7 @@ class Kilt(RecordSource[KiltOptions]):
     """
 
     name = "kilt"
-    summary = "Any KILT file, moved from the knowledge source that it was made for to your release"
+    summary = "Any KILT file, moved to your release from the knowledge source that it was made for"
     form = "a KILT file, one JSON object a line with id, input and output, a list of objects with answer and provenance"
     keys = frozenset({"id"})
     options_type = KiltOptions

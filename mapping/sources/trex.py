@@ -72,7 +72,9 @@ _RANK_DIGITS = 15
 
 
 class TrexDocument(NamedTuple):
-    """One abstract. Its sentences are start and end in the text; sentences and triples are as written."""
+    """One abstract. Each sentence is a pair of offsets (start, end) into the text. Sentences and triples are
+    unchanged.
+    """
 
     item: str  # Wikidata id of the subject of its page
     title: str

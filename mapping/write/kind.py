@@ -112,7 +112,8 @@ INVARIANTS = (
         "record_differs",
         "the table records contradicts the evidence or the files",
         f"""select concat_ws('/', nullif(_part, ''), '{MANIFEST}'),
-            format('pieces of evidence: {{}} in records, not {{}}', coalesce(told.n, 0), coalesce(own.n, 0))
+            format('records counts {{}} pieces of evidence, but alignments and misses have {{}}',
+                coalesce(told.n, 0), coalesce(own.n, 0))
         from (select _part, sum(n_evidences) as n from records group by all) as told
         full join (
             select _part, count(*) as n from (select _part from alignments union all select _part from misses)
@@ -124,7 +125,8 @@ INVARIANTS = (
         "record_differs",
         "",
         f"""select concat_ws('/', nullif(_part, ''), '{MANIFEST}'),
-            format('evidences written: {{}} in alignments, not {{}}', coalesce(own.n, 0), coalesce(told.n, 0))
+            format('alignments has {{}} written pieces of evidence, but records counts {{}}',
+                coalesce(own.n, 0), coalesce(told.n, 0))
         from (select _part, sum(n_evidences_written) as n from records group by all) as told
         full join (select _part, count_if(is_written) as n from alignments group by all) as own using (_part)
         where coalesce(own.n, 0) <> coalesce(told.n, 0)""",

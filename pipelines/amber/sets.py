@@ -286,7 +286,7 @@ def pairs_of(element: tuple[ChunkKey, BatchRef]) -> Iterator[tuple[Any, tuple[Pa
 def answers_of(
     asked: tuple[int, int, Any], answers: Iterable[Verdict | UnjudgedPair]
 ) -> tuple[ChunkKey, pa.RecordBatch]:
-    """Returns the answers to ``pairs_of`` as rows of ANSWERS."""
+    """Returns the answers to the questions of ``pairs_of``, as rows of ANSWERS."""
     group, number, keys = asked
     rows = [
         (*key, *((None,) * 3 if isinstance(answer, UnjudgedPair) else answer))

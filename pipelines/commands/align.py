@@ -143,7 +143,9 @@ def _locate(locator: Locator, key: PageKey, evidence: str | None, threshold: flo
 
 
 def _located(path: str, locator: Locator, threshold: float, faults: list[str], stack: ExitStack) -> Iterator[str]:
-    """Locates the evidence in each line of a file, as JSON; lines that cannot be used are added to ``faults``."""
+    """Locates the evidence in each line of a file, and writes the results as JSON. Lines that cannot be used are added
+    to ``faults``.
+    """
     with stack:
         for number, line in input_lines(path):
             try:
@@ -372,11 +374,11 @@ def nli(
 def check_sources(options: Annotated[CheckSourcesOptions, FLAT], *, run: Run = RunOptions()) -> Summary:
     """Ask an NLI model whether sources support the sentences that cite them.
 
-    For each use of a reference, has a model judge whether the title and the quoted words of its source support the
-    sentence before it. Writes one line for each use: its position, the premise and the hypothesis, and the
-    probabilities. The sources themselves are not downloaded, so a low probability only suggests that a citation should
-    be checked. The model runs through RunInference on every runner. Run the same command again to resume a run that was
-    killed. Options not listed here are passed to Beam unchanged. Needs kbsource[nli].
+    Checks each place where a reference is cited: a model judges whether the source's title and quoted words support the
+    sentence before the citation. Writes one line for each citation: its position, the premise and the hypothesis, and
+    the probabilities. The sources themselves are not downloaded, so a low probability only suggests that a citation
+    should be checked. The model runs through RunInference on every runner. Run the same command again to resume a run
+    that was killed. Options not listed here are passed to Beam unchanged. Needs kbsource[nli].
 
     Examples:
         kbsource check-sources releases/enwiki-20261001 --model models/nli --output verdicts.jsonl
@@ -401,7 +403,9 @@ def sorted_verdicts(path: str) -> str:
 
 
 def _verdict_lines(path: str, model: CrossEncoder, faults: list[str]) -> Iterator[str]:
-    """Judges the pair in each line of a file, as JSON; lines that cannot be used are added to ``faults``."""
+    """Judges the pair in each line of a file, and writes the results as JSON. Lines that cannot be used are added to
+    ``faults``.
+    """
     lines = _pairs(path, faults)
     while group := list(islice(lines, _JUDGED_TOGETHER)):
         for (number, record_id, _), answer in zip(group, model.judge([pair for *_, pair in group]), strict=True):

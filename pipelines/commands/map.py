@@ -52,9 +52,9 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _OF_THE_COMMAND = frozenset(("kb", "output", "split", "worker-memory", "scratch", "runner", "workers", "dry-run"))
 """Options that are not allowed in a configuration."""
 _DESCRIPTION = """\
-Finds the evidence of a dataset in the pages of a release, and writes the dataset as KILT records. Also writes tables of
-all alignments and all misses, the counts and, last, manifest.json. Options not listed here are passed to Beam
-unchanged."""
+Finds the evidence of a dataset in the pages of a release, and writes the dataset as KILT records. Also writes a table
+of all alignments, a table of all misses, and the counts. manifest.json is written last. Options not listed here are
+passed to Beam unchanged."""
 
 app = App(
     name="map",
@@ -75,7 +75,7 @@ def __getattr__(name: str) -> Callable[..., Summary]:
 
 @cache
 def _command_of(dataset: str) -> Callable[..., Summary]:
-    """Returns the command of a dataset: the options of all datasets, and its own."""
+    """Returns the command of a dataset, with the options that all datasets share and those that only this one has."""
     reader = all_sources()[dataset]
 
     def align(
@@ -147,7 +147,6 @@ def split_of(paths: Sequence[str]) -> Split:
 
     >>> split_of(["fever/shared_task_dev.jsonl"]), split_of(["a/hotpot_train_v1.1.json"]), split_of(["qa", "mine.tsv"])
     ('dev', 'train', 'dev')
-
 
     Raises:
         SetupError: the file names contain several splits.

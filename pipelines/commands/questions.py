@@ -70,8 +70,8 @@ def qampari_contexts(
         retrieved: Results of a retriever, as for kbsource evaluate: qid and ctxs, a list of passages with id, title,
             text and score, best first. Several files may be given. Without them, hard negatives and ranked passages are
             not written.
-        kb: Release of pages that the passages were cut from. Only for a QAMPARI release in the form of the published
-            files, whose proofs must be searched for in these pages.
+        kb: Release of pages that the passages were cut from. Only for QAMPARI's published files, whose proofs are
+            searched for in these pages.
 
     Examples:
         kbsource qampari-contexts qampari/enwiki-20261001 passages/enwiki-20261001 --output contexts
@@ -495,7 +495,7 @@ def take_in(tasks: FolderPath, judgements: Files, /, *, output: FolderPath) -> S
 
 
 @campaign_app.command
-def report(campaign: FolderPath, /, *, questions: NewFile | None = None, predictions: Files = ()) -> Summary:
+def report(campaign: FolderPath, /, *, items: NewFile | None = None, predictions: Files = ()) -> Summary:
     """Report the results of a campaign, and how far people agree.
 
     Prints the number of passages that at least two people accepted, Cohen's and Fleiss' kappa, and how many people
@@ -505,19 +505,18 @@ def report(campaign: FolderPath, /, *, questions: NewFile | None = None, predict
 
     Args:
         campaign: Folder that kbsource campaign import wrote.
-        questions: JSON Lines file for the outcome of every question.
-        predictions: Predictions of a system, only for a study: JSON Lines with id and output; may be given several
-            times.
+        items: Output file for the outcome of every question, JSON Lines.
+        predictions: Predictions of a system, only for a study: JSON Lines with id and output; may be repeated.
 
     Examples:
-        kbsource campaign report campaign --questions fates.jsonl
+        kbsource campaign report campaign --items fates.jsonl
     """
     import orjson
 
     from mapping.annotation.campaign import report_campaign
 
-    if questions:
-        check_ending("--questions", questions, "JSON Lines", fitting=["jsonl"])
+    if items:
+        check_ending("--items", items, "JSON Lines", fitting=["jsonl"])
     faults: list[BadRecord] = []
     if is_study(CAMPAIGN.read(campaign)):
         summary, fates = report_study(campaign, list(predictions), reject=faults.append)
@@ -525,8 +524,8 @@ def report(campaign: FolderPath, /, *, questions: NewFile | None = None, predict
         raise SetupError(f"--predictions works only for a study, and {campaign} is not a study; leave it out.")
     else:
         summary, fates = report_campaign(campaign)
-    if questions:
-        with output_file(questions) as file:
+    if items:
+        with output_file(items) as file:
             file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in fates)
     return Summary(rows=_rows(summary, ""), values=summary, faults=faults, is_ok=not faults)
 

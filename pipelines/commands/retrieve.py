@@ -68,7 +68,7 @@ def search(
     a query may refer to.
 
     Systems can be combined. aliases+bm25 returns the results of aliases, followed by the results that only bm25 has.
-    bm25,dense merges both rankings by the ranks of their results. bm25:rerank reorders the results of bm25 with a
+    bm25,dense merges the two rankings by rank, not by score. bm25:rerank reorders the results of bm25 with a
     cross-encoder.
 
     Args:
@@ -264,8 +264,8 @@ def training_data(
 
     Writes examples for training the retrievers and readers of KILT, QAMPARI and AmbER: questions with passages that
     contain evidence, passages that do not, and targets. The examples are written as a table, and as JSON Lines in the
-    format that each trainer reads. The table rejected lists questions without an example and lines of a run that cannot
-    be used, with the reason.
+    format that each trainer reads. A second table, rejected, lists the questions that got no example and the lines of a
+    run that cannot be used, each with the reason.
 
     Args:
         datasets: Folders that kbsource map wrote, each for one dataset and split, or QAMPARI releases.

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from kbsource.errors import SetupError
-from mapping.options import FLAT, FolderPath, Name, Release, Releases, System, whole_number
+from mapping.options import FLAT, Name, Release, Releases, System, whole_number
 from mapping.retrieval.system_options import SystemOptions
 from pipelines.terminal import Summary, print_text
 
@@ -66,7 +66,7 @@ def serve(
     release: Release,
     /,
     *,
-    passages: FolderPath | None = None,
+    passages: Release | None = None,
     system: System = "bm25",
     options: Annotated[SystemOptions, FLAT] = SystemOptions(),
     stdio: bool = False,

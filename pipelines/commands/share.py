@@ -76,8 +76,8 @@ def publish(
         Parameter(
             metavar="ID",
             choices=tuple(LICENCES),
-            help=f"Licence of the text. Give it if the text is not Wikipedia's, or if no manifest contains the date "
-            f"of the dump: {', '.join(LICENCES)}.",
+            help="Licence of the text. Give it if the text is not Wikipedia's, or if no manifest contains the date of "
+            "the dump.",
         ),
     ] = None,
     repo_id: Annotated[

@@ -177,9 +177,9 @@ def _write(
     parts: str,
     formats: Any,
 ) -> Iterator[tuple[ChunkKey, list[FileEntry]]]:
-    """Writes the passages of a file of pages.
+    """Writes the passages of one file of pages.
 
-    The passages -> (key, entries of the files written).
+    passages -> (key, entries of the files that were written).
     """
     number, n_files, chunks = element
     path = join(kb, files[number].file)

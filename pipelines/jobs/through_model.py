@@ -62,16 +62,17 @@ def through_model(
     progress: Progress,
 ) -> tuple[int, list[BadRecord]]:
     """Runs a model over questions and writes its output in their order. Returns the number of questions, and the
-    questions without a line.
+    questions for which the model wrote no line.
 
     Args:
         output: file; appears when it is complete.
         row: type of the questions, with a ``query_id``.
-        unit: their name in the progress display.
+        unit: what the progress display calls a question.
         source: file of the questions.
         name: name of the job.
-        together: number of questions that a worker takes at once; the model's output depends only on these.
-        decides: everything that affects the bytes of the output, except the code, as texts.
+        together: number of questions in one batch. The output for a question depends only on the questions in its
+            batch.
+        decides: strings that list everything, apart from the code, that affects the bytes of the output.
         model: path of the model, and the requirements of machines that run it.
         open_model: opens the model, once per process.
     """

@@ -43,8 +43,8 @@ class AmberJobOptions:
     verify: Annotated[ModelOptions | None, FLAT] = None
     """Model that judges every tuple; None for no model."""
     accept: Rule | None = None
-    """Rule for accepting tuples whose page names a value, like "bleu>=0.3" or "entailment>=0.5"; kbsource map --help
-    explains such rules.
+    """Rule that decides whether a tuple is accepted when its page mentions its value, like "bleu>=0.3" or
+    "entailment>=0.5"; kbsource map --help explains such rules.
     """
     memory: JoinMemory = MEMORY_MB
 

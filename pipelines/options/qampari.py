@@ -27,7 +27,7 @@ class QampariOptions:
     CHOICES: ClassVar[Choices] = QAMPARI_CHOICES
 
     kb: Release
-    """Release of pages with their Wikidata items, so built with --page-props or --wikidata, or from HTML."""
+    """Release of pages that includes their Wikidata items: one built with --page-props or --wikidata, or from HTML."""
     wikidata: Release
     """Release of Wikidata made by kbsource wikidata."""
     _: KW_ONLY

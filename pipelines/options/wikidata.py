@@ -31,7 +31,9 @@ class WikidataOptions:
     _: KW_ONLY
     output: Output
     languages: Annotated[Words, Parameter(validator=Like("[a-z]{2,}(?:-[a-z0-9]+)*", "en,de"))] = ("en",)
-    """Languages of labels, descriptions and aliases, the preferred one first. Their variants and mul are included."""
+    """Languages of labels, descriptions and aliases, the preferred one first. Variants of these languages, and labels
+    for all languages (mul), are always included.
+    """
     sites: Annotated[
         Words | None,
         Parameter(
@@ -49,8 +51,8 @@ class WikidataOptions:
             converter=_qualifiers, validator=Like("P[1-9][0-9]*", "P580,P582, or all, or none"), show_default=False
         ),
     ] = NEEDED_QUALIFIERS
-    """Properties whose qualifiers are included: a list like P580,P582, or all, or none. By default, the properties of
-    time, role and certainty.
+    """Properties whose qualifiers are included: a list like P580,P582, or all, or none. By default, properties that
+    state a time, a role or a degree of certainty.
     """
     max_rejects: Share = 0.001
     """Maximum share of lines that may be rejected."""

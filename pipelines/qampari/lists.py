@@ -94,7 +94,7 @@ SORT_LOOKS = Join(sort_list_looks, {"wanted": WANTED})
 
 
 def prove_list_facts(work: TableJoin, *, plan: QampariPlan) -> None:
-    """Uses the first sentence found for each fact as its proof. Input: ``found``. Output: ``proved``, by file."""
+    """Uses the first sentence found for a fact as its proof. Input: ``found``; output: ``proved``, sorted by file."""
     count_timed_out(work)
     with work.open() as db:
         ((n_facts, n_candidates),) = db.execute(joins.FOUND_COUNTS).fetchall()

@@ -296,8 +296,9 @@ class JoinOutcomes(beam.PTransform):  # type: ignore[misc]  # Beam is not typed
     (examples, outcomes) -> (key, ``AlignedChunk``).
 
     The input is a tuple of ``examples`` from ``ReadEvidence`` and the output of ``AlignSpans`` for its ``evidence``.
-    The output has references to both, with the keys of the examples, and with models also their answers about the
-    spans. If datasets went through several ``AlignSpans``, the tuple has the output of each.
+    The output has the keys of the examples. Each value refers to the examples and to their outcomes, and also to the
+    models' answers about the spans, if there are models. If different datasets used different ``AlignSpans``, the tuple
+    has one output for each.
 
     Args:
         folder: for rows between the steps. Use another folder for each job and input.

@@ -200,11 +200,12 @@ _TEMPLATES = (
 _REFS = "the tables refs and ref_uses contradict each other, or their pages"
 _USE = "'page ' || page_id || ': a use of reference ' || coalesce(ref::text, cleanup_tag)"
 _ELEMENT = "elements[element + 1].text"
-_REFERENCE_LAWS = (
+_REFERENCE_INVARIANTS = (
     Invariant(
         "refs_disagree",
         _REFS,
-        "case when sha256(markup) <> markup_sha256 then ['page ' || page_id || ': a hash of another markup'] end",
+        "case when sha256(markup) <> markup_sha256 "
+        "then ['page ' || page_id || ': markup_sha256 is not the hash of markup'] end",
         table="refs",
     ),
     Invariant(
@@ -247,7 +248,8 @@ _REFERENCE_LAWS = (
     Invariant(
         "refs_disagree",
         _REFS,
-        """select _file, 'page ' || page_id || ': source ' || source_number || ' of reference ' || ref || 'out of order'
+        """select _file,
+            'page ' || page_id || ': source ' || source_number || ' of reference ' || ref || ' is out of order'
         from (
             select _file, page_id, ref, source_number, number, _row,
                 lag(source_number, 1, -1) over (partition by page_id, ref order by _file, _row) as before,
@@ -271,7 +273,7 @@ INVARIANTS = (
         "invalid_page",
         "a page is malformed",
         "case when len(elements) = 0 then ['page ' || page_id || ': no elements'] end",
-        "['page ' || page_id || ': a title and element 0 are not the same' "
+        "['page ' || page_id || ': element 0 must be the title, and no other element' "
         "for element, number in elements if (element.kind = 'title') <> (number = 1)]",
         r"['page ' || page_id || ': a newline or a control character in an element' "
         r"for element in elements if regexp_matches(element.text, '[\x00-\x08\x0a-\x1f]')]",
@@ -282,12 +284,12 @@ INVARIANTS = (
             for name, texts, _ in _texts(field.type, f'"{field.name}"', field.name)
             if name != "elements.text"
         ),
-        "['page ' || page_id || ': a category of a template is no category of the page: ' || name "
+        "['page ' || page_id || ': a category from a template is not among the categories: ' || name "
         "for name in template_categories if not list_contains(categories, name)]",
         "case when len(category_sort_keys) <> len(categories) then ['page ' || page_id || ': '"
         " || len(category_sort_keys) || ' sort keys of ' || len(categories) || ' categories'] end",
         *(
-            f"['page ' || page_id || ': {name} in no element' "
+            f"['page ' || page_id || ': {name} after an element that does not exist' "
             f"for item in {name} if item.element not between 0 and len(elements) - 1]"
             for name in ("tables", "infoboxes")
         ),
@@ -325,7 +327,7 @@ INVARIANTS = (
     Invariant(
         "dangling_target",
         "a link points to a page that is missing",
-        "select _file, 'page ' || page_id || ' is linked to, but no article' from astray where own is null",
+        "select _file, 'page ' || page_id || ' is linked to, but is not an article' from astray where own is null",
         needs=("links",),
     ),
     Invariant(
@@ -337,7 +339,7 @@ INVARIANTS = (
     Invariant(
         "redirects_disagree",
         _REDIRECTS,
-        """select _file, 'page ' || page_id || ': other redirects than the title index has'
+        """select _file, 'page ' || page_id || ': its redirects differ from those in the title index'
         from pages left join (
             select listed.page_id, list(title order by title) as titles
             from (select page_id, unnest(redirects) as row from articles) as listed join titles using (row) group by all
@@ -378,7 +380,7 @@ INVARIANTS = (
     Invariant(
         "items_disagree",
         _ITEMS,
-        """select last, format('{} pages with an item, pages has {}', found, own)
+        """select last, format('page_items has {} pages with an item, pages has {}', found, own)
         from (select max(_file) as last, count(qid) as found from page_items), (select count(qid) as own from pages)
         where found <> own and last is not null""",
         needs=("pages", "page_items"),
@@ -387,14 +389,14 @@ INVARIANTS = (
         "templates_disagree",
         _TEMPLATES,
         "case when outcome not in ('rendered', 'expanded', 'invoked') and shown_chars <> 0 "
-        "then [name || ' shows text'] end",
+        "then [name || ': shown_chars is not 0'] end",
         table="templates",
     ),
     Invariant(
         "templates_disagree",
         _TEMPLATES,
         """select (select max(_file) from templates),
-            format('uses by outcome: {} {} told, the pages have {}', outcome, coalesce(told.n, 0), coalesce(own.n, 0))
+            format('{} uses: {} in templates, {} in pages', outcome, coalesce(told.n, 0), coalesce(own.n, 0))
         from (select outcome, sum(uses) as n from templates group by all) as told
         full join (
             select use.outcome, sum(use.uses) as n from (select unnest(templates) as use from pages) group by all
@@ -429,7 +431,7 @@ INVARIANTS = (
             and exists (from dependencies)""",
         needs=("pages", "dependencies"),
     ),
-    *_REFERENCE_LAWS,
+    *_REFERENCE_INVARIANTS,
 )
 INDEX_INVARIANTS = tuple(
     Invariant("index_disagrees", _DISAGREES, f"select '{file}', '{what}' from ({query})")

@@ -73,7 +73,8 @@ _OVERVIEW = (
         f"with {_LOSSES} select kind, n as occurrences from losses where place <= {_WORST} order by place",
         section=_LOST,
         chart="bars",
-        about=f"Number of occurrences of each kind that the text of the articles lacks, for at most {_WORST} kinds.",
+        about="How often content of each kind is missing in the text of the articles. "
+        f"At most {_WORST} kinds are shown.",
         if_empty="No losses were counted.",
     ),
     Measure(

@@ -240,7 +240,7 @@ _BY_ITEM = "select qid, page_id from pages where qid is not null order by qid, p
 def write_locations(output: str, files: Sequence[str], folder: str, *, scratch: str) -> str:
     """Writes the two location files, by page id and by item, and returns the manifest's ``page_order``.
 
-    Memory: a file's footer, and ``ORDER_MB`` for sorting.
+    Holds in memory the footer of one file at a time, and ``ORDER_MB`` for sorting.
 
     Args:
         files: the pages files in order, relative to ``output``.

@@ -61,13 +61,13 @@ _ALIGNMENT = (
     ),
     _record(
         "a record has more evidence than the tables",
-        "pieces of evidence: 3 in records, not 2",
+        "records counts 3 pieces of evidence, but alignments and misses have 2",
         at(0, n_evidences=2),
         invariant="record_differs",
     ),
     _record(
         "a record has more written evidence than the tables",
-        "evidences written: 1 in alignments, not 2",
+        "alignments has 1 written pieces of evidence, but records counts 2",
         at(1, n_evidences_written=1),
         invariant="record_differs 2",
     ),

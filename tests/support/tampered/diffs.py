@@ -100,13 +100,13 @@ _DIFF = (
         )
     ),
     _change(
-        "a new page is named twice", PAGE_CHANGES, "page_row_count 2", "new page 32 is named twice", _name_page_twice
+        "a new page is named twice", PAGE_CHANGES, "page_row_count 2", "new page 32 has two rows", _name_page_twice
     ),
     _change(
         "an old page is named twice",
         PAGE_CHANGES,
         "page_row_count",
-        "old page 2 is named twice",
+        "old page 2 has two rows",
         again(0),
         also=((PAGE_CHANGES, "invalid_change 2"), (PAGE_CHANGES, "page_row_count 2")),
     ),

@@ -57,16 +57,31 @@ _WIKIDATA = (
     _entity("items", "item_id", "X4", "invalid_entity", "X4: not an id", also=_LINKS),
     _entity("items", "item_id", "Q4294967296", "invalid_entity", "Q4294967296: not an id", also=_LINKS),
     _entity("items", "label", None, "invalid_entity", "Q5: a label without a language"),
-    _entity("items", "n_statements", 7, "counts", "statements_Q: 44, entities claim 49", file=MANIFEST),
+    _entity("items", "n_statements", 7, "counts", "statements_Q: 44 rows, but the entities state 49", file=MANIFEST),
     _entity("properties", "label", None, "invalid_entity 2", "P31: a label without a language"),
     Tampered(
         "a property is there twice", rows(_table("properties"), again(0)), "duplicate_entity 2", "P31", also=COUNTED
     ),
-    _entity("properties", "n_statements", 7, "counts 2", "statements_P: 0, entities claim 7", file=MANIFEST),
-    _entity("sitelinks", "item_id", "Q6", "counts 3", "sitelinks_Q: 1, entities claim 1", file=MANIFEST),
+    _entity(
+        "properties", "n_statements", 7, "counts 2", "statements_P: 0 rows, but the entities state 7", file=MANIFEST
+    ),
+    _entity(
+        "sitelinks",
+        "item_id",
+        "Q6",
+        "counts 3",
+        "sitelinks_Q: the 1 rows belong to other entities than stated",
+        file=MANIFEST,
+    ),
     _entity("sitelinks", "title", "", "invalid_entity 3", "Q5: a sitelink without a title"),
     _entity(
-        "statements", "entity_id", "Q100", "counts", "statements_Q: 44, entities claim 44", file=MANIFEST, also=_CLASSES
+        "statements",
+        "entity_id",
+        "Q100",
+        "counts",
+        "statements_Q: the 44 rows belong to other entities than stated",
+        file=MANIFEST,
+        also=_CLASSES,
     ),
     _entity("statements", "rank", "best", "invalid_entity 4", "Q5: not a rank"),
     _entity("statements", "snak", "novalue", "invalid_entity 4", "Q5: a value type without a value"),

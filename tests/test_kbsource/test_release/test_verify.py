@@ -272,9 +272,9 @@ def test_a_lost_page_is_found_though_the_counts_agree(release: Release) -> None:
 @pytest.mark.parametrize(
     ("changes", "example"),
     [
-        ({"outcome": "expanded"}, "uses by outcome"),
-        ({"uses": 21}, "uses by outcome"),
-        ({"outcome": "unknown", "shown_chars": 1}, "Infobox person shows text"),
+        ({"outcome": "expanded"}, " uses: "),
+        ({"uses": 21}, " uses: "),
+        ({"outcome": "unknown", "shown_chars": 1}, "Infobox person: shown_chars is not 0"),
     ],
 )
 def test_a_table_of_templates_that_is_not_the_pages_is_found(

@@ -91,9 +91,7 @@ def test_the_commands(release: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     pytest.importorskip("onnx", reason="needs kbsource[nli]")
     sample = str(tmp_path / "sample")
     for name in ("sample", "same"):
-        assert (
-            main(["qampari-tasks", "filter-sample", release, "--answers", "8", "--output", str(tmp_path / name)]) == 0
-        )
+        assert main(["qampari-tasks", "filter-sample", release, "--sample", "8", "--output", str(tmp_path / name)]) == 0
     assert (tmp_path / "same" / "filter_key.jsonl").read_bytes() == (
         tmp_path / "sample" / "filter_key.jsonl"
     ).read_bytes()

@@ -219,6 +219,23 @@ def test_facts_that_are_cut_short_in_chunks_give_the_same_queries(
     assert found == _simple(triples, masks, least=2, most=6)
 
 
+@settings(max_examples=examples(20))
+@given(TRIPLES, MASKS, st.integers(1, 20), st.integers(0, 6))
+def test_facts_that_are_cut_short_keep_the_first_of_each_frequent_pair(
+    triples: list[tuple[int, int, int]], masks: list[int], size: int, most: int
+) -> None:
+    for batch in _facts(triples, masks, size):
+        rows = list(zip(*(column.to_pylist() for column in batch), strict=True))
+        counts = Counter(row[:2] for row in rows)
+        frequent = [pair for pair, n in counts.items() if n > most + 1]
+        expected = [row for row in rows if row[:2] not in frequent]
+        for pair in frequent:
+            first = {row[2]: row for row in reversed(rows) if row[:2] == pair}
+            expected += [first[subject] for subject in sorted(first)][: most + 1]
+        cut = cut_facts(batch, most)
+        assert list(zip(*(column.to_pylist() for column in cut), strict=True)) == expected
+
+
 # Class -> the classes directly above it; the first six are types.
 ABOVE = {
     "creative work": [],

@@ -127,7 +127,7 @@ def test_what_people_say_comes_back_from_every_form(
     assert (highlight["start_char"], highlight["end_char"], len(highlight["highlight"])) in {(0, 10, 10), (0, 8, 8)}
     capsys.readouterr()
     fates = tmp_path / "fates.jsonl"
-    assert main(["campaign", "report", str(output), "--questions", str(fates), "--json"]) == 0
+    assert main(["campaign", "report", str(output), "--items", str(fates), "--json"]) == 0
     value = json.loads(capsys.readouterr().out)
     assert value["questions"] == {"asked": 2, "kept": 1, "dropped": 1, "unjudged": 0}
     assert value["passages"] == {"asked": 4, "accepted": 1, "partial": 2, "rejected": 1, "unjudged": 0}

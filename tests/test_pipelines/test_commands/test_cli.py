@@ -104,7 +104,9 @@ def test_wrong_set_up_exits_with_2_and_one_message(
 def test_a_build_ends_with_the_counts_and_what_to_do_next(mini_build: BuildSummary) -> None:
     summary = build_summary(mini_build)
 
-    said = f"pages read            {mini_wiki.N_PAGES}\n  articles            {mini_wiki.N_ARTICLES}\n"
+    said = (
+        f"pages read                      {mini_wiki.N_PAGES}\n  articles                      {mini_wiki.N_ARTICLES}\n"
+    )
     assert summary.to_text().startswith(said)
     assert summary.next == f"kbsource verify {mini_build.output}"
     assert "peak size of the output folder" in summary.to_text()

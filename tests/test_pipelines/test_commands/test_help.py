@@ -60,3 +60,19 @@ def test_format_and_form_have_one_meaning_each() -> None:
     with_form = {command for command, entries in _helps().items() if "--form CHOICE" in dict(entries)}
 
     assert with_form == {"kbsource read"}
+
+
+def test_an_option_has_the_same_kind_of_value_in_all_commands() -> None:
+    kinds = defaultdict(set)
+    for entries in _helps().values():
+        for name, _ in entries:
+            if option := re.fullmatch(r"(?P<flag>--[a-z-]+)(?: (?P<value>.+))?", name):
+                kinds[option["flag"]].add(option["value"])
+
+    assert {flag: values for flag, values in kinds.items() if len(values) > 1} == {
+        "--format": {"CHOICE", "NAME"},  # one format, or several of them
+        "--hypothesis": {"CHOICE", "TEXT"},  # of a dataset, or of a pair
+        "--output": {"DIR", "FILE"},
+        "--system": {"SYSTEM", "SYSTEM..."},
+        "--wikidata": {"FILE", "OLD NEW", "RELEASE"},  # a dump, two releases, or a release
+    }

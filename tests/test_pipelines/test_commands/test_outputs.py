@@ -33,7 +33,7 @@ def release(kb: Path) -> str:
         ["evaluate", "amber", "gold.jsonl", "p.jsonl", "--items"],
         ["evaluate", "qampari", "gold.jsonl", "--predictions", "p.jsonl", "--items"],
         ["campaign", "candidates", "gold.jsonl", "p.jsonl", "--output"],
-        ["campaign", "report", "campaign", "--questions"],
+        ["campaign", "report", "campaign", "--items"],
     ],
     ids=lambda typed: " ".join(typed[:2]),
 )

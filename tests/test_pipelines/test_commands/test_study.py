@@ -127,7 +127,7 @@ def test_people_and_systems_are_scored_over_the_same_three_pages(
     ]
     capsys.readouterr()
     fates = tmp_path / "fates.jsonl"
-    given = ["--predictions", lines(tmp_path / "bm25.jsonl", run), "--questions", str(fates), "--json"]
+    given = ["--predictions", lines(tmp_path / "bm25.jsonl", run), "--items", str(fates), "--json"]
     assert main(["campaign", "report", str(output), *given]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["queries"] == {"asked": 4, "judged": 4, "unjudged": 0}
@@ -149,7 +149,7 @@ def test_people_and_systems_are_scored_over_the_same_three_pages(
 
 def test_the_same_bytes_and_another_seed_draws_others(sets: str, release: Path, tmp_path: Path) -> None:
     for name, options in {"a": (), "b": (), "c": ("--seed", "other")}.items():
-        assert _study(sets, release, tmp_path / name, "--queries", "2", "--words", "5", *options) == 0
+        assert _study(sets, release, tmp_path / name, "--sample", "2", "--words", "5", *options) == 0
     first, second, other = ((tmp_path / name / "tasks.jsonl").read_bytes() for name in "abc")
     assert first == second != other
     assert all(
