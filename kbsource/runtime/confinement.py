@@ -13,7 +13,7 @@ import os
 import resource
 import struct
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import chain
 from types import ModuleType
@@ -34,6 +34,8 @@ _ALL_TCP, _ALL_SCOPES = 0b11, 0b11
 """Rights to bind and connect; abstract sockets and signals to other processes."""
 _SYSTEM = ("/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev")
 """Folders that the interpreter and the libraries read."""
+
+_INSTALLED = ("site-packages", "dist-packages")
 
 
 class Confinement(Struct, frozen=True, kw_only=True):
@@ -101,9 +103,24 @@ def forbid_reading(allowed: Confinement) -> None:
         packages = (
             module.__path__ for name, module in [*sys.modules.items()] if "." not in name and _is_package(module)
         )
-        own = (sys.prefix, sys.base_prefix, *filter(None, sys.path), *chain.from_iterable(packages), *_SYSTEM)
+        installed = (sys.prefix, sys.base_prefix, *filter(None, sys.path), *linked_packages(sys.path))
+        own = (*installed, *chain.from_iterable(packages), *_SYSTEM)
         handled = _READ_FILE | _READ_DIR
         _restrict(struct.pack("QQQ", handled, 0, 0), handled, (*allowed.reads, *allowed.writes, *own))
+
+
+def linked_packages(paths: Iterable[str]) -> Iterator[str]:
+    """Yields the targets of links in those of the paths that are folders of installed packages. Some installers do not
+    copy packages, but link each package, or each file of a package, to a cache.
+    """
+    for folder in paths:
+        if os.path.basename(folder) in _INSTALLED and os.path.isdir(folder):
+            for entry in [*os.scandir(folder)]:
+                if entry.is_symlink():
+                    yield os.path.realpath(entry.path)
+                elif entry.is_dir():
+                    linked = (os.path.realpath(inner.path) for inner in os.scandir(entry) if inner.is_symlink())
+                    yield from {os.path.dirname(path) for path in linked}
 
 
 def _is_package(module: ModuleType) -> bool:
