@@ -45,7 +45,7 @@ ALIGNMENTS_MEASURES = (
         links={"record": ToRows("records", {"example_id": "record"}), "page": "title"},
         compared=("old text", "new text"),
         needs=("alignments",),
-        if_empty="Every span is identical to the text that was searched for.",
+        if_empty="No span differs from the text that was searched for.",
     ),
 )
 """Contents of the overview of a folder of alignments, besides the outcomes of its datasets."""
@@ -109,6 +109,6 @@ MEASURES = (
         optional=("entailment",),
         compared=("old text", "new text"),
         needs=("alignments",),
-        if_empty="Every span is identical to the text that was searched for.",
+        if_empty="No span differs from the text that was searched for.",
     ),
 )
