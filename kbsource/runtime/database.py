@@ -69,6 +69,9 @@ def connected(
             "python_enable_replacements": False,  # a table name never refers to a Python variable
             "explain_output": "all",  # kbsource.release.queries reads every version of a plan
         }
+        if scratch is not None:
+            # Its tables are read a few times. Compressing them takes longer than reading more bytes.
+            config["force_compression"] = "uncompressed"
         if spill_mb is not None:
             config["max_temp_directory_size"] = f"{spill_mb}MB"
         with duckdb.connect(join(folder, "tables.duckdb") if scratch else ":memory:", config=config) as db:

@@ -79,7 +79,7 @@ def test_the_command_says_what_was_checked(
     assert main(["verify", str(qampari)]) == 1
     out = capsys.readouterr().out
     assert (
-        f"{DEV}: a drawn question is not in the file of its split (not_released, 1 case): 1__wikidata_comp__dev\n"
+        f"{DEV}: a sampled question is not in the file of its split (not_released, 1 case): 1__wikidata_comp__dev\n"
         in out
     )
     assert "NOT sound: 5 files, " in out
