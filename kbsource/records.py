@@ -79,8 +79,8 @@ class Loss(Row, order=True):
 
 
 class Page(Row):
-    """One row per article, in the order of the dump: pages of the main namespace that are not redirects, including
-    disambiguation pages and lists. Spans are half-open, `[start, end)`, in Unicode code points.
+    """One row per article, in the order of the dump. Articles are the pages of the main namespace, including
+    disambiguation pages and lists, but not redirects. Spans are half-open, `[start, end)`, in Unicode code points.
     """
 
     page_id: Annotated[int, "MediaWiki page id; unique"]

@@ -51,7 +51,8 @@ def day_of(path: str) -> DumpDay | None:
     the folder.
 
     Raises:
-        SetupError: the ``dumpstatus.json`` in its folder does not have the published form.
+        SetupError: the ``dumpstatus.json`` in its folder does not have the form of Wikimedia's ``dumpstatus.json``
+            files.
     """
     if (written := written_date(path)) is not None and (day := _day(written)) is not None:
         return DumpDay(day, "its name")

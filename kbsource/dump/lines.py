@@ -61,7 +61,7 @@ def plan_lines(
     files: Files = Folder.of,
     form: Callable[[str, Files], tuple[Compression, bool]] = compression_alone,
 ) -> list[LineRange]:
-    """Returns the ranges of the files, in the given order of the files and from start to end.
+    """Returns the ranges to read: file by file in the given order, and within a file from start to end.
 
     A file whose compression is not splittable is a single range. ``form`` returns the compression of a file, and
     whether the file is an array.

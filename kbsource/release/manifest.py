@@ -79,7 +79,7 @@ class SourceFacts(typing.TypedDict, total=False):
 
 
 class OptionFacts(typing.TypedDict, total=False):
-    """Options that have the same meaning in all kinds."""
+    """Options that have the same meaning in all kinds of release."""
 
     site: str | None
     sites: list[str] | None

@@ -82,8 +82,8 @@ class ChunkFunction(Protocol):
     """Processes the rows of a chunk; created once in each worker process.
 
     Before each row, the function calls ``beat.enter`` with the row's number (from 1), and after it ``beat.leave``. If
-    the process dies, this shows which row was the cause. Rows are passed with their numbers, because a row may be
-    passed without the others.
+    the process dies, this shows which row was the cause. Each row is passed together with its number, because sometimes
+    only one row of a chunk is passed.
     """
 
     schema: pa.Schema

@@ -115,7 +115,8 @@ def _slot(name: str, language: str) -> tuple[str | None, int]:
 
 @lru_cache(maxsize=1 << 14)
 def slot_of(parameter: str, language: str) -> str | None:
-    """Returns the slot that a parameter of citations fills, or ``place`` for the place of publication; None if unknown.
+    """Returns the slot that a citation parameter fills; None if it is unknown. For the place of publication, which has
+    no slot, it returns ``place``.
 
     >>> slot_of("trans-title", "en"), slot_of("Verlagsort", "de")
     ('trans_title', 'place')

@@ -555,7 +555,9 @@ class LuaModules:
         self._idle: list[_State] = []  # states to reuse
 
     def compiled(self, name: str) -> tuple[bytes | None, str]:
-        """Returns the compiled module of a name in normal form and an empty message, or None and an error message."""
+        """Returns the compiled module and an empty string, or None and an error message. The name must be in normal
+        form.
+        """
         self.dependencies.module(name)
         found = self._compiled.get(name)
         if found is None:

@@ -452,8 +452,8 @@ def _without_places(text: str) -> str:
 
 
 def _apart(text: str) -> str:
-    """Returns a rule's output with cuts at its ends, so that its apostrophes do not combine with apostrophes
-    beside it.
+    """Returns a rule's output with a placeholder before and after it, where needed, so that its apostrophes do not
+    combine with those of the surrounding text.
     """
     before = CUT if text[0] == "'" else ""
     return f"{before}{text}{CUT}" if text[-1] == "'" else before + text

@@ -55,7 +55,9 @@ def write_title_order(index: TitleIndex, folder: str, on_progress: OnProgress) -
 
 
 def titles_beginning_with(order: OrderedRows, text: str, n_titles: int) -> list[int]:
-    """Returns the numbers of at most ``n_titles`` titles that start with a text, in alphabetical order."""
+    """Returns the row numbers of at most ``n_titles`` titles that start with a text, in alphabetical order of the
+    titles.
+    """
     asked = "select number from rows where key between $1 and $1 || chr(1114111) order by key, number limit $2"
     return order.column(asked, folded_title(text), n_titles) if text else []
 
@@ -121,7 +123,7 @@ class PageFinder:
     def similar_to(self, title: str, n_titles: int) -> list[str]:
         """Returns titles similar to an unknown title, the most similar first; none before the index is built.
 
-        They share its prefix: the longest prefix that any title has, at least two letters.
+        They start with the longest prefix of the unknown title with which any title starts; it must have two letters.
         """
         order, asked = self.titles.get(), folded_title(title.strip().replace("_", " "))
         if order is None:

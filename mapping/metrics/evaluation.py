@@ -180,8 +180,8 @@ class KiltFiles:
     items: NewFile | None = None
     """Output file for the values of every record, JSON Lines."""
     submission: NewFile | None = None
-    """Output file for a submission to KILT's challenge. No scores are computed; the submission has one line for every
-    question of a test file, checked and in its order. A .zip contains a file for each test file; for a single test
+    """Output file for a submission to KILT's challenge. No scores are computed; the predictions are
+    checked, and the submission has one line for every question, in the order of the test file. A .zip contains a file for each test file; for a single test
     file, the output can be JSON Lines.
     """
 

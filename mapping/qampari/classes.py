@@ -214,7 +214,7 @@ class ItemSet:
 def type_breadths(types: ClassTypes) -> dict[str, int]:
     """Returns the number of subclasses of each type, by label.
 
-    A more specific type has fewer subclasses: all of its classes also belong to the more general type, whose own class
-    is not among them.
+    A more specific type has fewer subclasses than a more general one: the general type has all classes of the specific
+    type, and also its own class, which the specific type does not have.
     """
     return {label: int(types.has_type(types.masks, label).sum()) for label in types.labels}

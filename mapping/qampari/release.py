@@ -1,12 +1,12 @@
-"""Writes a QAMPARI release except for its manifest: the files of the splits in QAMPARI's form, tables, and counts of
-answers.
+"""Writes the files of a QAMPARI release: the splits in QAMPARI's form, and tables with counts of answers. The caller
+writes the manifest.
 
 ::
 
     qampari_data/train_data.jsonl, dev_data.jsonl, test_data.jsonl      in the form of QAMPARI's files
     questions/questions-00000-of-00001.parquet                          every question that passed the filter
     queries/queries-00000-of-00001.parquet                              every query that was considered
-    manifest.json                                                       written last
+    manifest.json                                                       written last, by the caller
 
 Source: QAMPARI's released files ``qampari_data/{train,dev,test}_data.jsonl``; ``meta`` is an addition of
 kbsource.

@@ -174,7 +174,7 @@ def majority(verdicts: Sequence[Verdict]) -> str:
 
 
 def most_probable(verdicts: Sequence[Verdict]) -> str:
-    """Returns the answer of the most probable verdict that is not neutral, as in AmbER; empty if all are neutral.
+    """Returns AmbER's answer for the most probable of the verdicts that are not neutral; empty if all are neutral.
 
     >>> most_probable([Verdict(0.1, 0.9, 0.0), Verdict(0.6, 0.3, 0.1), Verdict(0.1, 0.2, 0.7)])
     'REFUTES'

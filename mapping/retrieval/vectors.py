@@ -374,7 +374,9 @@ class Neighbours:
         self._facts, self._graph = made.facts, _graph(made.facts, join(folder, _FILE))
 
     def best(self, queries: Floats, n_best: int, level: Level) -> list[list[ScoredPassage]]:
-        """Returns the results of ``StoredVectors.best``, or most of them; ties are ordered by page."""
+        """Returns the same results as ``StoredVectors.best``, but may miss a few, because the search is approximate;
+        ties are ordered by page.
+        """
         if level == "passage":
             return _nearest(self._graph, self._facts, queries, n_best)
 

@@ -145,7 +145,9 @@ class Labels(Scratch):
 
 
 def check_labels(paths: Iterable[str], form: LabelForm) -> None:
-    """Checks the beginning of every file of labels; raises SetupError, as ``open_decompressed`` and ``check_shape``."""
+    """Checks the beginning of every file of labels; raises SetupError in the same cases as ``open_decompressed`` and
+    ``check_shape``.
+    """
     fields = (form.id_field, *form.fields)
     for path in paths:
         check_shape(

@@ -122,8 +122,8 @@ def verify(
     """Check a release: recompute its hashes, counts and invariants.
 
     Recomputes the hashes, counts, schemas and invariants of a release of any kind from its files. The exit code is 1 if
-    anything differs from the manifest. Files that kbsource publish or people add at the top of the folder, such as
-    README.md, LICENSE and croissant.json, are listed but not checked.
+    anything differs from the manifest. Files that were added at the top of the folder, by the command kbsource publish
+    or by hand, such as README.md, LICENSE and croissant.json, are listed but not checked.
 
     Args:
         release: Folder of a release of any kind.

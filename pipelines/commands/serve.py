@@ -42,8 +42,8 @@ def inspect(
 
     Args:
         releases: Folders of releases of any kind.
-        host: Name or address to listen on; by default this machine only. Requests may use only this host name or the
-            names of this machine.
+        host: Name or address to listen on; by default this machine only. Requests that name another host are
+            refused, except for the names of this machine.
         port: Port to listen on; by default 8765, or a free port if it is in use; 0 for a free port.
         open: Open the page in this machine's browser.
 
@@ -86,8 +86,8 @@ def serve(
         passages: Passages of the release, which searches return.
         system: Retrieval system for searches, as for kbsource search.
         stdio: Run only an MCP server over standard input and output, for an agent that starts this command.
-        host: Name or address to listen on; by default this machine only. Requests may use only this host name or the
-            names of this machine.
+        host: Name or address to listen on; by default this machine only. Requests that name another host are
+            refused, except for the names of this machine.
         port: Port to listen on; by default 8766, or a free port if it is in use; 0 for a free port.
 
     Examples:

@@ -201,7 +201,8 @@ def export(
         without: Parts to leave out: infoboxes, tables, lists, headings, or sections. Name sections by their headings in
             the wiki's language, such as "references, see also, external links". Case does not matter. Subsections are
             left out with their section. Put a heading that contains a comma in double quotes.
-        links: Include links to other pages of the wiki, in HTML and in Markdown, including the Markdown of JSON Lines.
+        links: Include links to other pages of the wiki, in HTML and in Markdown, also in the Markdown inside JSON
+            Lines.
         by: What a line of JSON Lines contains.
         max_tokens: Split each line into chunks of at most N tokens (words and other signs). Chunks end after a
             paragraph if possible, else after a sentence.

@@ -113,7 +113,7 @@ def commit_sets(
 
     (key, ``BatchRef`` of SETTLED) -> the folder of the release.
 
-    Memory: the names of values and some sets.
+    Holds in memory the names of all values, and a few sets at a time.
     """
     settled = BatchRef(*element[1])
     names, found = read_chunk_report(names_path(plan))

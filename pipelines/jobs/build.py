@@ -464,7 +464,7 @@ def _absolute(path: str | None) -> str | None:
 
 
 def _poll(inputs: BuildInputs, staging: str) -> Callable[[], Done]:
-    """Returns a function that reports the current step, such as how much of the dump is read."""
+    """Returns a function that reports the progress, such as how much of the dump has been read."""
     n_bytes = sum(part.end - part.start for part in inputs.ranges)
     scanned, parsed = beats_in(join(staging, "beats"), "scan-"), beats_in(join(staging, "beats"), "chunks-")
     text_bytes = 0

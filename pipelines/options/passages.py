@@ -36,7 +36,7 @@ class PassagesOptions:
     ] = ()
     base: Release | None = None
     """Passages of an earlier release, cut with the same options. If the title and text of a page did not change, its
-    passages are copied from here. This saves time and does not change the output.
+    passages are copied from that release. This saves time and does not change the output.
     """
     base_kb: Release | None = None
     """Release of pages that the --base passages were cut from."""
