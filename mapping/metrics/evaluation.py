@@ -180,10 +180,9 @@ class KiltFiles:
     items: NewFile | None = None
     """Output file for the values of every record, JSON Lines."""
     submission: NewFile | None = None
-    """Output file for a submission to KILT's challenge. No scores are computed; the predictions are
-    checked, and the submission has one line for every question, in the order of the test file. A .zip contains a file for each test file; for a single test
-    file, the output can be JSON Lines.
-    """
+    """Output file for a submission to KILT's challenge. No scores are computed; the predictions are checked, and
+    the submission has one line for every question, in the order of the test file. A .zip contains a file for each
+    test file; for a single test file, the output can be JSON Lines."""
 
 
 @dataclass(frozen=True, slots=True)
