@@ -170,7 +170,8 @@ def _variant(match: re.Match[str]) -> str:
 
 
 def tidy(text: str, *, has_prefixes: bool = False) -> str:
-    """Returns the text without cut markers and with single spaces.
+    """Returns the text with single spaces and without cut markers, except those that separate a link from letters
+    beside it.
 
     Where something was cut, empty brackets are removed, and so is the space before a comma, full stop or closing
     bracket. A cut directly after a link leaves a marker, so that ``[[bus]]<ref/>es`` has no link trail. With

@@ -247,7 +247,9 @@ def _are_tied(score: float, lower: float) -> bool:
 
 
 def in_order(scored: Sequence[_Scored]) -> list[_Scored]:
-    """Sorts passages with descending scores into rank order. Passages with equal scores are ordered by row."""
+    """Puts passages that are already sorted by descending score into rank order: those with equal scores are sorted by
+    row.
+    """
     ranks = accumulate((not _are_tied(higher.score, lower.score) for higher, lower in pairwise(scored)), initial=0)
     return [
         scored_passage

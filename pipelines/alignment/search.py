@@ -49,7 +49,9 @@ MAX_LOST = 3
 
 @lru_cache(maxsize=1)
 def resolver_of(folder: str, title_map: str | None = None) -> Resolver:
-    """Returns a resolver of pages in a release, with a file of known page moves. A process opens one at a time."""
+    """Returns a resolver of pages in a release, which uses a file of known page moves. A process has at most one
+    open.
+    """
     moves = None if title_map is None else read_moves(title_map)
     return Resolver.open(folder, moves=moves)
 

@@ -121,8 +121,8 @@ def export_tasks(
 ) -> Summary:
     """Export the tasks of a release.
 
-    Exports answers of dev and test questions that people judge, with some wrong answers among them, and questions that
-    people rephrase.
+    Exports two kinds of tasks for people: judging answers to dev and test questions (some wrong answers are mixed in),
+    and rephrasing questions.
 
     Args:
         release: Folder of a QAMPARI release.
