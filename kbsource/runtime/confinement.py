@@ -119,8 +119,10 @@ def linked_packages(paths: Iterable[str]) -> Iterator[str]:
                 if entry.is_symlink():
                     yield os.path.realpath(entry.path)
                 elif entry.is_dir():
-                    linked = (os.path.realpath(inner.path) for inner in os.scandir(entry) if inner.is_symlink())
-                    yield from {os.path.dirname(path) for path in linked}
+                    for path in {os.path.realpath(inner.path) for inner in os.scandir(entry) if inner.is_symlink()}:
+                        package = os.path.dirname(path)
+                        # A link to a file elsewhere opens this file, not the folder that contains it.
+                        yield package if os.path.basename(package) == entry.name else path
 
 
 def _is_package(module: ModuleType) -> bool:

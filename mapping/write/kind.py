@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -219,29 +220,30 @@ COUNTS = (
 """
 
 
+_CARD = CardText(
+    title="Alignment to Wikipedia",
+    summary=(
+        "Records of a benchmark in KILT's format whose evidence was found in a newer Wikipedia, with the outcome of each "
+        "record and of each piece of evidence."
+    ),
+    main="kilt",
+    holds=("wikipedia", "dataset"),
+    tasks=("question-answering", "text-retrieval"),
+    tags=("wikipedia", "KILT", "provenance"),
+    limits=(
+        (
+            "Evidence is found by its text. If a page was rewritten, the best span may have another meaning. `score` is "
+            "the similarity of the two texts."
+        ),
+        "Records without evidence in this snapshot are dropped. The table `records` lists them with the reason.",
+    ),
+)
 ALIGNMENT = ListingKind(
     name="alignment",
     format="kbsource-alignment-4",
     facts=shape("facts", records=shape("records", read=Count), options=shape("options", threshold=float)),
     made_by="kbsource map",
-    card=CardText(
-        title="Alignment to Wikipedia",
-        summary=(
-            "Records of a benchmark in KILT's format whose evidence was found in a newer Wikipedia, with the outcome "
-            "of each record and of each piece of evidence."
-        ),
-        main="kilt",
-        holds=("wikipedia", "dataset"),
-        tasks=("question-answering", "text-retrieval"),
-        tags=("wikipedia", "KILT", "provenance"),
-        limits=(
-            (
-                "Evidence is found by its text. If a page was rewritten, the best span may have another meaning. "
-                "`score` is the similarity of the two texts."
-            ),
-            ("Records without evidence in this snapshot are dropped. The table `records` lists them with the reason."),
-        ),
-    ),
+    card=_CARD,
     queries=(
         (
             "evidence by outcome",
@@ -276,22 +278,16 @@ ALIGNMENTS = ListingKind(
     name="folder of alignments",
     format="kbsource-alignments-1",
     made_by="kbsource map all",
-    card=CardText(
+    card=replace(
+        _CARD,
         title="Alignments to Wikipedia",
         summary=(
             "Records of several benchmarks in KILT's format whose evidence was found in a newer Wikipedia, with the "
             "outcome of each record and of each piece of evidence."
         ),
-        main="kilt",
-        holds=("wikipedia", "dataset"),
-        tasks=("question-answering", "text-retrieval"),
-        tags=("wikipedia", "KILT", "provenance"),
         limits=(
-            (
-                "Evidence is found by its text. If a page was rewritten, the best span may have another meaning. "
-                "`score` is the similarity of the two texts."
-            ),
-            ("Records without evidence in this snapshot are dropped. The tables `records` list them with the reason."),
+            _CARD.limits[0],
+            "Records without evidence in this snapshot are dropped. The tables `records` list them with the reason.",
         ),
     ),
     shown_by=ALIGNMENT.shown_by,

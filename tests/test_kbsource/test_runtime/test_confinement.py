@@ -37,6 +37,8 @@ def installed(tmp_path: Path) -> Path:
     (packages / "by_file/inner").mkdir(parents=True)
     for path in ("by_file/__init__.py", "by_file/inner/deep.py"):
         (packages / path).symlink_to(cache / "a" / path)
+    (cache / "settings.ini").write_text("settings")
+    (packages / "by_file/settings.ini").symlink_to(cache / "settings.ini")
     (packages / "by_folder").symlink_to(cache / "b/by_folder")
     (packages / "by_module.py").symlink_to(cache / "c/by_module.py")
     return packages
@@ -45,7 +47,7 @@ def installed(tmp_path: Path) -> Path:
 def test_linked_packages_are_found(installed: Path) -> None:
     cache = installed.parent / "cache"
     found = set(linked_packages([str(installed), str(installed.parent), "missing/site-packages"]))
-    assert found == {str(cache / path) for path in ("a/by_file", "b/by_folder", "c/by_module.py")}
+    assert found == {str(cache / path) for path in ("a/by_file", "b/by_folder", "c/by_module.py", "settings.ini")}
 
 
 @pytest.mark.skipif(landlock_version() == 0, reason="needs Landlock")
