@@ -223,8 +223,8 @@ COUNTS = (
 _CARD = CardText(
     title="Alignment to Wikipedia",
     summary=(
-        "Records of a benchmark in KILT's format whose evidence was found in a newer Wikipedia, with the outcome of each "
-        "record and of each piece of evidence."
+        "Records of a benchmark in KILT's format whose evidence was found in a newer Wikipedia, with the outcome of "
+        "each record and of each piece of evidence."
     ),
     main="kilt",
     holds=("wikipedia", "dataset"),
@@ -232,8 +232,8 @@ _CARD = CardText(
     tags=("wikipedia", "KILT", "provenance"),
     limits=(
         (
-            "Evidence is found by its text. If a page was rewritten, the best span may have another meaning. `score` is "
-            "the similarity of the two texts."
+            "Evidence is found by its text. If a page was rewritten, the best span may have another meaning. `score` "
+            "is the similarity of the two texts."
         ),
         "Records without evidence in this snapshot are dropped. The table `records` lists them with the reason.",
     ),
